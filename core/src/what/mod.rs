@@ -1,0 +1,19 @@
+//! What is computed: element types, layouts, expressions, operations, and their reference semantics.
+//!
+//! Plain data and pure functions. Nothing here knows a device.
+
+mod access;
+mod dtype;
+mod expr;
+mod layout;
+mod op;
+mod reference;
+mod scalar;
+
+pub use access::{Access, Guard, collapse};
+pub use dtype::{DType, Element, Kind};
+pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary};
+pub use layout::{Dims, Layout, Strides, broadcast_shapes, row_major};
+pub use op::{Body, Contract, Op};
+pub use reference::{HostTensor, evaluate};
+pub use scalar::Scalar;

@@ -1,0 +1,369 @@
+//! Operations: what a device can be asked to do.
+//!
+//! Every [`Op`] has the same frame: an index space (`dims`), inputs and outputs that are read and written through affine
+//! [`Access`] maps over it, and a [`Body`] that says what happens at each index. Memory, scalars and offsets are not part of
+//! an operation: they are bound at launch. A kernel serves all operations with the same [`Op::kernel_key`], whatever their sizes.
+//!
+//! | body       | index space                    | meaning                                                                 |
+//! |------------|--------------------------------|-------------------------------------------------------------------------|
+//! | `Map`      | any                            | each output element is an expression of the inputs at that index        |
+//! | `Rows`     | outer dimensions, inner ones   | a program of maps and reductions over the inner dimensions, kept on chip |
+//! | `Contract` | batch, m, n, k dimensions      | `epilogue(sum over k of lhs * rhs)`, operands and result being expressions |
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+
+use super::access::{Access, collapse};
+use super::dtype::DType;
+use super::expr::{Expr, Node};
+use super::layout::{Dims, count};
+use crate::error::{Error, Result};
+
+/// An operation over an index space.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Op {
+    /// The sizes of the index space.
+    pub dims: Dims,
+    /// How each input is read.
+    pub inputs: Vec<Access>,
+    /// How each output is written: plain accesses, injective over the dimensions that the output does not ignore.
+    pub outputs: Vec<Access>,
+    /// What happens at each index.
+    pub body: Body,
+}
+
+/// What an operation does at each index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Body {
+    /// `outputs[o][i] = expr.outputs[o]` for every index `i`.
+    Map(Expr),
+    /// For each row (the dimensions before `inner`): the program over the row's elements (the dimensions from `inner` on).
+    ///
+    /// An output that ignores all inner dimensions receives one value a row; the others receive one for each element.
+    Rows {
+        /// The first dimension of the row; it and all after it are reduced over.
+        inner: usize,
+        /// The program.
+        expr: Expr,
+    },
+    /// `outputs[o][b, m, n] = epilogue.outputs[o](sum over k of lhs[b, m, k] * rhs[b, k, n])`.
+    Contract(Box<Contract>),
+}
+
+/// The parts of a contraction. The index space is batch, m, n, k; each of the four may have any number of dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Contract {
+    /// The first of the m dimensions.
+    pub m: usize,
+    /// The first of the n dimensions.
+    pub n: usize,
+    /// The first of the k dimensions.
+    pub k: usize,
+    /// The left operand: one result, from inputs that ignore n.
+    pub lhs: Expr,
+    /// The right operand: one result, from inputs that ignore m.
+    pub rhs: Expr,
+    /// The dtype in which products are summed. lhs and rhs are converted to it.
+    pub acc: DType,
+    /// The results, from `Acc` and inputs that ignore k.
+    pub epilogue: Expr,
+}
+
+impl Op {
+    /// A map, with dimensions joined where all accesses allow it.
+    pub fn map(dims: &[usize], inputs: Vec<Access>, outputs: Vec<Access>, expr: Expr) -> Result<Op> {
+        Op { dims: dims.into(), inputs, outputs, body: Body::Map(expr) }.prepared()
+    }
+
+    /// A row program over the dimensions from `inner` on.
+    pub fn rows(dims: &[usize], inner: usize, inputs: Vec<Access>, outputs: Vec<Access>, expr: Expr) -> Result<Op> {
+        Op { dims: dims.into(), inputs, outputs, body: Body::Rows { inner, expr } }.prepared()
+    }
+
+    /// A contraction.
+    pub fn contract(dims: &[usize], inputs: Vec<Access>, outputs: Vec<Access>, contract: Contract) -> Result<Op> {
+        Op { dims: dims.into(), inputs, outputs, body: Body::Contract(Box::new(contract)) }.prepared()
+    }
+
+    fn prepared(mut self) -> Result<Op> {
+        self.check()?;
+        let mut groups = match &self.body {
+            Body::Map(_) => vec![],
+            Body::Rows { inner, .. } => vec![*inner],
+            Body::Contract(c) => vec![c.m, c.n, c.k],
+        };
+        let used: Vec<bool> = (0..self.dims.len()).map(|d| self.exprs().any(|e| e.uses_index(d))).collect();
+        if used.contains(&true) {
+            // Index nodes name dimensions by number: leave the space as it is.
+            return Ok(self);
+        }
+        let mut accesses: Vec<&mut Access> = self.inputs.iter_mut().chain(&mut self.outputs).collect();
+        collapse(&mut self.dims, &mut accesses, &mut groups, |_| false);
+        match &mut self.body {
+            Body::Map(_) => {}
+            Body::Rows { inner, .. } => *inner = groups[0],
+            Body::Contract(c) => (c.m, c.n, c.k) = (groups[0], groups[1], groups[2]),
+        }
+        Ok(self)
+    }
+
+    /// The expressions of the body.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        match &self.body {
+            Body::Map(e) | Body::Rows { expr: e, .. } => [Some(e), None, None],
+            Body::Contract(c) => [Some(&c.lhs), Some(&c.rhs), Some(&c.epilogue)],
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// The number of launch parameters.
+    pub fn params(&self) -> usize {
+        self.exprs().map(Expr::params).max().unwrap_or(0)
+    }
+
+    /// A short name for people: `map`, `rows`, `contract`.
+    pub fn name(&self) -> &'static str {
+        match self.body {
+            Body::Map(_) => "map",
+            Body::Rows { .. } => "rows",
+            Body::Contract(_) => "contract",
+        }
+    }
+
+    /// Where the inner dimensions of a row program begin; the rank for other bodies.
+    pub fn inner(&self) -> usize {
+        if let Body::Rows { inner, .. } = self.body { inner } else { self.dims.len() }
+    }
+
+    /// For a row program: which nodes have one value an element (true) rather than one a row.
+    pub fn varying(&self) -> Vec<bool> {
+        match &self.body {
+            Body::Rows { inner, expr } => expr.varying(
+                |i| (*inner..self.dims.len()).any(|d| !self.inputs[i as usize].ignores(d) && self.dims[d] != 1),
+                *inner,
+            ),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The number of elements that an output holds.
+    pub fn output_len(&self, output: usize) -> usize {
+        let written = match &self.body {
+            Body::Contract(c) => c.k,
+            _ => self.dims.len(),
+        };
+        (0..written).filter(|&d| !self.outputs[output].ignores(d)).map(|d| self.dims[d]).product()
+    }
+
+    /// Arithmetic operations in all, a multiplication and the addition after it counting two.
+    pub fn flop(&self) -> u64 {
+        let size = |range: std::ops::Range<usize>| self.dims[range].iter().map(|&n| n as u64).product::<u64>();
+        let all = self.dims.len();
+        match &self.body {
+            Body::Map(e) => e.flop() * size(0..all),
+            Body::Rows { inner, expr } => {
+                let varies = self.varying();
+                let cost = |n: &Node| match n {
+                    Node::Unary(u, _) => u.flop(),
+                    Node::Binary(b, ..) => b.flop(),
+                    Node::Select(..) | Node::Reduce(..) => 1,
+                    _ => 0,
+                };
+                let (mut element, mut row) = (0, 0);
+                for ((n, _), v) in expr.nodes().iter().zip(&varies) {
+                    match n {
+                        Node::Reduce(..) => element += 1,
+                        _ if *v => element += cost(n),
+                        _ => row += cost(n),
+                    }
+                }
+                element * size(0..all) + row * size(0..*inner)
+            }
+            Body::Contract(c) => {
+                let (b, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..all));
+                2 * b * m * n * k + c.lhs.flop() * b * m * k + c.rhs.flop() * b * n * k + c.epilogue.flop() * b * m * n
+            }
+        }
+    }
+
+    /// The fewest bytes that must cross the device's memory: each distinct input element read once, each output written once.
+    pub fn least_bytes(&self) -> u64 {
+        let read: u64 = self.inputs.iter().map(|a| (a.distinct(&self.dims) * a.dtype.size()) as u64).sum();
+        let written: u64 =
+            self.outputs.iter().enumerate().map(|(o, a)| (self.output_len(o) * a.dtype.size()) as u64).sum();
+        read + written
+    }
+
+    /// What a kernel is compiled for: the body, dtypes, number of dimensions, and for each access which strides are 0, 1 or
+    /// other; no sizes, no other strides. Equal keys can share a kernel.
+    pub fn kernel_key(&self) -> u64 {
+        let mut h = FxHasher::default();
+        self.body.hash(&mut h);
+        self.dims.len().hash(&mut h);
+        for a in self.inputs.iter().chain(&self.outputs) {
+            a.dtype.hash(&mut h);
+            a.guards.len().hash(&mut h);
+            for (d, s) in a.strides.iter().enumerate() {
+                let class = match s {
+                    _ if self.dims[d] == 1 => 0u8,
+                    0 => 0,
+                    1 => 1,
+                    _ => 2,
+                };
+                class.hash(&mut h);
+            }
+        }
+        h.finish()
+    }
+
+    /// What a prepared launch is made for: the kernel's key, and all sizes and strides.
+    pub fn launch_key(&self) -> u64 {
+        let mut h = FxHasher::default();
+        self.hash(&mut h);
+        h.finish()
+    }
+
+    /// Checks that the parts fit together. The planner only builds operations that pass.
+    pub fn check(&self) -> Result<()> {
+        let bad = |why: &str| Err(Error::internal(format!("{} operation: {why}", self.name())));
+        let rank = self.dims.len();
+        count(&self.dims)?;
+        if self.inputs.iter().chain(&self.outputs).any(|a| {
+            a.strides.len() != rank
+                || a.guards.iter().any(|g| g.coefficients.len() != rank)
+                || a.fill.dtype() != a.dtype
+        }) {
+            return bad("an access has another number of dimensions than the index space");
+        }
+        if self.outputs.is_empty() || self.outputs.iter().any(|a| !a.is_plain()) {
+            return bad("it needs outputs, without guards");
+        }
+        let dtypes: Vec<DType> = self.inputs.iter().map(|a| a.dtype).collect();
+        let results = match &self.body {
+            Body::Map(e) => {
+                if e.has_reduce() {
+                    return bad("a map cannot reduce");
+                }
+                e.check(&dtypes, None, rank)?;
+                e
+            }
+            Body::Rows { inner, expr } => {
+                if *inner > rank {
+                    return bad("the row begins behind the last dimension");
+                }
+                expr.check(&dtypes, None, rank)?;
+                expr
+            }
+            Body::Contract(c) => {
+                if !(c.m <= c.n && c.n <= c.k && c.k <= rank) {
+                    return bad("the groups of dimensions are out of order");
+                }
+                c.lhs.check(&dtypes, None, rank)?;
+                c.rhs.check(&dtypes, None, rank)?;
+                c.epilogue.check(&dtypes, Some(c.acc), rank)?;
+                if c.lhs.outputs().len() != 1 || c.rhs.outputs().len() != 1 {
+                    return bad("each operand has one result");
+                }
+                &c.epilogue
+            }
+        };
+        if results.outputs().len() != self.outputs.len() {
+            return bad("it has another number of outputs than its expression");
+        }
+        if results.outputs().iter().zip(&self.outputs).any(|(&id, a)| results.dtype(id) != a.dtype) {
+            return bad("an output has another dtype than its expression");
+        }
+        if let Body::Rows { inner, expr } = &self.body {
+            let varies = self.varying();
+            for (&id, a) in expr.outputs().iter().zip(&self.outputs) {
+                let per_row = (*inner..rank).all(|d| a.strides[d] == 0 || self.dims[d] == 1);
+                if per_row && varies[id.at()] {
+                    return bad("an output for each row is fed by a value for each element");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::what::{Binary, ExprBuilder, Reduce, Unary};
+
+    fn add(dims: &[usize], strides: &[isize]) -> Op {
+        let mut b = ExprBuilder::new();
+        let (x, y) = (b.input(0, DType::F32), b.input(1, DType::F32));
+        let sum = b.binary(Binary::Add, x, y).unwrap();
+        let access = || Access::new(DType::F32, strides);
+        Op::map(dims, vec![access(), access()], vec![access()], b.finish(&[sum])).unwrap()
+    }
+
+    #[test]
+    fn sizes_change_the_launch_but_not_the_kernel() {
+        let (a, b) = (add(&[8, 8], &[8, 1]), add(&[100], &[1]));
+        assert_eq!(&a.dims[..], [64]);
+        assert_eq!(a.kernel_key(), b.kernel_key());
+        assert_ne!(a.launch_key(), b.launch_key());
+        assert_ne!(a.kernel_key(), add(&[8, 8], &[16, 1]).kernel_key());
+    }
+
+    #[test]
+    fn flop_and_bytes_of_an_add_and_a_softmax() {
+        let op = add(&[1000], &[1]);
+        assert_eq!((op.flop(), op.least_bytes()), (1000, 12000));
+
+        let mut b = ExprBuilder::new();
+        let x = b.input(0, DType::F32);
+        let m = b.reduce(Reduce::Max, x).unwrap();
+        let d = b.binary(Binary::Sub, x, m).unwrap();
+        let e = b.unary(Unary::Exp, d).unwrap();
+        let s = b.reduce(Reduce::Sum, e).unwrap();
+        let y = b.binary(Binary::Div, e, s).unwrap();
+        let expr = b.finish(&[y]);
+        let access = || Access::new(DType::F32, &[10, 1]);
+        let op = Op::rows(&[4, 10], 1, vec![access()], vec![access()], expr).unwrap();
+        assert_eq!(op.flop(), 40 * (1 + 1 + 16 + 1 + 4));
+        assert_eq!(op.least_bytes(), 2 * 4 * 40);
+    }
+
+    #[test]
+    fn matmul_counts_two_for_each_product() {
+        let acc = Contract {
+            m: 0,
+            n: 1,
+            k: 2,
+            lhs: Expr::input(DType::F32),
+            rhs: {
+                let mut b = ExprBuilder::new();
+                let y = b.input(1, DType::F32);
+                b.finish(&[y])
+            },
+            acc: DType::F32,
+            epilogue: Expr::acc(DType::F32),
+        };
+        let op = Op::contract(
+            &[2, 3, 4],
+            vec![Access::new(DType::F32, &[4, 0, 1]), Access::new(DType::F32, &[0, 1, 3])],
+            vec![Access::new(DType::F32, &[3, 1, 0])],
+            acc,
+        )
+        .unwrap();
+        assert_eq!(op.flop(), 48);
+        assert_eq!(op.least_bytes(), 4 * (8 + 12 + 6));
+        assert_eq!(op.output_len(0), 6);
+    }
+
+    #[test]
+    fn broken_operations_are_refused() {
+        let mut op = add(&[4], &[1]);
+        op.outputs.clear();
+        assert!(op.check().is_err());
+        let mut op = add(&[4], &[1]);
+        op.inputs[0].dtype = DType::I32;
+        assert!(op.check().is_err());
+    }
+}
