@@ -1,13 +1,45 @@
-//! The contracts and the machinery of Millstream.
+//! The contracts and the machinery of Millstream: everything that all devices share.
 //!
 //! - **What** is computed ([`what`]): [`DType`], [`Layout`], [`Expr`], [`Op`], and their reference semantics.
+//! - **How** it is computed ([`how`]): [`DeviceProfile`], [`Variant`] and tiles, and the one [`how::cost`] model.
+//! - **Where** it is computed: [`Runtime`] and [`Device`], [`Buffer`] and the memory [`pool`], [`Stream`] and [`Event`], and
+//!   the [`dispatcher`] with its [`ring`] and [`cache`]s. [`backend`] is the contract that a device family implements.
+//! - **Seeing**: [`Profiler`], [`Error`] and [`ErrorLog`].
 //!
-//! No vendor API and no shader library is named here.
+//! No vendor API and no shader library is named here. A path through all of it: a tensor library builds an [`Op`], asks a
+//! [`Device`] to [`choose`](Device::choose) a way, [`prepare`](Device::prepare)s and [`launch`](Device::launch)es it.
 
+pub mod backend;
+pub mod buffer;
+pub mod cache;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod device;
+pub mod dispatcher;
 pub mod error;
+pub mod event;
+pub mod how;
+pub mod memory;
+pub mod pool;
+pub mod profiler;
+pub mod ring;
+pub mod runtime;
+pub mod sim;
+pub mod stream;
+mod sync;
 pub mod what;
 
+pub use backend::{Backend, Binding, Bindings, Priority, Support};
+pub use buffer::{Buffer, Mode, Resident, Storage};
+pub use device::Device;
+pub use dispatcher::{Prepared, Work};
 pub use error::{Error, ErrorKind, ErrorLog, Fault, Result};
+pub use event::{Event, block_on};
+pub use how::{Cost, DeviceKind, DeviceProfile, Variant};
+pub use memory::MemoryKind;
+pub use profiler::{Profiler, Record, RecordKind};
+pub use runtime::{Idea, Runtime};
+pub use stream::Stream;
 pub use what::{
     Access, Binary, Body, Contract, DType, Dims, Element, Expr, ExprBuilder, Guard, Id, Kind, Layout, Node, Op, Reduce,
     Scalar, Strides, Unary,

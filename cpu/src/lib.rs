@@ -1,1 +1,27 @@
-//! cpu
+//! The CPU as a device of Millstream: every operation in every dtype, the device of last resort.
+//!
+//! Programs use it through [`CpuFamily`], which a runtime opens like any other family; nothing above this crate knows
+//! what is inside.
+//!
+//! - `backend`, `stream`, `memory`: core's contract over threads and plain memory.
+//! - `profile`, `measure`: what the machine is, and what it gives.
+//! - `simd`: vectors of the instruction sets, chosen at run time.
+//! - `workers`, `topology`: fork-join threads; caches and cores.
+//! - `gemm`: packed matrix products. `contract`: contractions of any form on top of it.
+
+mod backend;
+mod contract;
+pub mod gemm;
+pub mod math;
+mod map;
+mod measure;
+mod memory;
+mod profile;
+mod program;
+pub mod simd;
+mod stream;
+pub mod topology;
+pub mod workers;
+
+pub use backend::{CpuBackend, CpuFamily, CpuOptions};
+pub use simd::Isa;

@@ -1,1 +1,34 @@
-//! tensor
+//! Lazy tensors and the planner that turns them into few, fused kernels.
+//!
+//! Programs use these through the `millstream` crate, which brings the devices.
+
+mod matmul;
+mod node;
+mod ops;
+mod plan;
+mod reduce;
+mod tensor;
+mod views;
+
+use std::sync::OnceLock;
+
+use millstream_core::{Result, Runtime};
+
+pub use ops::Operand;
+pub use reduce::Keep;
+pub use tensor::Tensor;
+
+#[cfg(test)]
+use millstream as _;
+
+unsafe extern "Rust" {
+    /// Makes the runtime that tensors use which name no device. The `millstream` crate defines it, because it is the one
+    /// that knows the backends; this crate only knows their contract.
+    safe fn __millstream_default_runtime() -> Runtime;
+}
+
+/// The runtime that tensors use which name no device.
+pub fn default_runtime() -> Result<&'static Runtime> {
+    static DEFAULT: OnceLock<Runtime> = OnceLock::new();
+    Ok(DEFAULT.get_or_init(|| __millstream_default_runtime()))
+}

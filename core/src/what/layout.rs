@@ -13,6 +13,9 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Strides in elements, outermost first.
 pub type Strides = SmallVec<[isize; 6]>;
 
+/// The most dimensions that a tensor can have.
+pub const MAX_RANK: usize = 64;
+
 /// Shape, strides and offset, in elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
@@ -38,6 +41,7 @@ impl Layout {
     /// # Ok::<(), millstream_core::Error>(())
     /// ```
     pub fn new(shape: &[usize], strides: &[isize], offset: usize) -> Result<Layout> {
+        count(shape)?;
         if shape.len() != strides.len() {
             return Err(Error::shape(format!(
                 "a shape of {} and strides of {} dimensions",
@@ -252,6 +256,9 @@ impl Layout {
 
 /// The number of elements of a shape, or an error when it (or any size up to 16 bytes an element) overflows.
 pub(crate) fn count(shape: &[usize]) -> Result<usize> {
+    if shape.len() > MAX_RANK {
+        return Err(Error::shape(format!("{} dimensions; at most {MAX_RANK} are possible", shape.len())));
+    }
     if shape.contains(&0) {
         return Ok(0);
     }

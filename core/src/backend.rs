@@ -1,0 +1,184 @@
+//! The contract of a device family: what a backend must do, and all that anybody may ask of it.
+//!
+//! Adding a device means implementing [`Backend`] (with its [`Kernel`], [`Launch`] and [`BackendStream`]) and running the
+//! exported conformance suite against it; nothing above changes. Only [`crate::Device`] and what it owns (pool, dispatcher,
+//! streams) call a backend.
+//!
+//! Rules that hold for every method:
+//! - It may be called from any thread, concurrently.
+//! - It never panics and never blocks longer than it must: work is queued on a stream, in that stream's order.
+//! - Bindings have been checked against the operation before a launch: a kernel need not check addresses again, except
+//!   that a guarded access must not read outside its binding.
+//! - Memory belongs to the caller. A backend keeps no reference to it beyond the stream's completion.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::how::{DeviceProfile, Variant};
+use crate::memory::{MemoryKind, RawMemory, StreamId};
+use crate::what::{Op, Scalar};
+
+/// A device, as its family's driver shows it.
+pub trait Backend: Send + Sync + 'static {
+    /// What the device is and can do. Facts are queried at opening; rates that only a measurement gives may be estimates
+    /// until [`Backend::measure`] has run.
+    fn profile(&self) -> DeviceProfile;
+
+    /// The profile completed by measurement. Takes about a second; its result is kept on disk by the caller.
+    fn measure(&self) -> Result<DeviceProfile>;
+
+    /// Takes memory from the driver, aligned to at least 64 bytes. Called by the pool only. `bytes` is never 0.
+    fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory>;
+
+    /// Gives memory back. Called by the pool only, when no stream uses it any more.
+    fn free(&self, memory: RawMemory);
+
+    /// Makes host memory that somebody else owns addressable by this device without a copy; `None` where that is impossible
+    /// and a copy is needed. The caller keeps the memory alive; its alignment may be anything.
+    fn import(&self, host: &RawMemory) -> Option<RawMemory>;
+
+    /// Queues a copy of `bytes` bytes. One side at least is this device's memory; the other may be the host's.
+    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()>;
+
+    /// A new stream. Work on one stream runs in order; whether two overlap is up to the device. The first stream that is
+    /// asked for is the device's default: a device that can finish work within the call does so there.
+    fn stream(&self, id: StreamId, priority: Priority) -> Result<Arc<dyn BackendStream>>;
+
+    /// Whether the device computes this operation itself, or why not.
+    fn supports(&self, op: &Op) -> Support;
+
+    /// The ways in which the device could compute it, for the cost model to choose from; at least one where it is supported.
+    /// The first is the fixed choice that serves when tiling is switched off.
+    fn variants(&self, op: &Op) -> Vec<Variant>;
+
+    /// Compiles a kernel that serves every operation with this one's [`Op::kernel_key`].
+    fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>>;
+
+    /// Makes a kernel again from what [`Kernel::bytes`] gave earlier; an error if the bytes no longer serve.
+    fn load(&self, _op: &Op, _variant: &Variant, _bytes: &[u8]) -> Result<Arc<dyn Kernel>> {
+        Err(Error::unsupported("this device has no kernel binaries"))
+    }
+}
+
+/// Whether a device computes an operation itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It does.
+    Native,
+    /// It does not, and this is why, in words for the user.
+    No(String),
+}
+
+/// How urgent a stream's work is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Priority {
+    /// Work that may wait.
+    Low,
+    /// Ordinary work.
+    #[default]
+    Normal,
+    /// Work that goes first.
+    High,
+}
+
+/// One end of a copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// Memory of the backend that executes the copy, and the byte at which to begin.
+    Here(&'a RawMemory, usize),
+    /// Memory that the host addresses, and the byte at which to begin.
+    Host(&'a RawMemory, usize),
+}
+
+/// A queue of work that runs in order.
+pub trait BackendStream: Send + Sync + 'static {
+    /// The stream's number, unique in the process.
+    fn id(&self) -> StreamId;
+
+    /// Whether work is finished when the call that queued it returns. Such a stream needs no events.
+    fn is_synchronous(&self) -> bool {
+        false
+    }
+
+    /// Queues the completion of the event behind all work so far.
+    fn record(&self, event: &Event) -> Result<()>;
+
+    /// Queues a wait: work after this call starts only when the event is complete.
+    fn depend(&self, event: &Event) -> Result<()>;
+
+    /// Waits until all work so far is finished; reports what failed.
+    fn synchronize(&self) -> Result<()>;
+
+    /// The stream itself, for its own backend to recognise.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A compiled kernel: serves all operations with one kernel key.
+pub trait Kernel: Send + Sync + 'static {
+    /// A form that [`Backend::load`] takes in another process, where there is one.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The kernel as a person would read it: source text, or the list of steps that the device runs.
+    fn text(&self) -> String;
+
+    /// Fixes sizes, strides and grid for one operation. The result serves any memory, offsets and scalars.
+    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>>;
+}
+
+/// A kernel with its sizes packed, ready to run on any memory.
+pub trait Launch: Send + Sync + 'static {
+    /// Bytes of scratch memory that a run needs.
+    fn workspace(&self) -> usize {
+        0
+    }
+
+    /// Queues the work.
+    fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()>;
+}
+
+/// Memory for one operand: index 0 of its access lies `offset` bytes into `memory`.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'a> {
+    /// The memory; other operands may lie in it too.
+    pub memory: &'a RawMemory,
+    /// Bytes from its start to the element of index 0.
+    pub offset: usize,
+    /// The first byte of the memory that belongs to this operand.
+    pub start: usize,
+    /// The first byte after those that belong to this operand.
+    pub end: usize,
+}
+
+/// All that a launch needs beside what was prepared.
+#[derive(Clone, Copy, Debug)]
+pub struct Bindings<'a> {
+    /// One for each input of the operation.
+    pub inputs: &'a [Binding<'a>],
+    /// One for each output.
+    pub outputs: &'a [Binding<'a>],
+    /// The launch parameters.
+    pub params: &'a [Scalar],
+    /// Scratch memory of at least [`Launch::workspace`] bytes, if that is not 0.
+    pub workspace: Option<Binding<'a>>,
+}
+
+/// A device being opened: a future, because a browser cannot block.
+pub type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Backend>>> + Send>>;
+
+/// Finds and opens the devices of one family. Asking costs nothing until the first use.
+pub trait Family: Send + Sync + 'static {
+    /// The names of the family's devices on this machine (`cpu`, `cuda:0`, ...), or why there are none.
+    fn list(&self) -> Result<Vec<String>>;
+
+    /// The family's name: what stands before the colon.
+    fn name(&self) -> &'static str;
+
+    /// Opens a device of that name.
+    fn open(&self, name: &str) -> Opening;
+}

@@ -1,0 +1,384 @@
+//! Buffers: one value with replicas on devices.
+//!
+//! A [`Buffer`] knows which of its replicas hold the current value. Reading it on a device moves the value there only if the
+//! replica is stale, asynchronously, by the shortest way (direct, or staged through the host). Writing makes all other
+//! replicas stale. Each replica carries the event of its last write and of its uses on other streams, so that neither
+//! a reader nor the reuse of freed memory can race.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::backend::Place;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::memory::{MemoryKind, RawMemory};
+use crate::pool::Block;
+use crate::profiler::{Record, RecordKind};
+use crate::stream::Stream;
+
+/// Who decides when a buffer's value moves between devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// It moves by itself when it is read somewhere else.
+    #[default]
+    Automatic,
+    /// It moves only by [`Buffer::move_to`]; a read where it is not current is an error.
+    Explicit,
+    /// One allocation that the host and the device both address; nothing moves between these two.
+    Unified,
+}
+
+/// The memory of one replica.
+pub struct Storage {
+    device: Device,
+    held: Held,
+}
+
+enum Held {
+    Pooled(Block),
+    /// Somebody else's memory and what keeps it alive.
+    Foreign { memory: RawMemory, _keep: Box<dyn Any + Send + Sync> },
+}
+
+impl Storage {
+    /// Fresh memory on a device, for use on this stream.
+    pub fn alloc(device: &Device, bytes: usize, kind: MemoryKind, stream: &Stream) -> Result<Arc<Storage>> {
+        let block = device.pool().alloc(bytes, kind, stream.id())?;
+        Ok(Arc::new(Storage { device: device.clone(), held: Held::Pooled(block) }))
+    }
+
+    /// The device it lies on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The memory that contains it.
+    pub fn memory(&self) -> &RawMemory {
+        match &self.held {
+            Held::Pooled(block) => block.memory(),
+            Held::Foreign { memory, .. } => memory,
+        }
+    }
+
+    /// Where in that memory it begins.
+    pub fn offset(&self) -> usize {
+        match &self.held {
+            Held::Pooled(block) => block.offset(),
+            Held::Foreign { .. } => 0,
+        }
+    }
+
+    /// Notes that a stream uses the memory until the event completes.
+    pub fn used_on(&self, stream: &Stream, event: &Event) {
+        if let Held::Pooled(block) = &self.held {
+            block.used_on(stream.id(), event.clone());
+        }
+    }
+
+    /// The first byte, where the host can address it.
+    fn host_pointer(&self) -> Option<*mut u8> {
+        // SAFETY: the offset lies inside the allocation that `host` points to.
+        self.memory().host.map(|p| unsafe { p.as_ptr().add(self.offset()) })
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} + {})", self.device.name(), self.offset())
+    }
+}
+
+/// A replica as a reader or writer gets it: memory, and the event after which it may be touched.
+#[derive(Clone, Debug)]
+pub struct Resident {
+    /// The memory.
+    pub storage: Arc<Storage>,
+    /// The last write, if it may still be running.
+    pub ready: Option<Event>,
+}
+
+impl Resident {
+    /// Waits until the value is there.
+    pub fn wait(&self) -> Result<()> {
+        self.ready.as_ref().map_or(Ok(()), Event::wait)
+    }
+}
+
+struct Replica {
+    storage: Arc<Storage>,
+    version: u64,
+    ready: Option<Event>,
+}
+
+struct State {
+    version: u64,
+    replicas: SmallVec<[Replica; 1]>,
+}
+
+struct Inner {
+    bytes: usize,
+    mode: Mode,
+    state: Mutex<State>,
+}
+
+/// One value with replicas on devices. Cheap to clone; clones are the same value.
+#[derive(Clone)]
+pub struct Buffer(Arc<Inner>);
+
+impl Buffer {
+    /// A buffer on a device whose content is not yet written.
+    pub fn new(device: &Device, bytes: usize, mode: Mode, stream: &Stream) -> Result<Buffer> {
+        let kind = if mode == Mode::Unified { MemoryKind::Unified } else { MemoryKind::Device };
+        let storage = Storage::alloc(device, bytes, kind, stream)?;
+        Ok(Buffer::from_storage(storage, bytes, mode))
+    }
+
+    /// A buffer over memory that was allocated before.
+    pub fn from_storage(storage: Arc<Storage>, bytes: usize, mode: Mode) -> Buffer {
+        let replica = Replica { storage, version: 0, ready: None };
+        let state = State { version: 0, replicas: SmallVec::from_buf([replica]) };
+        Buffer(Arc::new(Inner { bytes, mode, state: Mutex::new(state) }))
+    }
+
+    /// A buffer on the host with a copy of these bytes.
+    pub fn from_bytes(host: &Device, bytes: &[u8], mode: Mode) -> Result<Buffer> {
+        let buffer = Buffer::new(host, bytes.len(), mode, host.stream())?;
+        let resident = buffer.on(host, host.stream())?;
+        let to = resident.storage.host_pointer().ok_or_else(|| not_host(host))?;
+        // SAFETY: the block is fresh, at least `bytes.len()` long and not shared yet.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(buffer)
+    }
+
+    /// A buffer over host memory that somebody else owns; `keep` keeps it alive. Nothing is copied, whatever the alignment.
+    ///
+    /// # Safety
+    /// `pointer` must be valid for reads of `bytes` bytes until `keep` is dropped, and nobody may write there meanwhile.
+    pub unsafe fn import(host: &Device, pointer: *const u8, bytes: usize, keep: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
+        let memory = RawMemory::foreign(pointer, bytes);
+        let memory = host.backend().import(&memory).ok_or_else(|| not_host(host))?;
+        let storage = Arc::new(Storage { device: host.clone(), held: Held::Foreign { memory, _keep: keep } });
+        Ok(Buffer::from_storage(storage, bytes, Mode::Automatic))
+    }
+
+    /// Its size.
+    pub fn len(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Whether it holds no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.0.bytes == 0
+    }
+
+    /// Its mode.
+    pub fn mode(&self) -> Mode {
+        self.0.mode
+    }
+
+    /// Whether both are the same buffer.
+    pub fn same(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// How many clones share it.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// A number that tells it from other live buffers.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0) as *const () as usize
+    }
+
+    /// A device that has the current value.
+    pub fn device(&self) -> Device {
+        let state = self.0.state.lock();
+        let current = state.replicas.iter().find(|r| r.version == state.version);
+        current.unwrap_or(&state.replicas[0]).storage.device.clone()
+    }
+
+    /// Whether the replica there, if any, holds the current value.
+    pub fn is_current(&self, device: &Device) -> bool {
+        let state = self.0.state.lock();
+        state.replicas.iter().any(|r| r.version == state.version && self.serves(r, device))
+    }
+
+    /// The event of the last write, where that may still be running.
+    pub fn event(&self) -> Option<Event> {
+        let state = self.0.state.lock();
+        state.replicas.iter().find(|r| r.version == state.version).and_then(|r| r.ready.clone())
+    }
+
+    /// Whether a replica can be used by this device as it is.
+    fn serves(&self, replica: &Replica, device: &Device) -> bool {
+        let owner = &replica.storage.device;
+        owner.same(device)
+            || (self.0.mode == Mode::Unified && replica.storage.memory().host.is_some() && device.is_host())
+    }
+
+    /// The current value on a device, for reading: moved there first if need be, on that device's stream.
+    pub fn on(&self, device: &Device, stream: &Stream) -> Result<Resident> {
+        let mut state = self.0.state.lock();
+        let version = state.version;
+        if let Some(r) = state.replicas.iter().find(|r| r.version == version && self.serves(r, device)) {
+            return Ok(Resident { storage: r.storage.clone(), ready: r.ready.clone() });
+        }
+        if self.0.mode == Mode::Explicit {
+            return Err(Error::argument(format!("the buffer's current value is not on {}", device.name()))
+                .suggest("move it there first with move_to, or use the automatic mode"));
+        }
+        self.bring(&mut state, device, stream)
+    }
+
+    /// Moves the current value to a device ahead of its use. Returns at once; the copy is queued.
+    pub fn move_to(&self, device: &Device) -> Result<()> {
+        let mut state = self.0.state.lock();
+        let version = state.version;
+        if !state.replicas.iter().any(|r| r.version == version && self.serves(r, device)) {
+            self.bring(&mut state, device, device.stream())?;
+        }
+        Ok(())
+    }
+
+    /// Memory on a device for a new value. Every other replica is stale from now on; `written` says when the value is there.
+    pub fn write(&self, device: &Device, stream: &Stream) -> Result<Resident> {
+        let mut state = self.0.state.lock();
+        state.version += 1;
+        let version = state.version;
+        if let Some(i) = state.replicas.iter().position(|r| self.serves(r, device)) {
+            let r = &mut state.replicas[i];
+            r.version = version;
+            return Ok(Resident { storage: r.storage.clone(), ready: r.ready.clone() });
+        }
+        let storage = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
+        state.replicas.push(Replica { storage: storage.clone(), version, ready: None });
+        Ok(Resident { storage, ready: None })
+    }
+
+    /// Notes the event that completes the last write on a device.
+    pub fn written(&self, device: &Device, event: Option<Event>) {
+        let mut state = self.0.state.lock();
+        let version = state.version;
+        if let Some(i) = state.replicas.iter().position(|r| r.version == version && self.serves(r, device)) {
+            state.replicas[i].ready = event;
+        }
+    }
+
+    /// Drops the replicas that are stale, and those of a device that is gone.
+    pub fn drop_stale(&self) {
+        let mut state = self.0.state.lock();
+        let version = state.version;
+        state.replicas.retain(|r| r.version == version && !r.storage.device.is_lost());
+    }
+
+    /// A copy of the bytes. Waits for them.
+    pub fn read(&self, host: &Device) -> Result<Vec<u8>> {
+        self.with_host(host, |bytes| bytes.to_vec())
+    }
+
+    /// Calls `f` with the bytes, in place where the host can address them. Waits for them.
+    pub fn with_host<R>(&self, host: &Device, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let resident = self.on(host, host.stream())?;
+        resident.wait()?;
+        if self.0.bytes == 0 {
+            return Ok(f(&[]));
+        }
+        let pointer = resident.storage.host_pointer().ok_or_else(|| not_host(host))?;
+        // SAFETY: the storage holds at least `bytes` bytes, is complete, and stays alive and unwritten during the call,
+        // because writers of a shared buffer make a replica or a copy of their own.
+        Ok(f(unsafe { std::slice::from_raw_parts(pointer, self.0.bytes) }))
+    }
+
+    fn bring(&self, state: &mut State, device: &Device, stream: &Stream) -> Result<Resident> {
+        let version = state.version;
+        let source = state
+            .replicas
+            .iter()
+            .find(|r| r.version == version && !r.storage.device.is_lost())
+            .map(|r| Resident { storage: r.storage.clone(), ready: r.ready.clone() })
+            .ok_or_else(|| {
+                Error::device_lost("the only current copy of this value was on a device that is gone")
+                    .suggest("compute the value again from inputs that live on the host or another device")
+            })?;
+        let resident = if source.storage.memory().host.is_some() || device.is_host() {
+            self.transfer(&source, device, stream)?
+        } else {
+            // Neither side is the host: stage through it.
+            let host = device.host();
+            let staged = self.transfer(&source, &host, host.stream())?;
+            state.replicas.push(Replica { storage: staged.storage.clone(), version, ready: staged.ready.clone() });
+            self.transfer(&staged, device, stream)?
+        };
+        state.replicas.retain(|r| !r.storage.device.same(device));
+        state.replicas.push(Replica { storage: resident.storage.clone(), version, ready: resident.ready.clone() });
+        Ok(resident)
+    }
+
+    /// One copy, of which one side is the host. The device that is not the host executes it.
+    fn transfer(&self, source: &Resident, device: &Device, stream: &Stream) -> Result<Resident> {
+        let started = Instant::now();
+        let from_device = &source.storage.device;
+        let worker = if device.is_host() { from_device.clone() } else { device.clone() };
+        let to = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
+        let queue = if worker.same(device) { stream.clone() } else { worker.stream().clone() };
+        if let Some(event) = &source.ready {
+            queue.depend(event)?;
+        }
+        fn place<'a>(storage: &'a Storage, worker: &Device) -> Place<'a> {
+            if storage.device.same(worker) {
+                Place::Here(storage.memory(), storage.offset())
+            } else {
+                Place::Host(storage.memory(), storage.offset())
+            }
+        }
+        if self.0.bytes > 0 {
+            let (here, there) = (place(&source.storage, &worker), place(&to, &worker));
+            worker.guard(worker.backend().copy(here, there, self.0.bytes, queue.handle()))?;
+        }
+        let ready = if queue.is_synchronous() {
+            None
+        } else {
+            let event = queue.record()?;
+            source.storage.used_on(&queue, &event);
+            to.used_on(&queue, &event);
+            Some(event)
+        };
+        let profiler = worker.profiler();
+        if profiler.is_on() {
+            profiler.record(Record {
+                name: "move".into(),
+                kind: RecordKind::Move,
+                device: device.name().into(),
+                stream: queue.id().0,
+                seconds: started.elapsed().as_secs_f64(),
+                bytes: self.0.bytes as u64,
+                note: format!("{} -> {}", from_device.name(), device.name()),
+                ..Record::at(profiler, started)
+            });
+        }
+        Ok(Resident { storage: to, ready })
+    }
+}
+
+fn not_host(device: &Device) -> Error {
+    Error::internal(format!("the host cannot address memory of {}", device.name()))
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.0.state.lock();
+        let list: Vec<_> = state
+            .replicas
+            .iter()
+            .map(|r| format!("{}{}", r.storage.device.name(), if r.version == state.version { "" } else { " (stale)" }))
+            .collect();
+        write!(f, "Buffer({} bytes on {}, {:?})", self.0.bytes, list.join(", "), self.0.mode)
+    }
+}

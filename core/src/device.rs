@@ -1,0 +1,286 @@
+//! Devices as the rest of Millstream sees them: a backend with its pool, dispatcher and streams.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::backend::{Backend, Bindings, Priority, Support};
+use crate::dispatcher::{DispatchStatistics, Dispatcher, Prepared, Site, Work};
+use crate::error::{Error, ErrorKind, ErrorLog, Result};
+use crate::how::{Cost, DeviceKind, DeviceProfile, Variant, cost};
+use crate::memory::{MemoryKind, RawMemory};
+use crate::pool::{Pool, PoolConfig, Source};
+use crate::profiler::Profiler;
+use crate::runtime::{Idea, Shared};
+use crate::stream::Stream;
+use crate::what::Op;
+
+/// A processor that computes. Cheap to clone; clones are the same device.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    backend: Arc<dyn Backend>,
+    profile: RwLock<Arc<DeviceProfile>>,
+    identity: String,
+    kind: DeviceKind,
+    pool: Arc<Pool>,
+    dispatcher: Dispatcher,
+    stream: Stream,
+    idle: Mutex<Vec<Stream>>,
+    shared: Arc<Shared>,
+    /// The host; `None` on the host itself.
+    host: Option<Device>,
+    lost: AtomicBool,
+    attachment: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+/// The backend's memory, as the pool asks for it.
+struct Memory {
+    name: String,
+    backend: Arc<dyn Backend>,
+}
+
+impl Source for Memory {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory> {
+        self.backend.alloc(bytes, kind)
+    }
+
+    fn free(&self, memory: RawMemory) {
+        self.backend.free(memory);
+    }
+}
+
+impl Device {
+    pub(crate) fn new(name: &str, backend: Arc<dyn Backend>, host: Option<Device>, shared: Arc<Shared>) -> Result<Device> {
+        let mut profile = backend.profile();
+        let identity = format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
+        if let Some(measured) = shared.disk.get(profile_key(&identity).as_bytes()) {
+            // A profile of another format is measured again when somebody asks for it.
+            if let Ok(p) = serde_json::from_slice(&measured) {
+                profile = p;
+            }
+        }
+        let config = PoolConfig { max_segment: profile.max_binding as usize, ..PoolConfig::default() };
+        let source = Box::new(Memory { name: name.into(), backend: backend.clone() });
+        Ok(Device(Arc::new(Inner {
+            name: name.into(),
+            identity,
+            kind: profile.kind,
+            profile: RwLock::new(Arc::new(profile)),
+            pool: Pool::new(source, config),
+            dispatcher: Dispatcher::new(),
+            stream: Stream::new(&*backend, Priority::Normal)?,
+            idle: Mutex::new(Vec::new()),
+            backend,
+            shared,
+            host,
+            lost: AtomicBool::new(false),
+            attachment: OnceLock::new(),
+        })))
+    }
+
+    /// Its name: `cpu`, `cuda:0`, ...
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its family.
+    pub fn kind(&self) -> DeviceKind {
+        self.0.kind
+    }
+
+    /// What it is and can do.
+    pub fn profile(&self) -> Arc<DeviceProfile> {
+        self.0.profile.read().clone()
+    }
+
+    /// Measures its limits, keeps them on disk, and gives the completed profile. Done before: gives that one.
+    pub fn measure(&self) -> Result<Arc<DeviceProfile>> {
+        if self.profile().measured { Ok(self.profile()) } else { self.measure_again() }
+    }
+
+    /// Measures its limits, even if that was done before.
+    pub fn measure_again(&self) -> Result<Arc<DeviceProfile>> {
+        let profile = Arc::new(self.0.backend.measure()?);
+        if let Ok(text) = serde_json::to_vec(&*profile) {
+            // The cache counts its own failures; the measurement stands without it.
+            let _ = self.0.shared.disk.put(profile_key(&self.0.identity).as_bytes(), &text);
+        }
+        *self.0.profile.write() = profile.clone();
+        Ok(profile)
+    }
+
+    /// Whether both are the same device.
+    pub fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether this is the host's processor.
+    pub fn is_host(&self) -> bool {
+        self.0.host.is_none()
+    }
+
+    /// The host's processor.
+    pub fn host(&self) -> Device {
+        self.0.host.clone().unwrap_or_else(|| self.clone())
+    }
+
+    /// The stream on which work goes unless another is asked for.
+    pub fn stream(&self) -> &Stream {
+        &self.0.stream
+    }
+
+    /// A stream of its own; give it back with [`Device::return_stream`] so that it can be used again.
+    pub fn take_stream(&self, priority: Priority) -> Result<Stream> {
+        let mut idle = self.0.idle.lock();
+        if let Some(i) = idle.iter().position(|s| s.priority() == priority) {
+            return Ok(idle.swap_remove(i));
+        }
+        drop(idle);
+        self.guard(Stream::new(&*self.0.backend, priority))
+    }
+
+    /// Gives a stream back to the device's pool of streams.
+    pub fn return_stream(&self, stream: Stream) {
+        let mut idle = self.0.idle.lock();
+        if idle.len() < 16 {
+            idle.push(stream);
+        }
+    }
+
+    /// The memory pool.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.0.pool
+    }
+
+    /// The runtime's profiler.
+    pub fn profiler(&self) -> &Profiler {
+        &self.0.shared.profiler
+    }
+
+    /// The runtime's error log.
+    pub fn errors(&self) -> &ErrorLog {
+        &self.0.shared.errors
+    }
+
+    /// Whether this idea is in use (all are, unless a benchmark switched one off).
+    pub fn has(&self, idea: Idea) -> bool {
+        self.0.shared.ideas.has(idea)
+    }
+
+    /// Counts of launches, hits, compiles, errors.
+    pub fn statistics(&self) -> DispatchStatistics {
+        self.0.dispatcher.statistics()
+    }
+
+    /// Whether the device is gone.
+    pub fn is_lost(&self) -> bool {
+        self.0.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether it computes this operation itself, or why not.
+    pub fn supports(&self, op: &Op) -> Support {
+        self.0.backend.supports(op)
+    }
+
+    /// The cheapest way to compute an operation here, by the cost model.
+    pub fn choose(&self, op: &Op) -> Result<(Variant, Cost)> {
+        if let Support::No(reason) = self.supports(op) {
+            return Err(Error::unsupported(format!("{} on {}: {reason}", op.name(), self.name())));
+        }
+        let profile = self.profile();
+        let variants = self.0.backend.variants(op);
+        let mut priced = variants.into_iter().map(|v| (cost(op, Some(&v), &profile), v));
+        let first = priced.next().ok_or_else(|| {
+            Error::internal(format!("{} offers no way to compute {}", self.name(), op.name()))
+        })?;
+        if !self.has(Idea::Tile) {
+            return Ok((first.1, first.0));
+        }
+        let (cost, variant) =
+            priced.fold(first, |best, next| if next.0.seconds < best.0.seconds { next } else { best });
+        Ok((variant, cost))
+    }
+
+    /// The prepared form of a step: from the ring, or made now.
+    pub fn prepare(&self, work: &Arc<Work>) -> Result<Arc<Prepared>> {
+        self.guard(self.alive().and_then(|()| self.0.dispatcher.prepare(&self.site(), work)))
+    }
+
+    /// Queues a prepared step.
+    pub fn launch(&self, prepared: &Prepared, bindings: &Bindings<'_>, stream: &Stream) -> Result<()> {
+        self.guard(self.0.dispatcher.launch(&self.site(), prepared, bindings, stream))
+    }
+
+    /// Compiles what these steps will need, in parallel.
+    pub fn compile(&self, works: &[Arc<Work>]) -> Result<()> {
+        self.guard(self.alive().and_then(|()| self.0.dispatcher.compile(&self.site(), works)))
+    }
+
+    /// What the layer above keeps for this device (its plans), made at the first call. It lives as long as the device.
+    pub fn attachment<T: Any + Send + Sync + Default>(&self) -> Result<&T> {
+        let held = self.0.attachment.get_or_init(|| Box::new(T::default()));
+        held.downcast_ref().ok_or_else(|| Error::internal("a device has one attachment, of one type"))
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.0.backend
+    }
+
+    /// Passes a result on; a lost device is remembered as lost.
+    pub(crate) fn guard<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(e) = &result
+            && e.kind() == ErrorKind::DeviceLost
+        {
+            self.0.lost.store(true, Ordering::Relaxed);
+            self.0.dispatcher.clear();
+        }
+        result
+    }
+
+    fn alive(&self) -> Result<()> {
+        if self.is_lost() {
+            return Err(Error::device_lost(format!("{} was lost earlier", self.name())));
+        }
+        Ok(())
+    }
+
+    fn site(&self) -> Site<'_> {
+        Site {
+            backend: &*self.0.backend,
+            device: &self.0.name,
+            identity: &self.0.identity,
+            disk: &self.0.shared.disk,
+            profiler: &self.0.shared.profiler,
+            ideas: &self.0.shared.ideas,
+            owner: self,
+        }
+    }
+}
+
+fn profile_key(identity: &str) -> String {
+    format!("profile 1 {} {identity}", env!("CARGO_PKG_VERSION"))
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        self.same(other)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}

@@ -1,0 +1,90 @@
+//! The one cost model: the roofline, corrected for waves and padding, plus latency.
+//!
+//! It picks the first tile, orders a tuner's candidates, fills `explain()` and gives every report its share of the limit.
+
+use super::profile::DeviceProfile;
+use super::tile::{ContractSizes, Variant};
+use crate::what::{Body, Op};
+
+/// What limits an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bound {
+    /// Arithmetic.
+    Compute,
+    /// The bytes that cross this level of memory.
+    Memory(String),
+    /// The launch itself.
+    Latency,
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::Compute => f.write_str("compute"),
+            Bound::Memory(level) => f.write_str(level),
+            Bound::Latency => f.write_str("launch"),
+        }
+    }
+}
+
+/// A prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Seconds predicted for this variant.
+    pub seconds: f64,
+    /// Seconds that no variant can beat: the fewest bytes and the arithmetic at the measured rates, without latency.
+    pub floor: f64,
+    /// What takes the longest.
+    pub bound: Bound,
+    /// Arithmetic operations.
+    pub flop: u64,
+    /// Bytes that must cross the memory in which the operands lie.
+    pub bytes: u64,
+}
+
+/// Prices one way of computing an operation on a device.
+pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost {
+    let (flop, bytes) = (op.flop(), op.least_bytes());
+    let dtype = match &op.body {
+        Body::Contract(c) => c.acc,
+        _ => op.outputs.first().map_or(crate::DType::F32, |a| a.dtype),
+    };
+    let arithmetic = flop as f64 / profile.rate(dtype);
+    let home = profile.level_for(bytes);
+    let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);
+    let floor = arithmetic.max(moving);
+    let mut longest = (moving, home.map_or(Bound::Compute, |l| Bound::Memory(l.name.clone())));
+    let mut consider = |seconds: f64, bound: Bound| {
+        if seconds > longest.0 {
+            longest = (seconds, bound);
+        }
+    };
+    match (ContractSizes::of(op), variant.filter(|v| !v.tile.blocks.is_empty())) {
+        (Some(s), Some(v)) => {
+            let element = dtype.size() as f64;
+            let blocks = &v.tile.blocks;
+            let round = |n: usize, b: usize| (n.div_ceil(b.max(1)) * b.max(1)) as f64;
+            let (first, last) = (blocks[0], blocks[blocks.len() - 1]);
+            // Edge tiles cost as much as whole ones.
+            let (m, n, k) = (round(s.m, first.m), round(s.n, first.n), s.k as f64);
+            let padded = s.batch as f64 * m * n * k;
+            // Waves: the last round of tasks leaves units idle.
+            let tasks = (s.batch * s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1))).max(1) as f64;
+            let units = profile.units.max(1) as f64;
+            let waves = (tasks / units).ceil() * units / tasks;
+            consider(2.0 * padded / profile.rate(dtype) * waves, Bound::Compute);
+            // Operands cross level l once for each block held nearer than l; sums cross it once for each piece of k.
+            for (l, level) in profile.levels.iter().enumerate() {
+                let b = blocks[l.min(blocks.len() - 1)];
+                let operands = padded * (1.0 / b.m.max(1) as f64 + 1.0 / b.n.max(1) as f64);
+                let depth = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
+                let sums = s.batch as f64 * m * n * (2.0 * (k / depth).ceil() - 1.0);
+                consider((operands + sums) * element / level.bandwidth * waves, Bound::Memory(level.name.clone()));
+            }
+        }
+        _ => consider(arithmetic, Bound::Compute),
+    }
+    let seconds = longest.0 + profile.launch;
+    let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
+    Cost { seconds, floor, bound, flop, bytes }
+}

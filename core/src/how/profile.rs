@@ -1,0 +1,116 @@
+//! What a device is and what it can do, as plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::what::DType;
+
+/// The family of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum DeviceKind {
+    /// The processor that the program runs on.
+    Cpu,
+    /// An NVIDIA GPU through CUDA.
+    Cuda,
+    /// A GPU through Vulkan.
+    Vulkan,
+    /// A GPU through Metal.
+    Metal,
+    /// A GPU through Direct3D 12.
+    Dx12,
+    /// A GPU through OpenGL or OpenGL ES.
+    Gl,
+    /// A GPU through a browser.
+    WebGpu,
+}
+
+/// One level of memory, nearest first in a profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemoryLevel {
+    /// `L1`, `L2`, `shared`, `memory`, ...
+    pub name: String,
+    /// Bytes of one instance.
+    pub bytes: usize,
+    /// Bytes of one line or transaction.
+    pub line: usize,
+    /// Ways, where the level is a set-associative cache; 0 otherwise.
+    pub ways: usize,
+    /// How many compute units share one instance.
+    pub shared_by: usize,
+    /// Bytes a second that all units together get from this level.
+    pub bandwidth: f64,
+}
+
+/// The way between the host's memory and the device's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Seconds before the first byte.
+    pub latency: f64,
+    /// Bytes a second after it; infinite where both are the same memory.
+    pub bandwidth: f64,
+}
+
+/// What a device is and can do: queried from the driver, completed by a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceProfile {
+    /// The family.
+    pub kind: DeviceKind,
+    /// The maker's name for it.
+    pub description: String,
+    /// The architecture kernels are made for: `avx2`, `sm_90`, ...
+    pub architecture: String,
+    /// The driver and its version, where there is one.
+    pub driver: String,
+    /// Bytes of memory that programs can use.
+    pub memory: u64,
+    /// Memory levels, nearest first; the last one is the device's main memory.
+    pub levels: Vec<MemoryLevel>,
+    /// Arithmetic operations a second of the whole device, by dtype; a dtype that is missing is computed as another.
+    pub rates: Vec<(DType, f64)>,
+    /// Units that work independently: cores (as many as are used), multiprocessors.
+    pub units: usize,
+    /// f32 lanes that work in step in one unit: a SIMD vector, a warp or subgroup.
+    pub lanes: usize,
+    /// Registers of 32 bits for one unit.
+    pub registers: usize,
+    /// Bytes of memory that a group of threads shares; 0 where there is none.
+    pub shared_memory: usize,
+    /// The most threads of one group; 1 on a CPU.
+    pub max_group: usize,
+    /// The most buffers that one kernel can be given.
+    pub max_bindings: usize,
+    /// The most bytes that one binding can have.
+    pub max_binding: u64,
+    /// What offsets of bindings must be multiples of, in bytes.
+    pub offset_alignment: usize,
+    /// Seconds that a launch takes beyond its work.
+    pub launch: f64,
+    /// The way from and to the host.
+    pub transfer: Transfer,
+    /// What else it can do, by name: `fma`, `f16`, `subgroups`, ...
+    pub features: Vec<String>,
+    /// Whether bandwidths and rates were measured on this machine rather than estimated.
+    pub measured: bool,
+}
+
+impl DeviceProfile {
+    /// Operations a second for this dtype; f32's where it has no entry of its own.
+    pub fn rate(&self, dtype: DType) -> f64 {
+        let find = |d: DType| self.rates.iter().find(|(r, _)| *r == d).map(|(_, rate)| *rate);
+        find(dtype).or_else(|| find(dtype.compute().real())).or_else(|| find(DType::F32)).unwrap_or(1e9)
+    }
+
+    /// The main memory.
+    pub fn main_memory(&self) -> Option<&MemoryLevel> {
+        self.levels.last()
+    }
+
+    /// The nearest level in which so many bytes find room, all instances of a level together.
+    pub fn level_for(&self, bytes: u64) -> Option<&MemoryLevel> {
+        self.levels
+            .iter()
+            .find(|l| (l.bytes * (self.units.max(1)).div_ceil(l.shared_by.max(1))) as u64 >= bytes)
+            .or(self.levels.last())
+    }
+}

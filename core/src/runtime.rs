@@ -1,0 +1,222 @@
+//! The runtime: which devices there are, and what they share.
+//!
+//! A [`Runtime`] is given families of devices and opens a device at its first use; a program that only uses the CPU never
+//! pays for another family. It owns the profiler, the error log and the disk cache that its devices share.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::backend::Family;
+use crate::cache::DiskCache;
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, ErrorLog, Result};
+use crate::event::block_on;
+use crate::profiler::Profiler;
+
+/// The ideas that make Millstream fast. Each can be switched off to show what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Idea {
+    /// Intermediate values never leave the fastest level.
+    Fuse = 1,
+    /// Blocks fitted to the problem and to each level of memory.
+    Tile = 2,
+    /// Launches prepared once.
+    Ring = 4,
+}
+
+impl Idea {
+    /// All of them.
+    pub const ALL: [Idea; 3] = [Idea::Fuse, Idea::Tile, Idea::Ring];
+
+    /// The name that the command line takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Idea::Fuse => "fuse",
+            Idea::Tile => "tile",
+            Idea::Ring => "ring",
+        }
+    }
+}
+
+impl std::str::FromStr for Idea {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Idea> {
+        Idea::ALL.into_iter().find(|i| i.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Idea::ALL.iter().map(|i| i.name()).collect();
+            Error::argument(format!("there is no idea {text:?}")).suggest(format!("one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// Which ideas are in use.
+#[derive(Debug)]
+pub(crate) struct Ideas(AtomicU8);
+
+impl Ideas {
+    pub(crate) fn has(&self, idea: Idea) -> bool {
+        self.0.load(Ordering::Relaxed) & idea as u8 != 0
+    }
+}
+
+/// What the devices of a runtime share.
+pub(crate) struct Shared {
+    pub profiler: Profiler,
+    pub errors: ErrorLog,
+    pub disk: DiskCache,
+    pub ideas: Ideas,
+}
+
+struct Inner {
+    families: Vec<Box<dyn Family>>,
+    devices: Mutex<Vec<Device>>,
+    shared: Arc<Shared>,
+}
+
+/// Devices and what they share. Cheap to clone; clones are the same runtime.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+/// Gathers what a runtime is made of.
+pub struct RuntimeBuilder {
+    families: Vec<Box<dyn Family>>,
+    cache: Option<PathBuf>,
+}
+
+impl RuntimeBuilder {
+    /// Adds a family of devices. The first one added that is called `cpu` is the host.
+    pub fn family(mut self, family: impl Family) -> RuntimeBuilder {
+        self.families.push(Box::new(family));
+        self
+    }
+
+    /// Keeps kernels and profiles in this folder instead of the one that `MILLSTREAM_CACHE` or the system names.
+    pub fn cache(mut self, folder: impl Into<PathBuf>) -> RuntimeBuilder {
+        self.cache = Some(folder.into());
+        self
+    }
+
+    /// The runtime. Opens nothing yet.
+    pub fn build(self) -> Runtime {
+        let shared = Shared {
+            profiler: Profiler::default(),
+            errors: ErrorLog::default(),
+            disk: DiskCache::open(self.cache, DiskCache::DEFAULT_LIMIT),
+            ideas: Ideas(AtomicU8::new(u8::MAX)),
+        };
+        Runtime(Arc::new(Inner { families: self.families, devices: Mutex::new(Vec::new()), shared: Arc::new(shared) }))
+    }
+}
+
+impl Runtime {
+    /// Begins a runtime.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder { families: Vec::new(), cache: None }
+    }
+
+    /// The device of that name, opened if need be.
+    pub fn device(&self, name: &str) -> Result<Device> {
+        block_on(self.open(name))
+    }
+
+    /// The device of that name, for programs that must not block.
+    pub async fn open(&self, name: &str) -> Result<Device> {
+        if let Some(device) = self.find(name) {
+            return Ok(device);
+        }
+        let family = name.split(':').next().unwrap_or(name);
+        let family = self.0.families.iter().find(|f| f.name() == family).ok_or_else(|| {
+            let names: Vec<_> = self.0.families.iter().map(|f| f.name()).collect();
+            Error::no_device(format!("there is no device {name:?}")).suggest(format!(
+                "this build has the families {}; `millstream devices` lists the devices",
+                names.join(", ")
+            ))
+        });
+        let errors = &self.0.shared.errors;
+        let family = family.map_err(|e| errors.note(e))?;
+        let host = if name == "cpu" { None } else { Some(Box::pin(self.open("cpu")).await?) };
+        let backend = family.open(name).await.map_err(|e| errors.note(e))?;
+        let mut devices = self.0.devices.lock();
+        // Another thread may have opened it meanwhile: then that one is the device.
+        if let Some(device) = devices.iter().find(|d| d.name() == name && !d.is_lost()) {
+            return Ok(device.clone());
+        }
+        devices.retain(|d| d.name() != name);
+        let device = Device::new(name, backend, host, self.0.shared.clone())?;
+        devices.push(device.clone());
+        Ok(device)
+    }
+
+    /// The host's processor.
+    pub fn host(&self) -> Result<Device> {
+        self.device("cpu")
+    }
+
+    /// The device that programs get which name none: the one that `MILLSTREAM_DEVICE` names, else the host.
+    pub fn default_device(&self) -> Result<Device> {
+        match std::env::var("MILLSTREAM_DEVICE") {
+            Ok(name) if !name.is_empty() => self.device(&name),
+            _ => self.host(),
+        }
+    }
+
+    /// Every device of this machine by name, or why a family has none. Opens nothing.
+    pub fn list(&self) -> Vec<(String, Result<()>)> {
+        let mut out = Vec::new();
+        for family in &self.0.families {
+            match family.list() {
+                Ok(names) => out.extend(names.into_iter().map(|n| (n, Ok(())))),
+                Err(e) => out.push((family.name().to_string(), Err(e))),
+            }
+        }
+        out
+    }
+
+    /// The profiler of all its devices.
+    pub fn profiler(&self) -> &Profiler {
+        &self.0.shared.profiler
+    }
+
+    /// The errors seen so far.
+    pub fn errors(&self) -> &ErrorLog {
+        &self.0.shared.errors
+    }
+
+    /// The cache on disk.
+    pub fn disk(&self) -> &DiskCache {
+        &self.0.shared.disk
+    }
+
+    /// Switches an idea off or on again. Plans made before stay as they were made.
+    pub fn set_idea(&self, idea: Idea, on: bool) {
+        let flags = &self.0.shared.ideas.0;
+        if on {
+            flags.fetch_or(idea as u8, Ordering::Relaxed);
+        } else {
+            flags.fetch_and(!(idea as u8), Ordering::Relaxed);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Device> {
+        self.0.devices.lock().iter().find(|d| d.name() == name && !d.is_lost()).cloned()
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.devices.lock().iter()).finish()
+    }
+}
+
+/// Whether an error means that another device could still do the work.
+pub fn is_recoverable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::OutOfMemory | ErrorKind::Compile | ErrorKind::Launch | ErrorKind::DeviceLost | ErrorKind::Unsupported
+    )
+}

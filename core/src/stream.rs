@@ -1,0 +1,79 @@
+//! Streams: queues of work that run in order, and the events between them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::backend::{Backend, BackendStream, Priority};
+use crate::error::Result;
+use crate::event::Event;
+use crate::memory::StreamId;
+
+/// A queue of work on one device. Cheap to clone; clones are the same queue.
+#[derive(Clone)]
+pub struct Stream {
+    handle: Arc<dyn BackendStream>,
+    priority: Priority,
+}
+
+impl Stream {
+    /// A new queue on the device behind this backend.
+    pub(crate) fn new(backend: &dyn Backend, priority: Priority) -> Result<Stream> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = StreamId(NEXT.fetch_add(1, Ordering::Relaxed));
+        Ok(Stream { handle: backend.stream(id, priority)?, priority })
+    }
+
+    /// Its number, unique in the process.
+    pub fn id(&self) -> StreamId {
+        self.handle.id()
+    }
+
+    /// How urgent its work is.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// Whether work is finished when the call that queued it returns.
+    pub fn is_synchronous(&self) -> bool {
+        self.handle.is_synchronous()
+    }
+
+    /// An event that completes when all work so far is finished.
+    pub fn record(&self) -> Result<Event> {
+        let event = Event::new();
+        self.handle.record(&event)?;
+        Ok(event)
+    }
+
+    /// Like [`Stream::record`], with the time of completion, so that two such events give the time between them.
+    pub fn record_timed(&self) -> Result<Event> {
+        let event = Event::timed();
+        self.handle.record(&event)?;
+        Ok(event)
+    }
+
+    /// Lets work after this call start only when the event is complete.
+    pub fn depend(&self, event: &Event) -> Result<()> {
+        if event.is_complete() {
+            return event.wait();
+        }
+        self.handle.depend(event)
+    }
+
+    /// Waits until all work so far is finished.
+    pub fn synchronize(&self) -> Result<()> {
+        self.handle.synchronize()
+    }
+
+    /// The backend's own stream.
+    pub(crate) fn handle(&self) -> &dyn BackendStream {
+        &*self.handle
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({}, {:?})", self.id().0, self.priority)
+    }
+}

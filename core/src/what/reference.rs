@@ -1,5 +1,0 @@
-//! Reference.
-/// x
-pub struct HostTensor;
-/// x
-pub fn evaluate() {}

@@ -1,0 +1,176 @@
+//! The CPU as a device: core's `Backend` over the workers, the memory and the kernels of this crate.
+//!
+//! It computes every operation in every dtype. The first stream of a device is its default one and runs inline: its work
+//! is finished when the call returns. Every further stream has a queue and a thread.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use millstream_core::backend::{Backend, BackendStream, Family, Kernel, Opening, Place, Priority, Support};
+use millstream_core::how::{DeviceProfile, Variant};
+use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
+use millstream_core::{Body, Error, Op, Result};
+
+use crate::contract::{self, ContractKernel};
+use crate::map::MapKernel;
+use crate::measure;
+use crate::memory::Memory;
+use crate::profile;
+use crate::simd::Isa;
+use crate::stream::{Command, CopyRange, InlineStream, QueuedStream};
+use crate::topology::{self, Topology};
+use crate::workers::Workers;
+
+/// How a CPU device is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuOptions {
+    /// Threads that compute, the caller's included. Left out: `MILLSTREAM_THREADS`, else every core the process may use.
+    pub threads: Option<usize>,
+    /// The instruction set. Left out: the best of the machine. Tests run on each.
+    pub isa: Option<Isa>,
+}
+
+/// The family of one: the processor that the program runs on, named `cpu`.
+#[derive(Clone, Debug, Default)]
+pub struct CpuFamily {
+    options: CpuOptions,
+}
+
+impl CpuFamily {
+    /// A family whose device is opened with these options.
+    pub fn new(options: CpuOptions) -> CpuFamily {
+        CpuFamily { options }
+    }
+}
+
+impl Family for CpuFamily {
+    fn list(&self) -> Result<Vec<String>> {
+        Ok(vec!["cpu".into()])
+    }
+
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn open(&self, name: &str) -> Opening {
+        let opened = match name {
+            "cpu" => CpuBackend::open(self.options).map(|b| Arc::new(b) as Arc<dyn Backend>),
+            other => Err(Error::no_device(format!("there is no device {other:?}; the CPU's name is \"cpu\""))),
+        };
+        Box::pin(std::future::ready(opened))
+    }
+}
+
+/// What the kernels of one device share.
+pub(crate) struct Machine {
+    pub(crate) isa: Isa,
+    pub(crate) topology: Topology,
+    pub(crate) workers: Arc<Workers>,
+}
+
+/// The CPU, opened.
+pub struct CpuBackend {
+    machine: Arc<Machine>,
+    profile: DeviceProfile,
+    memory: Memory,
+    /// Whether the default stream was handed out.
+    has_default: AtomicBool,
+}
+
+impl CpuBackend {
+    /// Opens the CPU. A number of threads that makes no sense is an error of kind `Argument`, whoever gave it.
+    pub fn open(options: CpuOptions) -> Result<CpuBackend> {
+        let threads = match options.threads {
+            Some(0) => return Err(Error::argument("threads must be at least 1, not 0")),
+            Some(n) => n,
+            None => topology::default_threads().map_err(Error::argument)?,
+        };
+        let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
+        let topology = Topology::detect();
+        let profile = profile::estimate(&topology, isa, threads);
+        let machine = Machine { isa, topology, workers: Arc::new(Workers::new(threads)) };
+        Ok(CpuBackend {
+            machine: Arc::new(machine),
+            profile,
+            memory: Memory::default(),
+            has_default: AtomicBool::new(false),
+        })
+    }
+
+    /// How many threads compute.
+    pub fn threads(&self) -> usize {
+        self.machine.workers.threads()
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.machine.isa
+    }
+}
+
+impl Backend for CpuBackend {
+    fn profile(&self) -> DeviceProfile {
+        self.profile.clone()
+    }
+
+    fn measure(&self) -> Result<DeviceProfile> {
+        Ok(measure::measure(self.profile.clone(), self.machine.isa, &self.machine.workers))
+    }
+
+    fn alloc(&self, bytes: usize, _kind: MemoryKind) -> Result<RawMemory> {
+        // Every kind is plain memory here: the host is the device.
+        let block = self.memory.alloc(bytes)?;
+        Ok(RawMemory { address: block.as_ptr() as u64, bytes, host: Some(block.into()), owner: None })
+    }
+
+    fn free(&self, memory: RawMemory) {
+        if let Some(block) = memory.host.and_then(|host| NonNull::new(host.as_ptr())) {
+            // SAFETY: the pool gives back what `alloc` gave it, once, when nobody uses it any more.
+            unsafe { self.memory.free(block, memory.bytes) };
+        }
+    }
+
+    fn import(&self, host: &RawMemory) -> Option<RawMemory> {
+        host.host.is_some().then(|| host.clone())
+    }
+
+    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+        let (Place::Here(from, from_offset) | Place::Host(from, from_offset)) = from;
+        let (Place::Here(to, to_offset) | Place::Host(to, to_offset)) = to;
+        let range = CopyRange { from: from.clone(), from_offset, to: to.clone(), to_offset, bytes };
+        match stream.as_any().downcast_ref::<QueuedStream>() {
+            Some(queued) => queued.push(Command::Copy(range)),
+            None => range.execute(&self.machine.workers),
+        }
+    }
+
+    fn stream(&self, id: StreamId, _priority: Priority) -> Result<Arc<dyn BackendStream>> {
+        Ok(match self.has_default.swap(true, Ordering::Relaxed) {
+            false => Arc::new(InlineStream::new(id)),
+            true => Arc::new(QueuedStream::new(id, self.machine.workers.clone())),
+        })
+    }
+
+    fn supports(&self, _op: &Op) -> Support {
+        Support::Native
+    }
+
+    fn variants(&self, op: &Op) -> Vec<Variant> {
+        match &op.body {
+            Body::Map(_) => vec![Variant::plain("map")],
+            Body::Rows { .. } => vec![Variant::plain("rows")],
+            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.profile),
+            _ => Vec::new(),
+        }
+    }
+
+    fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
+        let machine = self.machine.clone();
+        match &op.body {
+            Body::Map(_) => MapKernel::new(op, machine),
+            Body::Contract(_) => Ok(Arc::new(ContractKernel::new(machine, op, variant)?)),
+            _ => Err(Error::internal(format!("the CPU has no kernel for a {} operation", op.name()))),
+        }
+    }
+}

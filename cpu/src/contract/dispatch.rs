@@ -1,0 +1,98 @@
+//! From the dtype of a sum to the Rust type in which it is computed.
+
+use half::{bf16, f16};
+use millstream_core::DType;
+use num_complex::Complex;
+
+use crate::gemm::{Batch, Element, PackSource, Strided};
+
+/// A type that sums are computed in, with the stored types that are read as it without a program.
+pub(crate) trait Sum: Element {
+    /// The dtype whose memory is `[Self]`.
+    const DTYPE: DType;
+
+    /// Whether a matrix stored as this dtype can be packed directly.
+    fn reads(dtype: DType) -> bool;
+
+    /// A matrix stored as `dtype`, which [`Sum::reads`]; `None` otherwise.
+    ///
+    /// # Safety
+    /// As for [`Strided::from_raw`], and `base` is aligned for the dtype.
+    unsafe fn strided<'a>(
+        dtype: DType,
+        base: *const u8,
+        row: isize,
+        depth: isize,
+        batch: Batch<'a>,
+    ) -> Option<Box<dyn PackSource<Self> + 'a>>;
+}
+
+macro_rules! sums {
+    ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),*;)*) => {$(
+        impl Sum for $t {
+            const DTYPE: DType = DType::$dtype;
+
+            fn reads(dtype: DType) -> bool {
+                matches!(dtype, DType::$dtype $(| DType::$stored)*)
+            }
+
+            unsafe fn strided<'a>(
+                dtype: DType,
+                base: *const u8,
+                row: isize,
+                depth: isize,
+                batch: Batch<'a>,
+            ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+                // SAFETY: passed on.
+                unsafe {
+                    match dtype {
+                        DType::$dtype => Some(Box::new(Strided::<$t>::from_raw(base.cast(), row, depth, batch))),
+                        $(DType::$stored => Some(Box::new(Strided::<$s>::from_raw(base.cast(), row, depth, batch))),)*
+                        _ => None,
+                    }
+                }
+            }
+        }
+    )*};
+}
+sums! {
+    f32, F32: F16 as f16, BF16 as bf16;
+    f64, F64: F32 as f32, F16 as f16, BF16 as bf16;
+    i8, I8: ;
+    i16, I16: I8 as i8;
+    i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16;
+    i64, I64: I8 as i8, I16 as i16, I32 as i32;
+    u8, U8: ;
+    u16, U16: U8 as u8;
+    u32, U32: U8 as u8, U16 as u16;
+    u64, U64: U8 as u8, U16 as u16, U32 as u32;
+    Complex<f32>, C64: ;
+    Complex<f64>, C128: ;
+}
+
+/// Work that is generic over the type of the sum.
+pub(crate) trait Visit {
+    /// What it gives.
+    type Output;
+
+    /// Does it.
+    fn visit<T: Sum>(self) -> Self::Output;
+}
+
+/// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, u32 counts for truth values.
+pub(crate) fn visit<V: Visit>(acc: DType, work: V) -> V::Output {
+    match acc {
+        DType::F16 | DType::BF16 | DType::F32 => work.visit::<f32>(),
+        DType::F64 => work.visit::<f64>(),
+        DType::I8 => work.visit::<i8>(),
+        DType::I16 => work.visit::<i16>(),
+        DType::I32 => work.visit::<i32>(),
+        DType::I64 => work.visit::<i64>(),
+        DType::U8 => work.visit::<u8>(),
+        DType::U16 => work.visit::<u16>(),
+        DType::Bool | DType::U32 => work.visit::<u32>(),
+        DType::U64 => work.visit::<u64>(),
+        DType::C64 => work.visit::<Complex<f32>>(),
+        DType::C128 => work.visit::<Complex<f64>>(),
+    }
+}

@@ -1,0 +1,201 @@
+//! From finished sums to results: plain memory, or an expression over each finished tile.
+//!
+//! The sums of a tile are still in the cache when it is finished, so an expression reads them there, together with its
+//! other inputs (a bias, a residual), and writes every output once.
+
+use std::cell::RefCell;
+
+use millstream_core::backend::Bindings;
+use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
+
+use smallvec::SmallVec;
+
+use super::dispatch::Sum;
+use super::formula::{Formula, Session};
+use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
+use super::view::{Along, Origin, Strip, View};
+use crate::gemm::{Plain, TileAt, TileSink};
+use crate::simd::Isa;
+use crate::stream::host_address;
+
+/// A result that is the sum itself, in memory with strides.
+struct Matrix {
+    base: isize,
+    row: isize,
+    col: isize,
+    batch: BatchPlaces,
+}
+
+/// What happens to finished sums, prepared.
+pub(super) struct Epilogue {
+    matrix: Option<Matrix>,
+    formula: Formula,
+    /// Inputs that the expression reads; rows are m, depths are n.
+    inputs: Vec<(usize, View)>,
+    outputs: Vec<View>,
+    along: Along,
+    /// Sums are counts of truth values.
+    counts: bool,
+}
+
+impl Epilogue {
+    pub(super) fn new<T: Sum>(op: &Op, c: &Contract, isa: Isa) -> Result<Epilogue> {
+        let view = |a| View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
+        let outputs: Vec<View> = op.outputs.iter().map(view).collect();
+        let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
+        let mut matrix = None;
+        if let (true, Some(row), Some(col)) = (c.epilogue.is_acc(), first.row.single(), first.depth.single()) {
+            if first.dtype == T::DTYPE && c.acc == T::DTYPE {
+                matrix = Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) });
+            }
+        }
+        // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
+        let along = if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
+        let (across, lane) = if along == Along::Row { (c.n..c.k, c.m..c.n) } else { (c.m..c.n, c.n..c.k) };
+        let read = |i: usize| {
+            let node = millstream_core::Node::Input(i as u16);
+            c.epilogue.nodes().iter().any(|(n, _)| *n == node)
+        };
+        let inputs: Vec<(usize, View)> =
+            op.inputs.iter().enumerate().filter(|(i, _)| read(*i)).map(|(i, a)| (i, view(a))).collect();
+        let same = |i: usize| inputs.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
+        let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, across, lane, isa)?;
+        Ok(Epilogue { matrix, formula, inputs, outputs, along, counts: c.acc == DType::Bool })
+    }
+
+    /// The result as plain memory, if it is that and the memory is aligned.
+    pub(super) fn plain<'a, T: Sum>(&'a self, bindings: &Bindings<'_>) -> Result<Option<Plain<'a, T>>> {
+        let Some(m) = &self.matrix else { return Ok(None) };
+        let binding = find(bindings.outputs, 0)?;
+        let base = host_address(binding.memory, binding.offset)?.cast::<T>().wrapping_offset(m.base);
+        // SAFETY: the dispatcher has checked that every element lies in the binding; outputs are injective, and nobody else
+        // uses the memory while the launch runs.
+        Ok(base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) }))
+    }
+
+    /// The expression on this memory.
+    pub(super) fn sink<'a>(&'a self, bindings: &'a Bindings<'_>) -> Result<Sink<'a>> {
+        let inputs = self.inputs.iter().map(|(i, v)| origin(find(bindings.inputs, *i)?, v.dtype));
+        let outputs = self.outputs.iter().enumerate().map(|(o, v)| origin(find(bindings.outputs, o)?, v.dtype));
+        Ok(Sink {
+            epilogue: self,
+            inputs: inputs.collect::<Result<_>>()?,
+            outputs: outputs.collect::<Result<_>>()?,
+            params: bindings.params,
+        })
+    }
+
+    /// What is done, in a few words.
+    pub(super) fn describe(&self) -> String {
+        match &self.matrix {
+            Some(m) => format!("stored with strides {} and {}", m.row, m.col),
+            None => format!("computed along {:?}:\n{}", self.along, self.formula.text()),
+        }
+    }
+}
+
+/// An epilogue with its memory.
+pub(super) struct Sink<'a> {
+    epilogue: &'a Epilogue,
+    inputs: Vec<Origin>,
+    outputs: Vec<Origin>,
+    params: &'a [Scalar],
+}
+
+/// Room for the strips that are not used where they lie: of each input, of each output, and of the sums.
+#[derive(Default)]
+struct Room(Vec<u128>);
+
+impl<T: Sum> TileSink<T> for Sink<'_> {
+    fn store(&self, at: &TileAt, tile: &[T]) {
+        thread_local! {
+            static ROOM: RefCell<Room> = RefCell::default();
+        }
+        if at.rows == 0 || at.cols == 0 || tile.len() < (at.rows - 1) * at.ld + at.cols {
+            return;
+        }
+        ROOM.with_borrow_mut(|room| {
+            self.epilogue.formula.session(self.params, |session| self.store_tile(at, tile, room, session));
+        });
+    }
+}
+
+impl Sink<'_> {
+    fn store_tile<T: Sum>(&self, at: &TileAt, tile: &[T], room: &mut Room, session: &mut Session<'_, '_>) {
+        let e = self.epilogue;
+        // Across the strips and along them: first index, count, and elements of the tile to go.
+        let (across, along, step_across, step_along) = match e.along {
+            Along::Depth => ((at.row, at.rows), (at.col, at.cols), at.ld, 1),
+            Along::Row => ((at.col, at.cols), (at.row, at.rows), 1, at.ld),
+        };
+        let most = e.formula.block().min(along.1);
+        // A u128 holds any element.
+        room.0.resize((e.inputs.len() + e.outputs.len() + 1) * most, 0);
+        let base = room.0.as_mut_ptr();
+        let part = |n: usize| base.wrapping_add(n * most).cast::<u8>();
+        let mut targets: SmallVec<[(*mut u8, usize); 2]> = SmallVec::new();
+        for a in 0..across.1 {
+            let mut done = 0;
+            while done < along.1 {
+                let start = along.0 + done;
+                let len = most.min(along.1 - done).min(e.formula.run_length(start));
+                let strip = Strip { along: e.along, batch: at.batch, across: across.0 + a, start, len };
+                let sums = &tile[a * step_across + done * step_along..];
+                // SAFETY: each part of the room has space for `most` elements of any type, and no two are the same. The
+                // strip lies inside the views, because the tile lies inside the result. Outputs are written by this call only.
+                unsafe {
+                    let acc: (*const u8, usize) = if e.counts {
+                        let to = part(e.inputs.len() + e.outputs.len());
+                        for i in 0..len {
+                            to.add(i).write(u8::from(sums[i * step_along] != T::ZERO));
+                        }
+                        (to, 1)
+                    } else if step_along == 1 {
+                        (sums.as_ptr().cast(), size_of::<T>())
+                    } else {
+                        let to = part(e.inputs.len() + e.outputs.len()).cast::<T>();
+                        for i in 0..len {
+                            to.add(i).write(sums[i * step_along]);
+                        }
+                        (to.cast(), size_of::<T>())
+                    };
+                    for (n, (i, view)) in e.inputs.iter().enumerate() {
+                        session.input(*i, gather(view, self.inputs[n], strip, part(n)), view.dtype.size());
+                    }
+                    targets.clear();
+                    for (o, view) in e.outputs.iter().enumerate() {
+                        let size = view.dtype.size();
+                        let there = view
+                            .contiguous(strip.along, strip.batch, strip.across, start, len)
+                            .map(|offset| self.outputs[o].base.cast_mut().wrapping_offset(offset * size as isize))
+                            .filter(|at| is_aligned(*at, view.dtype));
+                        targets.push((there.unwrap_or_else(|| part(e.inputs.len() + o)), size));
+                    }
+                    session.run(strip, acc, &targets);
+                    for (o, view) in e.outputs.iter().enumerate() {
+                        if targets[o].0 == part(e.inputs.len() + o) {
+                            scatter(view, self.outputs[o], strip, targets[o].0);
+                        }
+                    }
+                }
+                done += len;
+            }
+        }
+    }
+}
+
+/// Writes a strip to the places of an output.
+///
+/// # Safety
+/// `from` is readable for the strip's elements; the strip lies inside the view, whose elements nobody else uses.
+unsafe fn scatter(view: &View, origin: Origin, strip: Strip, from: *const u8) {
+    let (axis, other) = view.axes(strip.along);
+    let size = view.dtype.size();
+    let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.across);
+    let base = origin.base.cast_mut();
+    for i in 0..strip.len {
+        let to = base.wrapping_offset((fixed + axis.offset(strip.start + i)) * size as isize);
+        // SAFETY: passed on.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(i * size), to, size) };
+    }
+}

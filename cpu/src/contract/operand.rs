@@ -1,0 +1,276 @@
+//! The left and the right operand: how their expressions become something that can be packed.
+//!
+//! Three forms, the first that fits: a matrix with strides, read where it lies (the fast path); an input gathered through
+//! its view (several dimensions in a group, padding); an expression of several inputs, computed strip by strip while the
+//! operand is packed.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use millstream_core::backend::{Binding, Bindings};
+use millstream_core::{DType, Error, Expr, ExprBuilder, Node, Op, Result, Scalar};
+
+use super::dispatch::Sum;
+use super::formula::Formula;
+use super::source::{Gathered, Plucked, Strips, cheaper};
+use super::view::{Along, Origin, Strip, View, load_strip};
+use crate::gemm::{Batch, PackSource};
+use crate::simd::Isa;
+use crate::stream::host_address;
+
+/// Where each product of the batch begins.
+pub(super) enum BatchPlaces {
+    /// At equal distances.
+    Stride(isize),
+    /// At these places.
+    Table(Vec<isize>),
+}
+
+impl BatchPlaces {
+    pub(super) fn of(view: &View) -> BatchPlaces {
+        match view.batch.single() {
+            Some(stride) => BatchPlaces::Stride(stride),
+            None => BatchPlaces::Table(view.batch.offsets()),
+        }
+    }
+
+    pub(super) fn lend(&self) -> Batch<'_> {
+        match self {
+            BatchPlaces::Stride(s) => Batch::Stride(*s),
+            BatchPlaces::Table(t) => Batch::Table(t),
+        }
+    }
+}
+
+/// A matrix in memory.
+struct Matrix {
+    input: usize,
+    dtype: DType,
+    base: isize,
+    row: isize,
+    depth: isize,
+    batch: BatchPlaces,
+}
+
+/// An expression over views.
+struct Computed {
+    formula: Formula,
+    /// The inputs that it reads, by their number in the operation.
+    views: Vec<(usize, View)>,
+    along: Along,
+}
+
+enum General {
+    /// One input in the type of the sum.
+    Plucked(usize, View),
+    Computed(Computed),
+}
+
+/// One side of a contraction, prepared.
+pub(super) struct Operand {
+    matrix: Option<Matrix>,
+    general: General,
+}
+
+/// The dimensions of one side.
+pub(super) struct Side {
+    pub(super) batch: Range<usize>,
+    pub(super) row: Range<usize>,
+    pub(super) depth: Range<usize>,
+}
+
+impl Operand {
+    /// Prepares the operand `expr` of `op` for sums in `T`, of dtype `acc`.
+    pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, isa: Isa) -> Result<Operand> {
+        let view = |i: usize| -> Result<View> {
+            let access = op.inputs.get(i).ok_or_else(|| Error::internal("an operand reads an input that is not there"))?;
+            Ok(View::new(access, &op.dims, side.batch.clone(), side.row.clone(), side.depth.clone()))
+        };
+        // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
+        let plain = if acc == DType::Bool { None } else { as_stored::<T>(expr, acc) };
+        let mut matrix = None;
+        if let Some(i) = plain {
+            let view = view(i)?;
+            if let (true, Some(row), Some(depth)) = (view.is_plain(), view.row.single(), view.depth.single()) {
+                let batch = BatchPlaces::of(&view);
+                matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, depth, batch });
+            }
+            if view.dtype == T::DTYPE {
+                return Ok(Operand { matrix, general: General::Plucked(i, view) });
+            }
+        }
+        let mut views = Vec::new();
+        for (i, _) in op.inputs.iter().enumerate().filter(|(i, _)| reads(expr, *i)) {
+            views.push((i, view(i)?));
+        }
+        let along = cheaper(views.iter().map(|(_, v)| v));
+        let (across, lane) = match along {
+            Along::Row => (side.depth.clone(), side.row.clone()),
+            Along::Depth => (side.row.clone(), side.depth.clone()),
+        };
+        let expr = converted::<T>(expr, acc)?;
+        let same = |i: usize| views.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
+        let formula = Formula::new(&expr, op, &same, side.batch.clone(), across, lane, isa)?;
+        Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }) })
+    }
+
+    /// The operand on this memory.
+    pub(super) fn source<'a, T: Sum>(&'a self, bindings: &'a Bindings<'_>) -> Result<Box<dyn PackSource<T> + 'a>> {
+        if let Some(m) = &self.matrix {
+            let binding = find(bindings.inputs, m.input)?;
+            let first = host_address(binding.memory, binding.offset)?.cast_const();
+            let first = first.wrapping_offset(m.base * m.dtype.size() as isize);
+            if is_aligned(first, m.dtype) {
+                // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller
+                // keeps alive and unwritten while the launch runs.
+                if let Some(source) = unsafe { T::strided(m.dtype, first, m.row, m.depth, m.batch.lend()) } {
+                    return Ok(source);
+                }
+            }
+        }
+        Ok(match &self.general {
+            General::Plucked(i, view) => {
+                let origin = origin(find(bindings.inputs, *i)?, view.dtype)?;
+                Box::new(Gathered(Plucked { view, origin }))
+            }
+            General::Computed(computed) => {
+                let mut inputs = Vec::with_capacity(computed.views.len());
+                for (i, view) in &computed.views {
+                    inputs.push((*i, view, origin(find(bindings.inputs, *i)?, view.dtype)?));
+                }
+                Box::new(Gathered(Evaluated { computed, inputs, params: bindings.params }))
+            }
+        })
+    }
+
+    /// How the operand is read, in a few words.
+    pub(super) fn describe(&self) -> String {
+        match (&self.matrix, &self.general) {
+            (Some(m), _) => format!("input {} as {}, strides {} and {}", m.input, m.dtype, m.row, m.depth),
+            (None, General::Plucked(i, v)) => {
+                let guarded = if v.is_plain() { "" } else { ", guarded" };
+                format!("input {i} as {}, gathered{guarded}", v.dtype)
+            }
+            (None, General::Computed(c)) => format!("computed from {} inputs:\n{}", c.views.len(), c.formula.text()),
+        }
+    }
+}
+
+/// If the expression is one input whose stored values are read as `T` directly: its number.
+fn as_stored<T: Sum>(expr: &Expr, acc: DType) -> Option<usize> {
+    match (expr.nodes(), expr.outputs()) {
+        ([(Node::Input(i), dtype)], _) => T::reads(*dtype).then_some(*i as usize),
+        // A cast to the type of the sum does what packing does anyway.
+        ([(Node::Input(i), dtype), (Node::Cast(_), to)], [out]) => {
+            (out.at() == 1 && *to == acc && T::DTYPE == acc && T::reads(*dtype)).then_some(*i as usize)
+        }
+        _ => None,
+    }
+}
+
+fn reads(expr: &Expr, input: usize) -> bool {
+    expr.nodes().iter().any(|(n, _)| matches!(n, Node::Input(i) if *i as usize == input))
+}
+
+/// The expression with its result in the type that the sum is computed in.
+fn converted<T: Sum>(expr: &Expr, acc: DType) -> Result<Expr> {
+    let mut b = ExprBuilder::new();
+    let mut place = Vec::with_capacity(expr.nodes().len());
+    for (node, dtype) in expr.nodes() {
+        let at = |id: millstream_core::Id| place[id.at()];
+        let node = match *node {
+            Node::Unary(u, a) => Node::Unary(u, at(a)),
+            Node::Binary(op, x, y) => Node::Binary(op, at(x), at(y)),
+            Node::Select(c, x, y) => Node::Select(at(c), at(x), at(y)),
+            Node::Cast(a) => Node::Cast(at(a)),
+            leaf => leaf,
+        };
+        place.push(b.push(node, *dtype));
+    }
+    let out = expr.outputs().first().ok_or_else(|| Error::internal("an operand without a result"))?;
+    let value = b.cast(place[out.at()], acc);
+    let value = b.cast(value, T::DTYPE);
+    Ok(b.finish(&[value]))
+}
+
+pub(super) fn find<'a, 'b>(list: &'a [Binding<'b>], i: usize) -> Result<&'a Binding<'b>> {
+    list.get(i).ok_or_else(|| Error::internal("fewer operands were bound than the operation has"))
+}
+
+/// Where a binding's index 0 lies, and how many elements of this type it has before and after.
+pub(super) fn origin(binding: &Binding<'_>, dtype: DType) -> Result<Origin> {
+    let size = dtype.size();
+    Ok(Origin {
+        base: host_address(binding.memory, binding.offset)?.cast_const(),
+        before: (binding.offset.saturating_sub(binding.start) / size) as isize,
+        after: (binding.end.min(binding.memory.bytes).saturating_sub(binding.offset) / size) as isize,
+    })
+}
+
+/// An expression that is computed while the operand is packed.
+struct Evaluated<'a> {
+    computed: &'a Computed,
+    inputs: Vec<(usize, &'a View, Origin)>,
+    params: &'a [Scalar],
+}
+
+impl<T: Sum> Strips<T> for Evaluated<'_> {
+    fn along(&self) -> Along {
+        self.computed.along
+    }
+
+    unsafe fn load(&self, strip: Strip, out: *mut T) {
+        thread_local! {
+            /// Strips of inputs that do not lie one after the other in memory.
+            static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            let formula = &self.computed.formula;
+            formula.session(self.params, |session| {
+                let mut done = 0;
+                while done < strip.len {
+                    let part = Strip { start: strip.start + done, ..strip };
+                    let len = formula.run_length(part.start).min(strip.len - done).min(formula.block());
+                    let part = Strip { len, ..part };
+                    scratch.resize(self.inputs.len() * len, 0);
+                    for (n, (i, view, origin)) in self.inputs.iter().enumerate() {
+                        // SAFETY: each input has room for a strip of the largest elements; the strip lies inside the view.
+                        let at = unsafe { gather(view, *origin, part, scratch.as_mut_ptr().add(n * len).cast()) };
+                        session.input(*i, at, view.dtype.size());
+                    }
+                    // SAFETY: every input is readable for the strip's elements, and `out` writable for them.
+                    unsafe { session.run(part, (std::ptr::null(), 0), &[(out.add(done).cast(), size_of::<T>())]) };
+                    done += len;
+                }
+            });
+        });
+    }
+
+    fn same_for_batch(&self) -> bool {
+        !self.computed.formula.uses_index() && self.inputs.iter().all(|(_, v, _)| v.batch.is_constant())
+    }
+}
+
+/// A strip of an input where it lies, if it lies there in one piece and aligned, else copied to `room`. An input that is the same all
+/// along gives its one element.
+///
+/// # Safety
+/// `room` is writable for the strip's elements; the strip lies inside the view.
+pub(super) unsafe fn gather(view: &View, origin: Origin, strip: Strip, room: *mut u8) -> *const u8 {
+    let strip = if view.axes(strip.along).0.is_constant() { Strip { len: 1, ..strip } } else { strip };
+    if let Some(offset) = view.contiguous(strip.along, strip.batch, strip.across, strip.start, strip.len) {
+        let at = origin.base.wrapping_offset(offset * view.dtype.size() as isize);
+        if is_aligned(at, view.dtype) {
+            return at;
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { load_strip(view, origin, strip, room) };
+    room
+}
+
+/// Whether a pointer is aligned for this dtype.
+pub(super) fn is_aligned(at: *const u8, dtype: DType) -> bool {
+    // A complex number is aligned as its parts are.
+    (at as usize).is_multiple_of(dtype.real().size())
+}

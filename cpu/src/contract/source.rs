@@ -1,0 +1,184 @@
+//! Operands that are not plain matrices, packed through their views.
+//!
+//! A [`Strips`] gives an operand's elements in strips: along its rows, or along its depth, whichever lies adjacent in
+//! memory. [`Gathered`] turns strips into micro-panels: strips along the rows are already in the panels' order, those along
+//! the depth are collected in the first-level cache and transposed from there.
+
+use std::mem::MaybeUninit;
+
+use super::view::{Along, Origin, Strip, View, load_strip};
+use crate::gemm::{Batch, Element, PackBlock, PackSource, Strided};
+
+/// Something that yields strips of an operand as `T`.
+pub(super) trait Strips<T>: Sync {
+    /// Along which axis strips are cheap.
+    fn along(&self) -> Along;
+
+    /// Writes the strip's elements to `out`.
+    ///
+    /// # Safety
+    /// `out` is writable for `strip.len` elements, and the strip lies inside the operand.
+    unsafe fn load(&self, strip: Strip, out: *mut T);
+
+    /// Whether all products of the batch share the operand.
+    fn same_for_batch(&self) -> bool;
+}
+
+/// An input as it is, element by element through its view.
+pub(super) struct Plucked<'a> {
+    pub(super) view: &'a View,
+    pub(super) origin: Origin,
+}
+
+impl<T: Element> Strips<T> for Plucked<'_> {
+    fn along(&self) -> Along {
+        cheaper(std::iter::once(self.view))
+    }
+
+    unsafe fn load(&self, strip: Strip, out: *mut T) {
+        // SAFETY: passed on; the maker saw to it that the view's dtype is that of `T`.
+        unsafe { load_strip(self.view, self.origin, strip, out.cast()) };
+    }
+
+    fn same_for_batch(&self) -> bool {
+        self.view.batch.is_constant()
+    }
+}
+
+/// The axis along which most of these views lie adjacent in memory.
+pub(super) fn cheaper<'a>(views: impl Iterator<Item = &'a View>) -> Along {
+    let (mut row, mut depth) = (0usize, 0usize);
+    for view in views {
+        // Adjacent elements make a strip cheap, long runs make it cheaper.
+        let score = |axis: &super::view::Axis| if axis.step == 1 { axis.inner.min(64) } else { 0 };
+        row += score(&view.row);
+        depth += score(&view.depth);
+    }
+    if depth > row { Along::Depth } else { Along::Row }
+}
+
+/// Bytes of the buffer in which strips are collected: a part of any first-level cache.
+const BUFFER: usize = 16 << 10;
+
+type Buffer = [MaybeUninit<u64>; BUFFER / 8];
+
+/// An operand that is packed strip by strip.
+pub(super) struct Gathered<S>(pub(super) S);
+
+impl<T: Element, S: Strips<T>> PackSource<T> for Gathered<S> {
+    fn pack(&self, block: &PackBlock, dst: &mut [T]) {
+        if dst.len() < block.len() || block.panel == 0 {
+            return;
+        }
+        match self.0.along() {
+            Along::Row => self.pack_rows(block, dst),
+            Along::Depth => self.pack_depths(block, dst),
+        }
+    }
+
+    fn same_for_batch(&self) -> bool {
+        self.0.same_for_batch()
+    }
+}
+
+impl<S> Gathered<S> {
+    fn pack_rows<T: Element>(&self, block: &PackBlock, dst: &mut [T])
+    where
+        S: Strips<T>,
+    {
+        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
+        let buffer = buffer.as_mut_ptr().cast::<T>();
+        // Whole panels at a time.
+        let most = (BUFFER / size_of::<T>() / panel).max(1) * panel;
+        if most * size_of::<T>() > BUFFER {
+            return;
+        }
+        let mut first = 0;
+        while first < rows {
+            let len = most.min(rows - first);
+            let padded = len.next_multiple_of(panel);
+            for d in 0..depth {
+                let strip = Strip { along: Along::Row, batch, across: k + d, start: row + first, len };
+                // SAFETY: the buffer holds `most` elements, of which `padded` are written here; it is aligned to 8 bytes, as
+                // much as any element needs. The driver asks only for rows and depths of the operand.
+                let filled = unsafe {
+                    self.0.load(strip, buffer);
+                    for i in len..padded {
+                        buffer.add(i).write(T::ZERO);
+                    }
+                    std::slice::from_raw_parts(buffer, padded)
+                };
+                // SAFETY: `dst` has the block's length: whole panels of this depth.
+                unsafe { deal(filled, panel, panel * depth, dst.as_mut_ptr().add(first * depth + d * panel)) };
+            }
+            first += len;
+        }
+    }
+
+    fn pack_depths<T: Element>(&self, block: &PackBlock, dst: &mut [T])
+    where
+        S: Strips<T>,
+    {
+        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
+        let buffer = buffer.as_mut_ptr().cast::<T>();
+        let most = BUFFER / size_of::<T>() / panel;
+        if most == 0 {
+            return;
+        }
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            let first = p * panel;
+            let have = panel.min(rows.saturating_sub(first));
+            let mut d = 0;
+            while d < depth {
+                let len = most.min(depth - d);
+                for r in 0..have {
+                    let strip = Strip { along: Along::Depth, batch, across: row + first + r, start: k + d, len };
+                    // SAFETY: the buffer holds `panel` rows of `most` elements. The driver asks only for rows and depths of the
+                    // operand.
+                    unsafe { self.0.load(strip, buffer.add(r * len)) };
+                }
+                // SAFETY: the rows just written, read within their bounds.
+                let collected = unsafe { Strided::<T>::from_raw(buffer, len as isize, 1, Batch::SAME) };
+                let part = PackBlock { batch: 0, row: 0, rows: have, k: 0, depth: len, panel };
+                collected.pack(&part, &mut out[d * panel..(d + len) * panel]);
+                d += len;
+            }
+        }
+    }
+}
+
+/// Writes each `panel` elements of `from` to places `apart` elements from each other.
+///
+/// # Safety
+/// `to` is writable at `p * apart ..+ panel` for each panel `p` of `from`.
+unsafe fn deal<T: Copy>(from: &[T], panel: usize, apart: usize, to: *mut T) {
+    /// # Safety
+    /// As above, `N` being the panel.
+    unsafe fn fixed<T: Copy, const N: usize>(from: &[T], apart: usize, to: *mut T) {
+        for (p, part) in from.as_chunks::<N>().0.iter().enumerate() {
+            // SAFETY: passed on.
+            unsafe { to.add(p * apart).cast::<[T; N]>().write(*part) };
+        }
+    }
+    // SAFETY: passed on. A size that the compiler knows makes a copy a few vector moves.
+    unsafe {
+        match panel {
+            4 => fixed::<T, 4>(from, apart, to),
+            6 => fixed::<T, 6>(from, apart, to),
+            8 => fixed::<T, 8>(from, apart, to),
+            12 => fixed::<T, 12>(from, apart, to),
+            14 => fixed::<T, 14>(from, apart, to),
+            16 => fixed::<T, 16>(from, apart, to),
+            24 => fixed::<T, 24>(from, apart, to),
+            32 => fixed::<T, 32>(from, apart, to),
+            48 => fixed::<T, 48>(from, apart, to),
+            _ => {
+                for (p, part) in from.chunks_exact(panel).enumerate() {
+                    std::ptr::copy_nonoverlapping(part.as_ptr(), to.add(p * apart), panel);
+                }
+            }
+        }
+    }
+}

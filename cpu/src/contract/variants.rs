@@ -1,0 +1,86 @@
+//! The ways to compute a contraction, for the cost model to choose from.
+//!
+//! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
+//! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
+//! - `small`: everything fits the first-level cache and is read where it lies.
+//!
+//! The families differ in what the product's driver does with the blocking; each tile is also a promise about traffic,
+//! which is what the cost model prices.
+
+use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, contract_tiles};
+use millstream_core::{DType, Op};
+
+use super::dispatch;
+use crate::backend::Machine;
+use crate::gemm::{Blocking, Element, Shape};
+
+/// The size for which the fixed choice is cut.
+const FIXED: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
+/// Products of at most this many multiply-adds are not packed.
+const SMALL: usize = 40 * 40 * 40;
+
+pub(super) fn tile(b: Blocking) -> Tile {
+    let block = |m, n, k| Block { m, n, k };
+    let blocks = [block(b.mr, b.nr, 1), block(b.mr, b.nr, b.kc), block(b.mc, b.nr, b.kc), block(b.mc, b.nc, b.kc)];
+    Tile { blocks: blocks.into_iter().collect() }
+}
+
+pub(super) fn blocking(tile: &Tile) -> Option<Blocking> {
+    let (first, last) = (tile.blocks.first()?, tile.blocks.last()?);
+    let kc = tile.blocks.get(1)?.k;
+    let positive = |n: usize| n.max(1);
+    Some(Blocking {
+        mr: positive(first.m),
+        nr: positive(first.n),
+        mc: positive(last.m),
+        nc: positive(last.n),
+        kc: positive(kc),
+    })
+}
+
+/// The candidates for a contraction that sums in `acc`. The first is the fixed choice.
+pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
+    let Some(sizes) = ContractSizes::of(op) else { return Vec::new() };
+    struct Candidates<'a>(ContractSizes, &'a Machine, &'a DeviceProfile);
+    impl dispatch::Visit for Candidates<'_> {
+        type Output = Vec<Variant>;
+        fn visit<T: dispatch::Sum>(self) -> Vec<Variant> {
+            candidates::<T>(self.0, self.1, self.2)
+        }
+    }
+    dispatch::visit(acc, Candidates(sizes, machine, profile))
+}
+
+fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
+    let isa = super::product_isa(machine.isa);
+    let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
+    let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
+    let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
+    let packed = |tile: Tile| Variant { family: "packed", tile };
+    let mut list = vec![packed(tile(fixed))];
+    let mut add = |variant: Variant| {
+        if !list.contains(&variant) {
+            list.push(variant);
+        }
+    };
+    if sizes.m == 1 || sizes.n == 1 {
+        // Nothing is rounded up to a register block.
+        let (m, n) = (if sizes.m == 1 { 1 } else { fitted.mc }, if sizes.n == 1 { 1 } else { fitted.nc });
+        let block = |m, n, k| Block { m, n, k };
+        let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
+        add(Variant { family: "gemv", tile: Tile { blocks: blocks.into_iter().collect() } });
+    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL {
+        add(Variant { family: "small", tile: tile(fitted) });
+    }
+    add(packed(tile(fitted)));
+    let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];
+    for t in contract_tiles(sizes, size_of::<T>(), &registers, profile) {
+        // A task holds its block of the result in the second level beside the left operand's.
+        if let Some(mut b) = blocking(&t) {
+            let room = machine.topology.l2().size / 4 / (b.mc * size_of::<T>()).max(1);
+            b.nc = b.nc.min((room / b.nr * b.nr).max(4 * b.nr));
+            add(packed(tile(b)));
+        }
+    }
+    list
+}

@@ -1,0 +1,382 @@
+//! An operand as one side of a contraction sees it: three axes (batch, row, depth), each walked in affine runs.
+//!
+//! Every group of dimensions becomes an [`Axis`]: runs of `inner` steps with one stride, and a table of where each run
+//! begins. Guards are cut the same way, so that for a run the indices at which all guards hold are one range, found by
+//! a few divisions rather than by a test for each element. That is how a convolution's padding costs nothing inside
+//! the image.
+
+use std::ops::Range;
+
+use millstream_core::{Access, DType, Scalar};
+use smallvec::SmallVec;
+
+/// One group of dimensions as an access walks it.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    /// Steps along the whole axis.
+    pub(super) size: usize,
+    /// Steps of one run.
+    pub(super) inner: usize,
+    /// Elements to go for one step inside a run.
+    pub(super) step: isize,
+    /// Where each run begins, in elements.
+    outer: Vec<isize>,
+    /// For each guard: its coordinate's change for a step inside a run, and its value where each run begins.
+    guards: SmallVec<[(isize, Vec<isize>); 2]>,
+}
+
+impl Axis {
+    fn new(access: &Access, dims: &[usize], group: Range<usize>) -> Axis {
+        // Dimensions that this access walks as one: size, stride, coefficients.
+        let mut parts: Vec<(usize, isize, SmallVec<[isize; 2]>)> = Vec::new();
+        for d in group.clone().rev().filter(|&d| dims[d] != 1) {
+            let coefficients: SmallVec<[isize; 2]> = access.guards.iter().map(|g| g.coefficients[d]).collect();
+            let stride = access.strides[d];
+            if let Some((size, step, inner)) = parts.last_mut() {
+                let n = *size as isize;
+                if stride == *step * n && coefficients.iter().zip(&*inner).all(|(c, i)| *c == i * n) {
+                    *size *= dims[d];
+                    continue;
+                }
+            }
+            parts.push((dims[d], stride, coefficients));
+        }
+        let size = dims[group].iter().product();
+        let (inner, step, coefficients) =
+            parts.first().cloned().unwrap_or_else(|| (1, 0, access.guards.iter().map(|_| 0).collect()));
+        // parts[1..] are the outer dimensions, innermost first.
+        let table = |of: &dyn Fn(&(usize, isize, SmallVec<[isize; 2]>)) -> isize| {
+            let mut table = vec![0isize];
+            for part in parts.iter().skip(1) {
+                // Each further dimension repeats what there is, shifted: the table stays in row-major order.
+                let once = std::mem::take(&mut table);
+                let shift = of(part);
+                table.reserve(once.len() * part.0);
+                for i in 0..part.0 {
+                    table.extend(once.iter().map(|o| o + i as isize * shift));
+                }
+            }
+            table
+        };
+        let guards = (0..access.guards.len()).map(|g| (coefficients[g], table(&|p| p.2[g]))).collect();
+        Axis { size, inner: inner.max(1), step, outer: table(&|p| p.1), guards }
+    }
+
+    /// If the whole axis is one run: its stride.
+    pub(super) fn single(&self) -> Option<isize> {
+        (self.outer.len() == 1).then_some(self.step)
+    }
+
+    /// Whether the operand is the same all along the axis.
+    pub(super) fn is_constant(&self) -> bool {
+        self.single() == Some(0) && self.guards.iter().all(|(c, _)| *c == 0)
+    }
+
+    fn split(&self, i: usize) -> (usize, isize) {
+        if self.outer.len() == 1 { (0, i as isize) } else { (i / self.inner, (i % self.inner) as isize) }
+    }
+
+    /// Elements from index 0 to index `i`.
+    pub(super) fn offset(&self, i: usize) -> isize {
+        let (run, at) = self.split(i);
+        self.outer.get(run).copied().unwrap_or(0) + at * self.step
+    }
+
+    /// The offsets of all indices.
+    pub(super) fn offsets(&self) -> Vec<isize> {
+        (0..self.size).map(|i| self.offset(i)).collect()
+    }
+
+    fn coordinate(&self, guard: usize, i: usize) -> isize {
+        let (run, at) = self.split(i);
+        let (coefficient, outer) = &self.guards[guard];
+        outer.get(run).copied().unwrap_or(0) + at * coefficient
+    }
+}
+
+/// Along which axis a strip of elements runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    /// Rows: m for the left operand, n for the right one.
+    Row,
+    /// The summed dimensions.
+    Depth,
+}
+
+/// An access cut into the three axes of one side.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    /// The element type in memory.
+    pub(super) dtype: DType,
+    pub(super) base: isize,
+    pub(super) batch: Axis,
+    pub(super) row: Axis,
+    pub(super) depth: Axis,
+    /// Offset and limit of each guard.
+    guards: SmallVec<[(isize, isize); 2]>,
+    fill: Scalar,
+}
+
+impl View {
+    /// Cuts an access by three ranges of dimensions.
+    pub(super) fn new(access: &Access, dims: &[usize], batch: Range<usize>, row: Range<usize>, depth: Range<usize>) -> View {
+        View {
+            dtype: access.dtype,
+            base: access.base,
+            batch: Axis::new(access, dims, batch),
+            row: Axis::new(access, dims, row),
+            depth: Axis::new(access, dims, depth),
+            guards: access.guards.iter().map(|g| (g.offset, isize::try_from(g.limit).unwrap_or(isize::MAX))).collect(),
+            fill: access.fill,
+        }
+    }
+
+    /// Whether every index has an element.
+    pub(super) fn is_plain(&self) -> bool {
+        self.guards.is_empty()
+    }
+
+    /// The axis and the one across it.
+    pub(super) fn axes(&self, along: Along) -> (&Axis, &Axis) {
+        match along {
+            Along::Row => (&self.row, &self.depth),
+            Along::Depth => (&self.depth, &self.row),
+        }
+    }
+
+    /// The elements of a strip as they lie in memory, if they lie there one after the other: the distance of the first
+    /// from index 0.
+    pub(super) fn contiguous(&self, along: Along, batch: usize, across: usize, start: usize, len: usize) -> Option<isize> {
+        let (axis, other) = self.axes(along);
+        let one_run = axis.single().is_some() || start % axis.inner + len <= axis.inner;
+        (self.is_plain() && one_run && (axis.step == 1 || len == 1))
+            .then(|| self.base + self.batch.offset(batch) + other.offset(across) + axis.offset(start))
+    }
+}
+
+/// The memory that a view reads: where index 0 lies, and how far one may go from there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The element of index 0.
+    pub(super) base: *const u8,
+    /// Elements before it that belong to the operand.
+    pub(super) before: isize,
+    /// Elements from it on that belong to the operand.
+    pub(super) after: isize,
+}
+
+// SAFETY: the address of memory that the launch's caller keeps alive and unwritten while the launch runs.
+unsafe impl Send for Origin {}
+// SAFETY: as above.
+unsafe impl Sync for Origin {}
+
+/// Where a strip lies: which product, and the index on the axis across.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strip {
+    pub(super) along: Along,
+    pub(super) batch: usize,
+    pub(super) across: usize,
+    pub(super) start: usize,
+    pub(super) len: usize,
+}
+
+/// Writes the elements of a strip one after the other to `out`, as they are in memory; the fill value where a guard does
+/// not hold.
+///
+/// # Safety
+/// `out` is writable for `strip.len` elements of the view's dtype; the strip lies inside the view; plain views lie
+/// wholly in the origin's memory.
+pub(super) unsafe fn load_strip(view: &View, origin: Origin, strip: Strip, out: *mut u8) {
+    // SAFETY: passed on.
+    unsafe {
+        match view.dtype.size() {
+            1 => load::<u8>(view, origin, strip, out.cast()),
+            2 => load::<u16>(view, origin, strip, out.cast()),
+            4 => load::<u32>(view, origin, strip, out.cast()),
+            8 => load::<u64>(view, origin, strip, out.cast()),
+            _ => load::<u128>(view, origin, strip, out.cast()),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`load_strip`], `W` having the size of the view's dtype.
+unsafe fn load<W: Copy>(view: &View, origin: Origin, strip: Strip, out: *mut W) {
+    let (axis, other) = view.axes(strip.along);
+    let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.across);
+    // The guards' coordinates where the axis is at 0.
+    let at: SmallVec<[isize; 2]> = (0..view.guards.len())
+        .map(|g| view.guards[g].0 + view.batch.coordinate(g, strip.batch) + other.coordinate(g, strip.across))
+        .collect();
+    let base = origin.base.cast::<W>();
+    let mut i = 0;
+    while i < strip.len {
+        let index = strip.start + i;
+        let (run, inside) = axis.split(index);
+        let left = if axis.outer.len() == 1 { strip.len - i } else { axis.inner - inside as usize };
+        let len = left.min(strip.len - i);
+        let first = fixed + axis.outer.get(run).copied().unwrap_or(0) + inside * axis.step;
+        // SAFETY: the run's elements of `out` are inside the strip.
+        let out = unsafe { out.add(i) };
+        let valid = if view.guards.is_empty() {
+            0..len
+        } else {
+            let mut range = 0..len as isize;
+            for (g, &(_, limit)) in view.guards.iter().enumerate() {
+                range = intersect(range, at[g] + axis.coordinate(g, index), axis.guards[g].0, limit);
+            }
+            inside_memory(range, first, axis.step, origin)
+        };
+        // SAFETY: `valid` lies in 0..len; the elements it names exist: by the caller's promise for plain views, by
+        // `inside_memory` for guarded ones.
+        unsafe {
+            if valid.len() < len {
+                let fill = view.fill.bytes();
+                let fill = fill.as_ptr().cast::<W>().read_unaligned();
+                for j in (0..valid.start).chain(valid.end..len) {
+                    out.add(j).write_unaligned(fill);
+                }
+            }
+            let from = base.wrapping_offset(first);
+            match axis.step {
+                1 => std::ptr::copy_nonoverlapping(
+                    from.wrapping_add(valid.start).cast::<u8>(),
+                    out.add(valid.start).cast::<u8>(),
+                    valid.len() * size_of::<W>(),
+                ),
+                0 if !valid.is_empty() => {
+                    let value = from.read_unaligned();
+                    for j in valid {
+                        out.add(j).write_unaligned(value);
+                    }
+                }
+                step => {
+                    for j in valid {
+                        out.add(j).write_unaligned(from.wrapping_offset(j as isize * step).read_unaligned());
+                    }
+                }
+            }
+        }
+        i += len;
+    }
+}
+
+/// The part of `range` in which `0 <= at + i * by < limit`.
+fn intersect(range: Range<isize>, at: isize, by: isize, limit: isize) -> Range<isize> {
+    // The first i at which at + i * by reaches `value`, for by > 0.
+    let reaches = |at: isize, by: isize, value: isize| (value - at).div_euclid(by) + ((value - at).rem_euclid(by) != 0) as isize;
+    let (low, high) = match by {
+        0 if (0..limit).contains(&at) => return range,
+        0 => return 0..0,
+        by if by > 0 => (reaches(at, by, 0), reaches(at, by, limit)),
+        // Mirrored: limit - 1 - at grows.
+        by => (reaches(limit - 1 - at, -by, 0), reaches(limit - 1 - at, -by, limit)),
+    };
+    let (start, end) = (range.start.max(low), range.end.min(high));
+    if start < end { start..end } else { 0..0 }
+}
+
+/// The part of a guarded run that lies in the operand's memory: all of it, if the guards say the truth.
+fn inside_memory(range: Range<isize>, first: isize, step: isize, origin: Origin) -> Range<usize> {
+    let lowest = first.min(first + (range.end - 1) * step).min(first + range.start * step);
+    let highest = first.max(first + (range.end - 1) * step).max(first + range.start * step);
+    if range.is_empty() {
+        return 0..0;
+    }
+    if -origin.before <= lowest && highest < origin.after {
+        return range.start as usize..range.end as usize;
+    }
+    let inside = intersect(range, first + origin.before, step, origin.before + origin.after);
+    inside.start as usize..inside.end as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_core::{Guard, Scalar};
+
+    /// x[c, h + r - 1, w + s - 1] of a 2 x 3 x 4 image with a 3 x 3 window: rows are (h, w), depth is (c, r, s).
+    fn window() -> (Access, [usize; 5]) {
+        let guard = |coefficients: [isize; 5], limit| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit };
+        let access = Access {
+            base: -5,
+            fill: Scalar::new(7.0f32),
+            guards: [guard([1, 0, 0, 1, 0], 3), guard([0, 1, 0, 0, 1], 4)].into_iter().collect(),
+            ..Access::new(DType::F32, &[4, 1, 12, 4, 1])
+        };
+        (access, [3, 4, 2, 3, 3])
+    }
+
+    #[test]
+    fn strips_of_a_padded_window_equal_the_positions_one_by_one() {
+        let (access, dims) = window();
+        let data: Vec<f32> = (0..24).map(|i| i as f32 + 100.0).collect();
+        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 24 };
+        let view = View::new(&access, &dims, 0..0, 0..2, 2..5);
+        let unravel = |mut i: usize, sizes: &[usize]| {
+            let mut at = vec![0; sizes.len()];
+            for d in (0..sizes.len()).rev() {
+                at[d] = i % sizes[d];
+                i /= sizes[d];
+            }
+            at
+        };
+        for along in [Along::Row, Along::Depth] {
+            let (total, others) = if along == Along::Row { (12, 18) } else { (18, 12) };
+            for across in 0..others {
+                for start in 0..total {
+                    let len = (total - start).min(1 + (across * 7 + start) % 9);
+                    let mut out = vec![0f32; len];
+                    let strip = Strip { along, batch: 0, across, start, len };
+                    // SAFETY: the strip lies inside the view, and `out` has its length.
+                    unsafe { load_strip(&view, origin, strip, out.as_mut_ptr().cast()) };
+                    for (i, &got) in out.iter().enumerate() {
+                        let (row, depth) = if along == Along::Row { (start + i, across) } else { (across, start + i) };
+                        let index = [unravel(row, &dims[..2]), unravel(depth, &dims[2..])].concat();
+                        let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
+                        assert_eq!(got, expected, "{along:?} row {row} depth {depth}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_is_cut_where_the_coordinate_leaves_its_limits() {
+        for by in -3isize..=3 {
+            for at in -9isize..9 {
+                for limit in 0..6 {
+                    let range = intersect(2..8, at, by, limit);
+                    let expected: Vec<_> = (2..8).filter(|i| (0..limit).contains(&(at + i * by))).collect();
+                    assert_eq!(range.collect::<Vec<_>>(), expected, "{at} + i * {by} < {limit}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_guard_that_lies_cannot_make_a_read_leave_the_memory() {
+        let mut access = Access::new(DType::F32, &[1]);
+        access.guards = [Guard { coefficients: [0].as_slice().into(), offset: 0, limit: 1 }].into_iter().collect();
+        let data = [1.0f32, 2.0, 3.0];
+        let view = View::new(&access, &[6], 0..0, 0..1, 1..1);
+        let mut out = [9f32; 6];
+        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 3 };
+        let strip = Strip { along: Along::Row, batch: 0, across: 0, start: 0, len: 6 };
+        // SAFETY: `out` has the strip's length; the origin tells how far the memory goes.
+        unsafe { load_strip(&view, origin, strip, out.as_mut_ptr().cast()) };
+        assert_eq!(out, [1.0, 2.0, 3.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn dimensions_that_one_access_walks_as_one_become_a_single_run() {
+        let access = Access::new(DType::F32, &[12, 4, 1, 0]);
+        let view = View::new(&access, &[2, 3, 4, 5], 0..1, 1..3, 3..4);
+        assert_eq!((view.batch.single(), view.row.single(), view.depth.single()), (Some(12), Some(1), Some(0)));
+        assert!(view.depth.is_constant() && !view.row.is_constant());
+        let access = Access::new(DType::F32, &[12, 1, 3, 0]);
+        let view = View::new(&access, &[2, 3, 4, 5], 0..1, 1..3, 3..4);
+        assert_eq!(view.row.single(), None);
+        assert_eq!(view.row.offsets(), [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]);
+    }
+}

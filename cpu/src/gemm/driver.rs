@@ -1,0 +1,464 @@
+//! Executes a plan: packs what is shared, then computes the tiles.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::blocking::Shape;
+use super::kernel::{Kernels, Reading, Tile};
+use super::plan::{Mode, Plan};
+use super::sink::{Output, Plain, TileAt};
+use super::source::{PackBlock, PackSource};
+use super::{Element, MAX_THREADS};
+use crate::workers::Workers;
+
+/// A raw pointer that tasks share; who writes where through it is decided by the task index.
+struct Ptr<T>(*mut T);
+
+impl<T> Clone for Ptr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Ptr<T> {}
+// SAFETY: tasks write disjoint parts, and a part that one task reads is written by none meanwhile.
+unsafe impl<T: Send> Send for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Ptr<T> {}
+
+impl<T> Ptr<T> {
+    fn add(self, n: usize) -> Ptr<T> {
+        Ptr(self.0.wrapping_add(n))
+    }
+
+    /// # Safety
+    /// The elements are inside the allocation and no other task accesses them meanwhile.
+    unsafe fn slice<'a>(self, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller's.
+        unsafe { std::slice::from_raw_parts_mut(self.0, len) }
+    }
+}
+
+/// Private buffers, handed to whichever tasks run. There are as many as threads, so one is always free.
+struct Slots {
+    taken: [AtomicU64; MAX_THREADS / 64],
+}
+
+impl Slots {
+    fn new() -> Slots {
+        Slots { taken: [const { AtomicU64::new(0) }; MAX_THREADS / 64] }
+    }
+
+    fn take(&self) -> usize {
+        loop {
+            for (i, word) in self.taken.iter().enumerate() {
+                let free = word.load(Ordering::Relaxed).trailing_ones();
+                if free < 64 && word.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
+                    return i * 64 + free as usize;
+                } else if free < 64 {
+                    break;
+                }
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn give(&self, slot: usize) {
+        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
+    }
+}
+
+/// One operand during the execution.
+struct Operand<'a, T> {
+    source: &'a dyn PackSource<T>,
+    mode: Mode,
+    /// Rows of a micro-panel.
+    panel: usize,
+    /// All rows, and rows of a tile.
+    rows: usize,
+    tile: usize,
+    /// Rows of a chunk, padded; and elements from one product to the next in `shared`.
+    chunk_rows: usize,
+    per_batch: usize,
+    shared: Ptr<T>,
+}
+
+/// Where a micro-kernel finds a block of an operand.
+struct Block<T> {
+    base: *const T,
+    row: isize,
+    depth: isize,
+    /// From one panel to the next.
+    panel: isize,
+}
+
+/// What is packed or computed in one go: tiles from `first` on, and products from `batch` on.
+#[derive(Clone, Copy)]
+struct Chunk {
+    batch: usize,
+    batches: usize,
+    tile_m: usize,
+    tiles_m: usize,
+    tile_n: usize,
+    tiles_n: usize,
+}
+
+impl<T: Element> Operand<'_, T> {
+    /// The place of a packed block inside `shared`.
+    fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Ptr<T> {
+        self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * depth)
+    }
+
+    fn rows_of(&self, tile: usize) -> usize {
+        self.tile.min(self.rows - tile * self.tile)
+    }
+
+    /// The block of a tile, packing it into `private` if nobody else has.
+    ///
+    /// # Safety
+    /// `private` is for this task alone and large enough.
+    unsafe fn block(&self, chunk: &Chunk, batch: usize, tile: usize, first: usize, k: usize, depth: usize, private: Ptr<T>) -> Block<T> {
+        let row = tile * self.tile;
+        let packed = |base: *const T| Block {
+            base,
+            row: 1,
+            depth: self.panel as isize,
+            panel: (self.panel * depth) as isize,
+        };
+        match self.mode {
+            Mode::Shared => {
+                let batch = if self.per_batch == 0 { 0 } else { batch - chunk.batch };
+                packed(self.shared_at(batch, (tile - first) * self.tile, k, depth).0)
+            }
+            Mode::Private => {
+                let block = PackBlock { batch, row, rows: self.rows_of(tile), k, depth, panel: self.panel };
+                // SAFETY: the caller's.
+                self.source.pack(&block, unsafe { private.slice(block.len()) });
+                packed(private.0)
+            }
+            Mode::Prepacked => match self.source.prepacked(batch) {
+                Some(p) => packed(p.base.wrapping_add(p.padded_rows * k + row * depth)),
+                None => packed(std::ptr::null()),
+            },
+            Mode::Direct => match self.source.direct(batch) {
+                Some(d) => Block {
+                    base: d.base.wrapping_offset(row as isize * d.row + k as isize * d.depth),
+                    row: d.row,
+                    depth: d.depth,
+                    panel: self.panel as isize * d.row,
+                },
+                None => packed(std::ptr::null()),
+            },
+        }
+    }
+}
+
+/// A product being computed.
+pub(super) struct Driver<'a, T: Element> {
+    pub kernels: &'static Kernels<T>,
+    pub plan: &'a Plan,
+    pub shape: Shape,
+    pub a: &'a dyn PackSource<T>,
+    pub b: &'a dyn PackSource<T>,
+    pub out: Output<'a, T>,
+}
+
+/// The workspace cut up, and the operands.
+struct Job<'a, 'b, T: Element> {
+    d: &'b Driver<'a, T>,
+    a: Operand<'a, T>,
+    b: Operand<'a, T>,
+    partials: Ptr<T>,
+    slots: Slots,
+    slot_base: Ptr<T>,
+    slot_size: usize,
+    align: usize,
+}
+
+impl<T: Element> Driver<'_, T> {
+    /// Computes everything. `workspace` has `plan.elements(workers.threads(), align)` elements.
+    pub fn run(&self, workers: &Workers, workspace: &mut [T], align: usize) {
+        let (plan, shape) = (self.plan, self.shape);
+        let base = Ptr(workspace.as_mut_ptr());
+        let shared_a = base;
+        let shared_b = shared_a.add(plan.shared_a.next_multiple_of(align));
+        let partials = shared_b.add(plan.shared_b.next_multiple_of(align));
+        let slot_base = partials.add(plan.partials().next_multiple_of(align));
+        let same = |s: &dyn PackSource<T>| s.same_for_batch();
+        let job = Job {
+            d: self,
+            a: Operand {
+                source: self.a,
+                mode: plan.a,
+                panel: self.kernels.mr,
+                rows: shape.m,
+                tile: plan.mc,
+                chunk_rows: plan.chunk_m * plan.mc,
+                per_batch: if same(self.a) { 0 } else { plan.chunk_m * plan.mc * shape.k },
+                shared: shared_a,
+            },
+            b: Operand {
+                source: self.b,
+                mode: plan.b,
+                panel: self.kernels.nr(),
+                rows: shape.n,
+                tile: plan.nc,
+                chunk_rows: plan.chunk_n * plan.nc,
+                per_batch: if same(self.b) { 0 } else { plan.chunk_n * plan.nc * shape.k },
+                shared: shared_b,
+            },
+            partials,
+            slots: Slots::new(),
+            slot_base,
+            slot_size: plan.slot(align),
+            align,
+        };
+
+        // What the shared buffers hold now: the product and first tile they were packed for.
+        let (mut held_a, mut held_b) = (None, None);
+        for batch in (0..shape.batch).step_by(plan.chunk_batch) {
+            for tile_n in (0..plan.tiles_n).step_by(plan.chunk_n) {
+                for tile_m in (0..plan.tiles_m).step_by(plan.chunk_m) {
+                    let chunk = Chunk {
+                        batch,
+                        batches: plan.chunk_batch.min(shape.batch - batch),
+                        tile_m,
+                        tiles_m: plan.chunk_m.min(plan.tiles_m - tile_m),
+                        tile_n,
+                        tiles_n: plan.chunk_n.min(plan.tiles_n - tile_n),
+                    };
+                    let want_a = Some((if same(self.a) { 0 } else { batch }, tile_m));
+                    let want_b = Some((if same(self.b) { 0 } else { batch }, tile_n));
+                    let pack_a = plan.a == Mode::Shared && held_a != want_a;
+                    let pack_b = plan.b == Mode::Shared && held_b != want_b;
+                    job.pack(&chunk, pack_a, pack_b, workers);
+                    (held_a, held_b) = (want_a, want_b);
+                    job.compute(&chunk, workers);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Element> Job<'_, '_, T> {
+    /// Packs what the chunk's tasks share.
+    fn pack(&self, chunk: &Chunk, pack_a: bool, pack_b: bool, workers: &Workers) {
+        let (k, kc) = (self.d.shape.k, self.d.plan.kc);
+        let blocks = k.div_ceil(kc);
+        let parts = |operand: &Operand<'_, T>, yes: bool, tiles: usize| {
+            let batches = if operand.per_batch == 0 { 1 } else { chunk.batches };
+            if yes { batches * tiles * blocks } else { 0 }
+        };
+        let parts_a = parts(&self.a, pack_a, chunk.tiles_m);
+        let parts_b = parts(&self.b, pack_b, chunk.tiles_n);
+        workers.run(parts_a + parts_b, &|task| {
+            let (operand, first, tiles, task) = if task < parts_a {
+                (&self.a, chunk.tile_m, chunk.tiles_m, task)
+            } else {
+                (&self.b, chunk.tile_n, chunk.tiles_n, task - parts_a)
+            };
+            let (batch, task) = (task / (tiles * blocks), task % (tiles * blocks));
+            let (tile, k0) = (task / blocks, task % blocks * kc);
+            let depth = kc.min(k - k0);
+            let block = PackBlock {
+                batch: chunk.batch + batch,
+                row: (first + tile) * operand.tile,
+                rows: operand.rows_of(first + tile),
+                k: k0,
+                depth,
+                panel: operand.panel,
+            };
+            // SAFETY: blocks of different tasks are disjoint parts of the shared buffer, which nobody reads yet.
+            let dst = unsafe { operand.shared_at(batch, tile * operand.tile, k0, depth).slice(block.len()) };
+            operand.source.pack(&block, dst);
+        });
+    }
+
+    /// Computes the chunk's tiles.
+    fn compute(&self, chunk: &Chunk, workers: &Workers) {
+        let plan = self.d.plan;
+        let tiles = chunk.tiles_m * chunk.tiles_n;
+        let place = |tile: usize| {
+            // Neighbours in n come one after the other: they share a block of A, which then stays in a thread's L2.
+            let (batch, tile) = (tile / tiles, tile % tiles);
+            (chunk.batch + batch, chunk.tile_m + tile / chunk.tiles_n, chunk.tile_n + tile % chunk.tiles_n)
+        };
+        let count = chunk.batches * tiles;
+        if plan.slices == 1 {
+            workers.run(count, &|task| {
+                let (batch, i, j) = place(task);
+                let slot = self.slots.take();
+                self.tile(chunk, batch, i, j, self.slot_base.add(slot * self.slot_size), None);
+                self.slots.give(slot);
+            });
+        } else {
+            workers.run(count * plan.slices, &|task| {
+                let (batch, i, j) = place(task / plan.slices);
+                let slot = self.slots.take();
+                let partial = self.partials.add(task * plan.tile);
+                let slice = Some((task % plan.slices, partial));
+                self.tile(chunk, batch, i, j, self.slot_base.add(slot * self.slot_size), slice);
+                self.slots.give(slot);
+            });
+            workers.run(count, &|task| {
+                let (batch, i, j) = place(task);
+                // SAFETY: the partial tiles of this tile are complete, and only this task uses them now.
+                let all = unsafe { self.partials.add(task * plan.slices * plan.tile).slice(plan.slices * plan.tile) };
+                let (sum, rest) = all.split_at_mut(plan.tile);
+                for part in rest.chunks_exact(plan.tile) {
+                    for (s, &x) in sum.iter_mut().zip(part) {
+                        *s = s.add(x);
+                    }
+                }
+                self.emit(batch, i, j, sum);
+            });
+        }
+    }
+
+    /// Computes one tile, or one depth slice of it into its own buffer.
+    fn tile(&self, chunk: &Chunk, batch: usize, i: usize, j: usize, slot: Ptr<T>, slice: Option<(usize, Ptr<T>)>) {
+        let (plan, shape) = (self.d.plan, self.d.shape);
+        let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
+        let private_a = slot;
+        let private_b = private_a.add(plan.private_a.next_multiple_of(self.align));
+        let own_tile = private_b.add(plan.private_b.next_multiple_of(self.align));
+        let (from, to, buffer) = match slice {
+            None => (0, shape.k, own_tile),
+            Some((s, buffer)) => (s * plan.slice_k, shape.k.min((s + 1) * plan.slice_k), buffer),
+        };
+        let target = match self.d.out {
+            Output::Plain(c) if !plan.buffered => Target::plain(&c, batch, i * plan.mc, j * plan.nc),
+            _ => Target { c: buffer.0, ld: plan.nc as isize, padded: true },
+        };
+        let mut k = from;
+        loop {
+            let depth = plan.kc.min(to - k);
+            // SAFETY: the private buffers are this task's.
+            let a = unsafe { self.a.block(chunk, batch, i, chunk.tile_m, k, depth, private_a) };
+            // SAFETY: as above.
+            let b = unsafe { self.b.block(chunk, batch, j, chunk.tile_n, k, depth, private_b) };
+            // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
+            unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from) };
+            k += depth;
+            if k >= to {
+                break;
+            }
+        }
+        if plan.buffered && slice.is_none() {
+            // SAFETY: the buffer is this task's and now holds the tile.
+            self.emit(batch, i, j, unsafe { own_tile.slice(plan.tile) });
+        }
+    }
+
+    /// Gives a finished tile away.
+    fn emit(&self, batch: usize, i: usize, j: usize, tile: &[T]) {
+        let plan = self.d.plan;
+        let at = TileAt {
+            batch,
+            row: i * plan.mc,
+            col: j * plan.nc,
+            rows: self.a.rows_of(i),
+            cols: self.b.rows_of(j),
+            ld: plan.nc,
+        };
+        match self.d.out {
+            Output::Sink(sink) => sink.store(&at, tile),
+            Output::Plain(c) => super::sink::scatter(&c, &at, tile, |x| x),
+        }
+    }
+
+    /// The loops around the micro-kernel: B's panel stays in L1, A's panels come from L2.
+    ///
+    /// # Safety
+    /// The blocks hold `mb` and `nb` rows of `depth`, in whole panels if packed; the target is writable for `mb` by `nb`,
+    /// or for whole vectors if padded, and initialised if `add`.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn multiply(&self, a: &Block<T>, b: &Block<T>, target: &Target<T>, mb: usize, nb: usize, depth: usize, add: bool) {
+        let kernels = self.d.kernels;
+        let (mr, nr, lanes) = (kernels.mr, kernels.nr(), kernels.lanes);
+        let packed_b = self.d.plan.b != Mode::Direct;
+        let packed = self.d.plan.a != Mode::Direct && packed_b;
+        let next_lines = (nr * depth * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
+        let mut edge = [const { MaybeUninit::<T>::uninit() }; EDGE];
+        for j in (0..nb).step_by(nr) {
+            let cols = nr.min(nb - j);
+            let vectors = cols.div_ceil(lanes);
+            let tail = cols - (vectors - 1) * lanes;
+            let whole = tail == lanes;
+            let reading = match (packed, packed_b || whole) {
+                (true, _) => Reading::Packed,
+                (false, true) => Reading::Strided,
+                (false, false) => Reading::Masked,
+            };
+            let b_base = b.base.wrapping_offset((j / nr) as isize * b.panel);
+            let kernel = kernels.get(reading, mr.min(mb), vectors);
+            // While this panel of B is used, the next one comes closer, a part with each micro-tile.
+            let next_b = b.base.wrapping_offset((j / nr + 1) as isize * b.panel).cast::<u8>();
+            let fetch = if packed_b && j + nr < nb { next_lines } else { 0 };
+            for i in (0..mb).step_by(mr) {
+                let rows = mr.min(mb - i);
+                let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
+                let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
+                let direct = whole || target.padded;
+                for line in 0..fetch {
+                    prefetch(next_b.wrapping_add((i / mr * fetch + line) * 64));
+                }
+                let tile = Tile {
+                    k: depth,
+                    a: a.base.wrapping_offset((i / mr) as isize * a.panel),
+                    a_row: a.row,
+                    a_depth: a.depth,
+                    b: b_base,
+                    b_depth: b.depth,
+                    c: if direct { c } else { edge.as_mut_ptr().cast() },
+                    c_row: if direct { target.ld } else { nr as isize },
+                    add: add && direct,
+                    rows,
+                    tail,
+                };
+                // SAFETY: the caller's contract, for the rows and vectors of this micro-tile; an edge tile goes to a buffer
+                // that holds a whole one.
+                unsafe { kernel(&tile) };
+                if !direct {
+                    for r in 0..rows {
+                        for (q, x) in edge[r * nr..r * nr + cols].iter().enumerate() {
+                            let p = c.wrapping_offset(r as isize * target.ld).wrapping_add(q);
+                            // SAFETY: the kernel has just written row r and column q of this micro-tile, which are inside
+                            // the target.
+                            unsafe { *p = if add { (*p).add(x.assume_init()) } else { x.assume_init() } };
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks for a cache line, without promise; any address will do.
+#[inline(always)]
+fn prefetch(p: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch never faults, and SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// The largest micro-tile.
+const EDGE: usize = 14 * 32;
+
+/// Where a task writes: rows `ld` apart, columns adjacent.
+struct Target<T> {
+    c: *mut T,
+    ld: isize,
+    /// Whole vectors may be written past the last column.
+    padded: bool,
+}
+
+impl<T> Target<T> {
+    fn plain(c: &Plain<'_, T>, batch: usize, row: usize, col: usize) -> Target<T> {
+        Target { c: c.at(batch).wrapping_offset(row as isize * c.row + col as isize), ld: c.row, padded: false }
+    }
+}

@@ -1,0 +1,166 @@
+//! The types that products are computed in.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use super::Isa;
+use super::kernel::{Kernels, Portable};
+
+/// A type that a product is accumulated in. Integers wrap.
+///
+/// 16-bit floats are not among them: they are widened to `f32` while they are packed, see [`Widen`].
+pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
+    /// The neutral element of addition. All its bytes are zero.
+    const ZERO: Self;
+
+    /// Sum; integers wrap.
+    fn add(self, other: Self) -> Self;
+
+    /// Product; integers wrap.
+    fn mul(self, other: Self) -> Self;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
+            _ => Portable::<Self>::TABLE,
+        }
+    }
+}
+
+/// A stored type that can be read as the type `T` of a product, exactly.
+pub trait Widen<T>: Copy + Send + Sync + 'static {
+    /// The same value.
+    fn widen(self) -> T;
+
+    /// Widens as many elements as both slices have.
+    #[inline]
+    fn widen_slice(from: &[Self], to: &mut [T]) {
+        for (t, &f) in to.iter_mut().zip(from) {
+            *t = f.widen();
+        }
+    }
+}
+
+impl<T: Element> Widen<T> for T {
+    #[inline(always)]
+    fn widen(self) -> T {
+        self
+    }
+
+    #[inline]
+    fn widen_slice(from: &[T], to: &mut [T]) {
+        let n = from.len().min(to.len());
+        to[..n].copy_from_slice(&from[..n]);
+    }
+}
+
+impl Widen<f32> for f16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline]
+    fn widen_slice(from: &[f16], to: &mut [f32]) {
+        // This one uses the processor's conversion where there is one.
+        let n = from.len().min(to.len());
+        from[..n].convert_to_f32_slice(&mut to[..n]);
+    }
+}
+
+macro_rules! widen {
+    ($($from:ty => $($to:ty),*;)*) => {$($(
+        impl Widen<$to> for $from {
+            #[inline(always)]
+            fn widen(self) -> $to {
+                <$to>::from(self)
+            }
+        }
+    )*)*};
+}
+widen! {
+    f16 => f64;
+    bf16 => f32, f64;
+    f32 => f64;
+    i8 => i16, i32, i64;
+    u8 => u16, u32, u64, i32;
+    i16 => i32, i64;
+    u16 => u32, u64, i32;
+    i32 => i64;
+    u32 => u64;
+}
+
+macro_rules! float_element {
+    ($t:ty, $avx2:ident, $avx512:ident, $neon:ident) => {
+        impl Element for $t {
+            const ZERO: Self = 0.0;
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+
+            #[allow(private_interfaces)]
+            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => &super::kernel::$avx2,
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => &super::kernel::$avx512,
+                    #[cfg(target_arch = "aarch64")]
+                    Isa::Neon => &super::kernel::$neon,
+                    _ => Portable::<Self>::TABLE,
+                }
+            }
+        }
+    };
+}
+float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32);
+float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64);
+
+macro_rules! int_element {
+    ($($t:ty)*) => {$(
+        impl Element for $t {
+            const ZERO: Self = 0;
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+    )*};
+}
+int_element!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! complex_element {
+    ($($t:ty)*) => {$(
+        impl Element for Complex<$t> {
+            const ZERO: Self = Complex { re: 0.0, im: 0.0 };
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+        }
+    )*};
+}
+complex_element!(f32 f64);

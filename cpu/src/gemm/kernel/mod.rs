@@ -1,0 +1,92 @@
+//! Micro-kernels: the innermost product of a few rows of A with a few columns of B, held in registers.
+//!
+//! A micro-kernel computes `C[rows, vectors * lanes] (+)= A[rows, k] * B[k, vectors * lanes]` and writes whole vectors. The
+//! driver picks one by how many rows and vectors a tile has, so that no register is spent on rows that do not exist.
+
+mod portable;
+#[macro_use]
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+use super::{Element, Isa};
+
+/// What a micro-kernel reads and writes.
+///
+/// The kernel's safety contract: `a` is readable at `i * a_row + p * a_depth` for rows `i` and `p < k`; `b` at
+/// `p * b_depth + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
+/// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors. Nobody else
+/// accesses these elements of `c` meanwhile. The instruction set of the table must be present.
+pub(super) struct Tile<T> {
+    pub k: usize,
+    pub a: *const T,
+    pub a_row: isize,
+    pub a_depth: isize,
+    pub b: *const T,
+    pub b_depth: isize,
+    pub c: *mut T,
+    pub c_row: isize,
+    /// Add to C rather than replace it.
+    pub add: bool,
+    /// Rows of this tile; kernels made for one number of rows ignore it.
+    pub rows: usize,
+    /// Lanes of the last vector that B has, for [`Reading::Masked`].
+    pub tail: usize,
+}
+
+pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
+
+/// How a kernel reads its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reading {
+    /// Both from packed micro-panels: A rows adjacent with `mr` between depths, B columns adjacent with `nr` between depths.
+    Packed = 0,
+    /// Through the strides in [`Tile`].
+    Strided = 1,
+    /// Through the strides in [`Tile`], reading only `tail` lanes of B's last vector.
+    Masked = 2,
+}
+
+/// The micro-kernels of one instruction set for one element type.
+pub(super) struct Kernels<T: 'static> {
+    /// Most rows of a tile; the height of A's panels.
+    pub mr: usize,
+    /// Elements of a vector.
+    pub lanes: usize,
+    /// Most vectors of a tile; B's panels are `vectors * lanes` wide.
+    pub vectors: usize,
+    /// Whether kernels exist that read unpacked operands.
+    pub strided: bool,
+    /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
+    pub table: &'static [&'static [&'static [Kernel<T>]]],
+}
+
+impl<T> Kernels<T> {
+    pub fn nr(&self) -> usize {
+        self.lanes * self.vectors
+    }
+
+    /// The kernel for a tile of `rows` (1 to `mr`) and `vectors` (1 to `self.vectors`).
+    pub fn get(&self, reading: Reading, rows: usize, vectors: usize) -> Kernel<T> {
+        let by_rows = self.table[reading as usize][vectors - 1];
+        by_rows[(rows - 1).min(by_rows.len() - 1)]
+    }
+}
+
+/// The table for an instruction set; falls back to the portable one where an instruction set has no kernels for a type.
+pub(super) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
+    T::kernels(isa)
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64};
+#[cfg(target_arch = "x86_64")]
+pub(super) use {
+    avx2::{F32 as AVX2_F32, F64 as AVX2_F64},
+    avx512::{F32 as AVX512_F32, F64 as AVX512_F64},
+};
+pub(super) use portable::Portable;

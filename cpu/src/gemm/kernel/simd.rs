@@ -1,0 +1,106 @@
+//! The one micro-kernel body, as a macro over an instruction set's vector type and operations.
+
+/// Defines `kernel::<ROWS, VECTORS, READING>` and the table `$table` of its instances.
+///
+/// A macro and not a trait: a function with a target feature cannot be a generic function's inlined callee without that
+/// feature, and everything here must be inlined into one loop.
+macro_rules! simd_kernels {
+    (
+        table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
+        rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
+        zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
+        fma $fma:expr, add $add:expr, prefetch $prefetch:expr $(,)?
+    ) => {
+        /// # Safety
+        /// The contract of [`Tile`], and the feature must be present.
+        #[target_feature(enable = $feature)]
+        unsafe fn kernel<const M: usize, const V: usize, const READING: u8>(t: &Tile<$t>) {
+            const AHEAD: usize = 1024 / size_of::<$t>();
+            const PACKED: u8 = Reading::Packed as u8;
+            const MASKED: u8 = Reading::Masked as u8;
+            let (ar, ak, bk) = match READING {
+                PACKED => (1, $mr, $lanes * $nv),
+                _ => (t.a_row, t.a_depth, t.b_depth),
+            };
+            // SAFETY: every access below is one that the contract of `Tile` allows for M rows and V vectors.
+            unsafe {
+                let (mut a, mut b) = (t.a, t.b);
+                for i in 0..M {
+                    let row = t.c.offset(i as isize * t.c_row);
+                    $prefetch(row.cast::<i8>());
+                    $prefetch(row.add(V * $lanes - 1).cast::<i8>());
+                }
+                let mut acc = [[$zero; V]; M];
+                macro_rules! step {
+                    () => {
+                        let mut bv = [$zero; V];
+                        for v in 0..V {
+                            bv[v] = if READING == MASKED && v + 1 == V {
+                                $load_masked(b.add(v * $lanes), t.tail)
+                            } else {
+                                $load(b.add(v * $lanes))
+                            };
+                        }
+                        for i in 0..M {
+                            let x = $splat(a.offset(i as isize * ar));
+                            for v in 0..V {
+                                acc[i][v] = $fma(x, bv[v], acc[i][v]);
+                            }
+                        }
+                        a = a.wrapping_offset(ak);
+                        b = b.wrapping_offset(bk);
+                    };
+                }
+                for _ in 0..t.k / 4 {
+                    if READING == PACKED {
+                        // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
+                        $prefetch(a.wrapping_add(AHEAD).cast::<i8>());
+                        if M * 16 * size_of::<$t>() > 256 {
+                            $prefetch(a.wrapping_add(AHEAD + 64 / size_of::<$t>()).cast::<i8>());
+                        }
+                    }
+                    step!();
+                    step!();
+                    step!();
+                    step!();
+                }
+                for _ in 0..t.k % 4 {
+                    step!();
+                }
+                if t.add {
+                    for i in 0..M {
+                        for v in 0..V {
+                            let p = t.c.offset(i as isize * t.c_row).add(v * $lanes);
+                            $store(p, $add($load(p), acc[i][v]));
+                        }
+                    }
+                } else {
+                    for i in 0..M {
+                        for v in 0..V {
+                            $store(t.c.offset(i as isize * t.c_row).add(v * $lanes), acc[i][v]);
+                        }
+                    }
+                }
+            }
+        }
+
+        simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
+    };
+    (@table $table:ident, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt, [$($vec:literal)*]) => {
+        /// The kernels of this instruction set.
+        pub(in crate::gemm) static $table: Kernels<$t> = Kernels {
+            mr: $mr,
+            lanes: $lanes,
+            vectors: $nv,
+            strided: true,
+            table: &[
+                &[$(simd_kernels!(@rows $vec, 0, $rows)),*],
+                &[$(simd_kernels!(@rows $vec, 1, $rows)),*],
+                &[$(simd_kernels!(@rows $vec, 2, $rows)),*],
+            ],
+        };
+    };
+    (@rows $vec:literal, $reading:literal, [$($row:literal)*]) => {
+        &[$(kernel::<$row, $vec, $reading>),*]
+    };
+}

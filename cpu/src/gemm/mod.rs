@@ -1,0 +1,173 @@
+//! Packed, blocked matrix products: `C[m, n] = epilogue(A[m, k] * B[k, n])`, one or a batch of them.
+//!
+//! The structure is the usual one of high-performance libraries: operands are copied into micro-panels that a
+//! micro-kernel reads in order, blocks of them stay in L1 and L2, and tiles of C are the tasks of a worker pool. What is
+//! particular here:
+//!
+//! - Operands are read through a [`PackSource`]: a strided matrix, an offset table (convolution without a column
+//!   buffer), a conversion or a fused expression, all at the cost of the packing that is done anyway.
+//! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
+//! - How a product is cut depends on its shape and its [`Blocking`] only, so results are the same for any number of
+//!   threads, bit by bit.
+//! - All memory comes from the caller's workspace.
+//!
+//! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
+//! `eps` is the unit roundoff of the type it is accumulated in.
+
+mod blocking;
+mod driver;
+mod element;
+mod kernel;
+mod pack;
+mod plan;
+mod sink;
+mod source;
+
+pub use blocking::{Blocking, Isa, Shape};
+pub use element::{Element, Widen};
+pub use sink::{Converted, Output, Plain, TileAt, TileSink};
+pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
+
+use crate::workers::Workers;
+use driver::Driver;
+use kernel::kernels;
+use plan::{ALIGN, Kind, Plan};
+
+/// Most threads that a product uses private buffers for.
+const MAX_THREADS: usize = 1024;
+
+/// Why a product was not computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GemmError {
+    /// The workspace has fewer bytes than the product needs.
+    WorkspaceTooSmall {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// An operand does not have all the rows, depths or products that the shape asks for; `A` or `B`.
+    OperandTooSmall(char),
+    /// This machine does not have the instruction set.
+    NoSuchIsa(Isa),
+    /// A worker pool of more threads than are supported.
+    TooManyThreads(usize),
+}
+
+impl std::fmt::Display for GemmError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GemmError::WorkspaceTooSmall { needed, given } => {
+                write!(f, "the product needs a workspace of {needed} bytes but got {given}")
+            }
+            GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the product's shape"),
+            GemmError::NoSuchIsa(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
+            GemmError::TooManyThreads(n) => write!(f, "{n} threads are more than the supported {MAX_THREADS}"),
+        }
+    }
+}
+
+impl std::error::Error for GemmError {}
+
+/// A product to compute.
+#[derive(Clone, Copy)]
+pub struct Gemm<'a, T> {
+    /// The instruction set to use.
+    pub isa: Isa,
+    /// The size.
+    pub shape: Shape,
+    /// The left operand: `m` rows by `k` depths.
+    pub a: &'a dyn PackSource<T>,
+    /// The right operand, by columns: `n` rows by `k` depths.
+    pub b: &'a dyn PackSource<T>,
+    /// Where the result goes.
+    pub out: Output<'a, T>,
+    /// How it is cut.
+    pub blocking: Blocking,
+}
+
+/// Bytes of workspace that suffice for any operands and output of this shape, on `threads` threads.
+pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, threads: usize) -> usize {
+    let each = |shape: Shape| {
+        let varying = Kind { same_for_batch: false, ..Kind::WORST };
+        [(Kind::WORST, Kind::WORST), (varying, Kind::WORST), (Kind::WORST, varying), (varying, varying)]
+            .map(|(a, b)| bytes::<T>(&Plan::new(kernels::<T>(isa), blocking, shape, a, b, false), threads))
+            .into_iter()
+            .fold(0, usize::max)
+    };
+    each(shape).max(each(shape.transposed()))
+}
+
+fn bytes<T>(plan: &Plan, threads: usize) -> usize {
+    plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
+}
+
+/// Elements between aligned places.
+fn align<T>() -> usize {
+    ALIGN / size_of::<T>()
+}
+
+impl<T: Element> Gemm<'_, T> {
+    /// Computes it. `workspace` must have [`workspace_bytes`] bytes, or as many as [`Gemm::workspace`] says for these very
+    /// operands; its contents before and after are unspecified, its alignment does not matter.
+    pub fn run(&self, workers: &Workers, workspace: &mut [u8]) -> Result<(), GemmError> {
+        let Shape { batch, m, n, k } = self.shape;
+        if batch == 0 || m == 0 || n == 0 {
+            return Ok(());
+        }
+        if !self.isa.available() {
+            return Err(GemmError::NoSuchIsa(self.isa));
+        }
+        if workers.threads() > MAX_THREADS {
+            return Err(GemmError::TooManyThreads(workers.threads()));
+        }
+        if !self.a.covers(batch, m, k) {
+            return Err(GemmError::OperandTooSmall('A'));
+        }
+        if !self.b.covers(batch, n, k) {
+            return Err(GemmError::OperandTooSmall('B'));
+        }
+        let this = self.oriented();
+        let plan = this.plan();
+        let needed = bytes::<T>(&plan, workers.threads());
+        let given = workspace.len();
+        if given < needed {
+            return Err(GemmError::WorkspaceTooSmall { needed, given });
+        }
+        let elements = plan.elements(workers.threads(), align::<T>());
+        let offset = workspace.as_ptr().align_offset(ALIGN);
+        // SAFETY: the workspace has `needed` bytes, which leaves room for the alignment; any bytes are an Element.
+        let elements = unsafe {
+            std::slice::from_raw_parts_mut(workspace.as_mut_ptr().wrapping_add(offset).cast::<T>(), elements)
+        };
+        let driver =
+            Driver { kernels: kernels::<T>(this.isa), plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out };
+        driver.run(workers, elements, align::<T>());
+        Ok(())
+    }
+
+    /// Bytes of workspace that this product needs on `threads` threads; never more than [`workspace_bytes`].
+    pub fn workspace(&self, threads: usize) -> usize {
+        let this = self.oriented();
+        bytes::<T>(&this.plan(), threads)
+    }
+
+    /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
+    fn oriented(&self) -> Self {
+        match self.out {
+            Output::Plain(c) if c.col != 1 && c.row == 1 => {
+                let blocking = Blocking { mc: self.blocking.nc, nc: self.blocking.mc, ..self.blocking };
+                Gemm { shape: self.shape.transposed(), a: self.b, b: self.a, out: Output::Plain(c.transposed()), blocking, ..*self }
+            }
+            _ => *self,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let straight = matches!(self.out, Output::Plain(c) if c.col == 1);
+        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, Kind::of(self.a), Kind::of(self.b), straight)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Copies blocks of strided matrices into micro-panels.
+//!
+//! Panel `p` of a block holds rows `p * panel` and on; element `(r, k)` of a panel is at `k * panel + r`. Rows that the
+//! block does not have are zero, so that a micro-kernel may compute with them.
+
+use super::Element;
+
+/// A strided block in memory and the panels to make of it.
+#[derive(Clone, Copy)]
+pub(super) struct Strides {
+    /// Elements from one row to the next.
+    pub row: isize,
+    /// Elements from one depth to the next.
+    pub depth: isize,
+}
+
+/// Packs `rows` by `depth` elements.
+///
+/// # Safety
+/// `src` is readable at `r * strides.row + k * strides.depth` for every row and depth of the block. `dst` holds whole
+/// panels.
+pub(super) unsafe fn pack_strided<T: Element>(
+    src: *const T,
+    strides: Strides,
+    rows: usize,
+    depth: usize,
+    panel: usize,
+    dst: &mut [T],
+) {
+    debug_assert_eq!(dst.len(), rows.div_ceil(panel) * panel * depth);
+    if depth == 0 || rows == 0 {
+        return;
+    }
+    // SAFETY (all below): the same contract, for the whole block or for the panels of which all rows exist.
+    if strides.row == 1 {
+        let full = rows / panel;
+        let (whole, rest) = dst.split_at_mut(full * panel * depth);
+        // SAFETY: see above.
+        unsafe { copy_rows(src, strides.depth, full, depth, panel, whole) };
+        if !rest.is_empty() {
+            let done = full * panel;
+            // SAFETY: see above; the last panel starts at row `done`.
+            unsafe { scalar(src.wrapping_add(done), strides, rows - done, depth, panel, rest) };
+        }
+        return;
+    }
+    for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+        let row = p * panel;
+        let src = src.wrapping_offset(row as isize * strides.row);
+        let rows = panel.min(rows - row);
+        #[cfg(target_arch = "x86_64")]
+        if strides.depth == 1 && depth >= 8 && is_x86_feature_detected!("avx2") {
+            match size_of::<T>() {
+                // SAFETY: see above; a 4-byte element is moved as its bits.
+                4 => unsafe {
+                    avx2::transpose4(src.cast(), strides.row, rows, depth, panel, out.as_mut_ptr().cast());
+                    continue;
+                },
+                // SAFETY: see above; an 8-byte element is moved as its bits.
+                8 => unsafe {
+                    avx2::transpose8(src.cast(), strides.row, rows, depth, panel, out.as_mut_ptr().cast());
+                    continue;
+                },
+                _ => {}
+            }
+        }
+        // SAFETY: see above.
+        unsafe { scalar(src, strides, rows, depth, panel, out) };
+    }
+}
+
+/// Rows lie side by side: for each depth, copy a run of `panel` elements into each panel.
+///
+/// # Safety
+/// As [`pack_strided`] with a row stride of 1 and `panels` whole panels.
+unsafe fn copy_rows<T: Element>(
+    src: *const T,
+    depth_stride: isize,
+    panels: usize,
+    depth: usize,
+    panel: usize,
+    dst: &mut [T],
+) {
+    // SAFETY: the same contract; a constant width lets the copy become a few vector moves.
+    unsafe {
+        match panel {
+            4 => copy_runs::<T, 4>(src, depth_stride, panels, depth, dst),
+            6 => copy_runs::<T, 6>(src, depth_stride, panels, depth, dst),
+            8 => copy_runs::<T, 8>(src, depth_stride, panels, depth, dst),
+            12 => copy_runs::<T, 12>(src, depth_stride, panels, depth, dst),
+            14 => copy_runs::<T, 14>(src, depth_stride, panels, depth, dst),
+            16 => copy_runs::<T, 16>(src, depth_stride, panels, depth, dst),
+            32 => copy_runs::<T, 32>(src, depth_stride, panels, depth, dst),
+            _ => {
+                for p in 0..panels {
+                    let strides = Strides { row: 1, depth: depth_stride };
+                    let out = &mut dst[p * panel * depth..][..panel * depth];
+                    scalar(src.add(p * panel), strides, panel, depth, panel, out);
+                }
+            }
+        }
+    }
+}
+
+/// Panels written side by side: enough to use whole pages of the source, few enough for the first-level cache.
+const SIDE_BY_SIDE: usize = 8;
+
+/// # Safety
+/// As [`copy_rows`] with a panel of `R`.
+unsafe fn copy_runs<T: Element, const R: usize>(
+    src: *const T,
+    depth_stride: isize,
+    panels: usize,
+    depth: usize,
+    dst: &mut [T],
+) {
+    let dst = dst.as_mut_ptr();
+    for first in (0..panels).step_by(SIDE_BY_SIDE) {
+        let last = (first + SIDE_BY_SIDE).min(panels);
+        for k in 0..depth {
+            let from = src.wrapping_offset(k as isize * depth_stride);
+            for p in first..last {
+                // SAFETY: source rows p * R to p * R + R exist at depth k; the destination has `panels` panels.
+                unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * depth + k * R), R) };
+            }
+        }
+    }
+}
+
+/// One panel, any strides; also pads.
+///
+/// # Safety
+/// As [`pack_strided`] with at most `panel` rows.
+unsafe fn scalar<T: Element>(
+    src: *const T,
+    strides: Strides,
+    rows: usize,
+    depth: usize,
+    panel: usize,
+    dst: &mut [T],
+) {
+    for (k, out) in dst.chunks_exact_mut(panel).take(depth).enumerate() {
+        let from = src.wrapping_offset(k as isize * strides.depth);
+        for (r, o) in out.iter_mut().enumerate() {
+            // SAFETY: row r and depth k are in the block.
+            *o = if r < rows { unsafe { *from.wrapping_offset(r as isize * strides.row) } } else { T::ZERO };
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    //! Depth lies side by side: transposes in registers.
+
+    use core::arch::x86_64::*;
+
+    /// One panel of 4-byte elements, eight rows at a time.
+    ///
+    /// # Safety
+    /// AVX2 is present. `src` is readable at `r * row + k` for `rows` and `depth`, `dst` writable for a whole panel.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn transpose4(src: *const f32, row: isize, rows: usize, depth: usize, panel: usize, dst: *mut f32) {
+        let mut group = 0;
+        while group < panel {
+            let width = (panel - group).min(8);
+            let have = rows.saturating_sub(group).min(width);
+            let src = src.wrapping_offset(group as isize * row);
+            let out = dst.wrapping_add(group);
+            // SAFETY: the group's rows and columns are inside the panel.
+            unsafe {
+                match (width, have) {
+                    (8, 8) => group4::<8, 8>(src, row, have, depth, panel, out),
+                    (6, 6) => group4::<6, 6>(src, row, have, depth, panel, out),
+                    (4, 4) => group4::<4, 4>(src, row, have, depth, panel, out),
+                    (8, _) => group4::<8, 0>(src, row, have, depth, panel, out),
+                    (6, _) => group4::<6, 0>(src, row, have, depth, panel, out),
+                    (4, _) => group4::<4, 0>(src, row, have, depth, panel, out),
+                    _ => tail(src, row, have, width, 0, depth, panel, out),
+                }
+            }
+            group += width;
+        }
+    }
+
+    /// `W` columns of a panel; `H` is how many rows exist, or 0 for "see `have`".
+    ///
+    /// # Safety
+    /// As [`transpose4`].
+    #[target_feature(enable = "avx2")]
+    unsafe fn group4<const W: usize, const H: usize>(
+        src: *const f32,
+        row: isize,
+        have: usize,
+        depth: usize,
+        panel: usize,
+        dst: *mut f32,
+    ) {
+        let have = if H > 0 { H } else { have };
+        let mut k = 0;
+        while k + 8 <= depth {
+            let mut r = [_mm256_setzero_ps(); 8];
+            for (i, r) in r.iter_mut().enumerate().take(W) {
+                if i < have {
+                    // SAFETY: row i exists and depths k to k + 8 are in the block.
+                    *r = unsafe { _mm256_loadu_ps(src.wrapping_offset(i as isize * row).add(k)) };
+                }
+            }
+            let (t0, t1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+            let (t2, t3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+            let (t4, t5) = (_mm256_unpacklo_ps(r[4], r[5]), _mm256_unpackhi_ps(r[4], r[5]));
+            let (t6, t7) = (_mm256_unpacklo_ps(r[6], r[7]), _mm256_unpackhi_ps(r[6], r[7]));
+            let lo = |a, b| _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
+            let hi = |a, b| _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
+            // Rows 0 to 3 and rows 4 to 7 of depths (0, 4), (1, 5), (2, 6), (3, 7).
+            let top = [lo(t0, t2), hi(t0, t2), lo(t1, t3), hi(t1, t3)];
+            let bottom = [lo(t4, t6), hi(t4, t6), lo(t5, t7), hi(t5, t7)];
+            for i in 0..4 {
+                // SAFETY: depths k + i and k + i + 4 of this group's W columns are inside the panel.
+                unsafe {
+                    let (near, far) = (dst.add((k + i) * panel), dst.add((k + i + 4) * panel));
+                    match W {
+                        8 => {
+                            _mm256_storeu_ps(near, _mm256_permute2f128_ps::<0x20>(top[i], bottom[i]));
+                            _mm256_storeu_ps(far, _mm256_permute2f128_ps::<0x31>(top[i], bottom[i]));
+                        }
+                        _ => {
+                            _mm_storeu_ps(near, _mm256_castps256_ps128(top[i]));
+                            _mm_storeu_ps(far, _mm256_extractf128_ps::<1>(top[i]));
+                            if W == 6 {
+                                let (low, high) = (_mm256_castps256_ps128(bottom[i]), _mm256_extractf128_ps::<1>(bottom[i]));
+                                _mm_storel_pd(near.add(4).cast(), _mm_castps_pd(low));
+                                _mm_storel_pd(far.add(4).cast(), _mm_castps_pd(high));
+                            }
+                        }
+                    }
+                }
+            }
+            k += 8;
+        }
+        // SAFETY: what is left of the same block.
+        unsafe { tail(src, row, have, W, k, depth, panel, dst) };
+    }
+
+    /// One panel of 8-byte elements, four rows at a time.
+    ///
+    /// # Safety
+    /// As [`transpose4`].
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn transpose8(src: *const f64, row: isize, rows: usize, depth: usize, panel: usize, dst: *mut f64) {
+        let mut group = 0;
+        while group < panel {
+            let width = (panel - group).min(4);
+            let have = rows.saturating_sub(group).min(width);
+            let src = src.wrapping_offset(group as isize * row);
+            let out = dst.wrapping_add(group);
+            // SAFETY: the group's rows and columns are inside the panel.
+            unsafe {
+                match (width, have) {
+                    (4, 4) => group8::<4, 4>(src, row, have, depth, panel, out),
+                    (2, 2) => group8::<2, 2>(src, row, have, depth, panel, out),
+                    (4, _) => group8::<4, 0>(src, row, have, depth, panel, out),
+                    (2, _) => group8::<2, 0>(src, row, have, depth, panel, out),
+                    _ => tail(src, row, have, width, 0, depth, panel, out),
+                }
+            }
+            group += width;
+        }
+    }
+
+    /// `W` columns of a panel; `H` is how many rows exist, or 0 for "see `have`".
+    ///
+    /// # Safety
+    /// As [`transpose4`].
+    #[target_feature(enable = "avx2")]
+    unsafe fn group8<const W: usize, const H: usize>(
+        src: *const f64,
+        row: isize,
+        have: usize,
+        depth: usize,
+        panel: usize,
+        dst: *mut f64,
+    ) {
+        let have = if H > 0 { H } else { have };
+        let mut k = 0;
+        while k + 4 <= depth {
+            let mut r = [_mm256_setzero_pd(); 4];
+            for (i, r) in r.iter_mut().enumerate().take(W) {
+                if i < have {
+                    // SAFETY: row i exists and depths k to k + 4 are in the block.
+                    *r = unsafe { _mm256_loadu_pd(src.wrapping_offset(i as isize * row).add(k)) };
+                }
+            }
+            // Depths (0, 2) and (1, 3) of rows 0 and 1, then of rows 2 and 3.
+            let top = [_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1])];
+            let bottom = [_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3])];
+            for i in 0..2 {
+                // SAFETY: depths k + i and k + i + 2 of this group's W columns are inside the panel.
+                unsafe {
+                    let (near, far) = (dst.add((k + i) * panel), dst.add((k + i + 2) * panel));
+                    if W == 4 {
+                        _mm256_storeu_pd(near, _mm256_permute2f128_pd::<0x20>(top[i], bottom[i]));
+                        _mm256_storeu_pd(far, _mm256_permute2f128_pd::<0x31>(top[i], bottom[i]));
+                    } else {
+                        _mm_storeu_pd(near, _mm256_castpd256_pd128(top[i]));
+                        _mm_storeu_pd(far, _mm256_extractf128_pd::<1>(top[i]));
+                    }
+                }
+            }
+            k += 4;
+        }
+        // SAFETY: what is left of the same block.
+        unsafe { tail(src, row, have, W, k, depth, panel, dst) };
+    }
+
+    /// Depths from `k` on, one element at a time.
+    ///
+    /// # Safety
+    /// As [`transpose4`], for any element type.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn tail<T: Copy + Default>(
+        src: *const T,
+        row: isize,
+        have: usize,
+        width: usize,
+        from: usize,
+        depth: usize,
+        panel: usize,
+        dst: *mut T,
+    ) {
+        for k in from..depth {
+            for i in 0..width {
+                // SAFETY: row i, if it exists, and depth k are in the block; column i of depth k is in the panel.
+                unsafe {
+                    *dst.add(k * panel + i) =
+                        if i < have { *src.wrapping_offset(i as isize * row).add(k) } else { T::default() };
+                }
+            }
+        }
+    }
+}

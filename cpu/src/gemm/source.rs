@@ -1,0 +1,263 @@
+//! Where operands come from. Both A and B are read as rows by depth: B's "rows" are its columns.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+
+use super::pack::{Strides, pack_strided};
+use super::{Element, Widen};
+
+/// A block of an operand that is to be packed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PackBlock {
+    /// Which product of the batch.
+    pub batch: usize,
+    /// First row.
+    pub row: usize,
+    /// Rows; not necessarily a multiple of `panel`.
+    pub rows: usize,
+    /// First depth.
+    pub k: usize,
+    /// Depths.
+    pub depth: usize,
+    /// Rows of a micro-panel.
+    pub panel: usize,
+}
+
+impl PackBlock {
+    /// Elements of the packed block: whole panels.
+    pub fn len(&self) -> usize {
+        self.rows.div_ceil(self.panel) * self.panel * self.depth
+    }
+
+    /// Whether the block has no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// An operand that lies in memory as the product's own type, so that it can be read without packing.
+#[derive(Clone, Copy, Debug)]
+pub struct Direct<T> {
+    /// Element (0, 0).
+    pub base: *const T,
+    /// Elements from one row to the next.
+    pub row: isize,
+    /// Elements from one depth to the next.
+    pub depth: isize,
+}
+
+/// An operand that is packed already, for every row and depth.
+#[derive(Clone, Copy, Debug)]
+pub struct Prepacked<T> {
+    /// The depth block at `k0` starts at `padded_rows * k0`; in it are all panels, as [`PackSource::pack`] makes them.
+    pub base: *const T,
+    /// Rows of a panel.
+    pub panel: usize,
+    /// Depth of a block; the last one may be shorter.
+    pub kc: usize,
+    /// Rows, rounded up to whole panels.
+    pub padded_rows: usize,
+}
+
+/// An operand: something that can write blocks of itself as micro-panels of `T`.
+pub trait PackSource<T>: Sync {
+    /// Writes the block. Panel `p` holds rows `row + p * panel` and on; its element `(r, k)` goes to
+    /// `dst[p * panel * depth + k * panel + r]`; rows past the block's last are zero. `dst` has `block.len()` elements with
+    /// unspecified contents. Several threads call at the same time.
+    fn pack(&self, block: &PackBlock, dst: &mut [T]);
+
+    /// Whether every row below `rows` and depth below `depth` of every product below `batch` exists. The driver asks first.
+    fn covers(&self, batch: usize, rows: usize, depth: usize) -> bool {
+        let _ = (batch, rows, depth);
+        true
+    }
+
+    /// Whether all products of the batch share it, so that it is packed once.
+    fn same_for_batch(&self) -> bool {
+        false
+    }
+
+    /// The operand in memory, if it lies there as `T` with strides. Whoever returns it vouches that every covered element
+    /// is readable through it as long as the source lives.
+    fn direct(&self, batch: usize) -> Option<Direct<T>> {
+        let _ = batch;
+        None
+    }
+
+    /// The operand in packed form, if it is kept so. Whoever returns it vouches for the layout and that it lives as long
+    /// as the source.
+    fn prepacked(&self, batch: usize) -> Option<Prepacked<T>> {
+        let _ = batch;
+        None
+    }
+}
+
+/// Where each product of a batch starts, in elements from the base.
+#[derive(Clone, Copy, Debug)]
+pub enum Batch<'a> {
+    /// At equal distances; 0 means that all share one.
+    Stride(isize),
+    /// Anywhere.
+    Table(&'a [isize]),
+}
+
+impl Batch<'_> {
+    /// All products share one operand.
+    pub const SAME: Batch<'static> = Batch::Stride(0);
+
+    pub(super) fn offset(&self, batch: usize) -> isize {
+        match self {
+            Batch::Stride(s) => s.wrapping_mul(batch as isize),
+            Batch::Table(t) => t.get(batch).copied().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn covers(&self, batch: usize) -> bool {
+        match self {
+            Batch::Stride(_) => true,
+            Batch::Table(t) => t.len() >= batch,
+        }
+    }
+
+    fn same(&self) -> bool {
+        matches!(self, Batch::Stride(0))
+    }
+}
+
+/// A matrix in memory with any strides, stored as `S`; read as `S` itself or as a wider type.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<'a, S> {
+    base: *const S,
+    row: isize,
+    depth: isize,
+    batch: Batch<'a>,
+    life: PhantomData<&'a [S]>,
+}
+
+// SAFETY: it only reads, and the constructors demand that nobody writes during the lifetime.
+unsafe impl<S: Sync> Sync for Strided<'_, S> {}
+// SAFETY: as above.
+unsafe impl<S: Sync> Send for Strided<'_, S> {}
+
+impl<'a, S: Copy> Strided<'a, S> {
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements. For A, `row` is the
+    /// stride between rows; for B it is the stride between columns, and `depth` the one between rows.
+    ///
+    /// # Safety
+    /// For the lifetime, every element of the products that it is used for must be readable and not written by anybody.
+    pub unsafe fn from_raw(base: *const S, row: isize, depth: isize, batch: Batch<'a>) -> Strided<'a, S> {
+        Strided { base, row, depth, batch, life: PhantomData }
+    }
+
+    /// A dense row-major `A[batch, m, k]`. `None` if `data` is too short.
+    pub fn dense_a(data: &'a [S], batch: usize, m: usize, k: usize) -> Option<Strided<'a, S>> {
+        let each = m.checked_mul(k)?;
+        let enough = data.len() >= each.checked_mul(batch)?;
+        // SAFETY: the slice holds every element and is borrowed for the lifetime.
+        enough.then(|| unsafe { Strided::from_raw(data.as_ptr(), k as isize, 1, Batch::Stride(each as isize)) })
+    }
+
+    /// A dense row-major `B[batch, k, n]`. `None` if `data` is too short.
+    pub fn dense_b(data: &'a [S], batch: usize, k: usize, n: usize) -> Option<Strided<'a, S>> {
+        let each = n.checked_mul(k)?;
+        let enough = data.len() >= each.checked_mul(batch)?;
+        // SAFETY: the slice holds every element and is borrowed for the lifetime.
+        enough.then(|| unsafe { Strided::from_raw(data.as_ptr(), 1, n as isize, Batch::Stride(each as isize)) })
+    }
+}
+
+fn same_type<S: 'static, T: 'static>() -> bool {
+    TypeId::of::<S>() == TypeId::of::<T>()
+}
+
+impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
+    fn pack(&self, block: &PackBlock, dst: &mut [T]) {
+        let base = self.base.wrapping_offset(
+            self.batch.offset(block.batch) + block.row as isize * self.row + block.k as isize * self.depth,
+        );
+        let strides = Strides { row: self.row, depth: self.depth };
+        // SAFETY: the maker vouched for every element of the product, and the block is inside it.
+        unsafe {
+            if same_type::<S, T>() {
+                pack_strided(base.cast::<T>(), strides, block.rows, block.depth, block.panel, dst);
+            } else {
+                pack_widened(base, strides, block, dst);
+            }
+        }
+    }
+
+    fn covers(&self, batch: usize, _: usize, _: usize) -> bool {
+        self.batch.covers(batch)
+    }
+
+    fn same_for_batch(&self) -> bool {
+        self.batch.same()
+    }
+
+    fn direct(&self, batch: usize) -> Option<Direct<T>> {
+        same_type::<S, T>().then(|| Direct {
+            base: self.base.wrapping_offset(self.batch.offset(batch)).cast(),
+            row: self.row,
+            depth: self.depth,
+        })
+    }
+}
+
+/// Widens through a small buffer in the first-level cache, then packs from there.
+///
+/// # Safety
+/// `base` is readable at `r * strides.row + k * strides.depth` for the block's rows and depths.
+unsafe fn pack_widened<S: Widen<T>, T: Element>(base: *const S, strides: Strides, block: &PackBlock, dst: &mut [T]) {
+    const ROWS: usize = 32;
+    const DEPTH: usize = 64;
+    let PackBlock { rows, depth, panel, .. } = *block;
+    if strides.depth == 1 && panel <= ROWS {
+        let mut buffer = [T::ZERO; ROWS * DEPTH];
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            let have = panel.min(rows - p * panel);
+            for k in (0..depth).step_by(DEPTH) {
+                let part = DEPTH.min(depth - k);
+                for r in 0..have {
+                    // SAFETY: the row and its depths k to k + part are in the block, and depths are adjacent.
+                    let from = unsafe {
+                        let row = base.wrapping_offset((p * panel + r) as isize * strides.row).add(k);
+                        std::slice::from_raw_parts(row, part)
+                    };
+                    S::widen_slice(from, &mut buffer[r * DEPTH..][..part]);
+                }
+                let strides = Strides { row: DEPTH as isize, depth: 1 };
+                // SAFETY: the buffer holds `have` rows of `part` depths.
+                unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, &mut out[k * panel..][..part * panel]) };
+            }
+        }
+    } else if strides.row == 1 {
+        let mut buffer = [T::ZERO; ROWS * DEPTH];
+        let run = (buffer.len() / panel).max(1) * panel;
+        for k in 0..depth {
+            for first in (0..rows).step_by(run) {
+                let have = run.min(rows - first);
+                // SAFETY: rows are adjacent, and these are in the block at depth k.
+                let from = unsafe {
+                    std::slice::from_raw_parts(base.wrapping_offset(k as isize * strides.depth).add(first), have)
+                };
+                let wide = &mut buffer[..have.next_multiple_of(panel)];
+                S::widen_slice(from, wide);
+                wide[have..].fill(T::ZERO);
+                for (p, part) in wide.chunks_exact(panel).enumerate() {
+                    dst[(first / panel + p) * panel * depth + k * panel..][..panel].copy_from_slice(part);
+                }
+            }
+        }
+    } else {
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            for (k, out) in out.chunks_exact_mut(panel).enumerate() {
+                for (r, o) in out.iter_mut().enumerate() {
+                    let row = p * panel + r;
+                    let at = base.wrapping_offset(row as isize * strides.row + k as isize * strides.depth);
+                    // SAFETY: the element is in the block.
+                    *o = if row < rows { unsafe { *at }.widen() } else { T::ZERO };
+                }
+            }
+        }
+    }
+}

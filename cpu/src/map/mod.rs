@@ -1,0 +1,286 @@
+//! Maps: an expression at every index.
+//!
+//! A launch picks the dimension along which its program's lanes run, walks the others by counters, and cuts the work
+//! into tasks by shape alone, so that results never depend on the number of threads. Small work runs on the calling
+//! thread.
+//!
+//! - `transpose`: copies between layouts whose neighbours differ.
+
+mod transpose;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::{Body, Dims, Error, Expr, Node, Op, Result, Scalar};
+use smallvec::SmallVec;
+
+use crate::backend::Machine;
+use crate::program::strip::{BLOCK, LAUNCH, REGISTER_BYTES, STRIP, Sources, compile, listing};
+use crate::program::{
+    Bases, Code, Cursor, Frame, Lane, NoFolds, Operand, Writing, bases, fence, may_be_direct, seek, step,
+    with_scratch,
+};
+use crate::stream::{CpuLaunch, Run};
+use transpose::Transpose;
+
+/// Elements that make a task: some ten microseconds of simple work, so that handing it over does not count.
+const TASK: usize = 64 << 10;
+
+/// A map compiled for the CPU.
+pub(crate) struct MapKernel {
+    machine: Arc<Machine>,
+    text: String,
+}
+
+impl MapKernel {
+    /// The kernel for all operations with this one's kernel key.
+    pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
+        let text = match plan(op, &machine)? {
+            Plan::Walk(walk) => format!("map along dimension {:?}\n{}", walk.lane, listing(&walk.code)),
+            Plan::Transpose(t) => t.text(),
+        };
+        Ok(Arc::new(MapKernel { machine, text }))
+    }
+}
+
+impl Kernel for MapKernel {
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+        Ok(Arc::new(CpuLaunch(match plan(op, &self.machine)? {
+            Plan::Walk(walk) => Arc::new(walk),
+            Plan::Transpose(transpose) => Arc::new(transpose),
+        })))
+    }
+}
+
+enum Plan {
+    Walk(Walk),
+    Transpose(Transpose),
+}
+
+fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
+    let Body::Map(expr) = &op.body else {
+        return Err(Error::internal(format!("a {} operation is no map", op.name())));
+    };
+    if let Some(t) = Transpose::new(op, expr, machine) {
+        return Ok(Plan::Transpose(t));
+    }
+    Ok(Plan::Walk(Walk::new(op, expr, machine)?))
+}
+
+/// A map that walks its index space strip by strip.
+struct Walk {
+    machine: Arc<Machine>,
+    expr: Expr,
+    dims: Dims,
+    /// The dimension of the lanes; `None` for an index space without dimensions.
+    lane: Option<usize>,
+    /// The other dimensions, outermost first.
+    outer: SmallVec<[usize; 6]>,
+    operands: Vec<Operand>,
+    inputs: usize,
+    code: Code,
+    block: usize,
+    /// For operands that kernels must not touch where they lie.
+    careful: OnceLock<Option<Code>>,
+    /// Lanes of one piece of a strip, and pieces of a strip.
+    piece: usize,
+    pieces: usize,
+    /// Pieces, over all strips, of one task.
+    per_task: usize,
+    tasks: usize,
+    streams: bool,
+    uses_index: bool,
+}
+
+impl Walk {
+    fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Result<Walk> {
+        let operands: Vec<Operand> = op.inputs.iter().chain(&op.outputs).map(Operand::new).collect();
+        let lane = best_lane(&op.dims, &operands, op.inputs.len(), expr.nodes().len());
+        let outer: SmallVec<[usize; 6]> = (0..op.dims.len()).filter(|&d| Some(d) != lane).collect();
+        let n = lane.map_or(1, |d| op.dims[d]);
+        let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
+        // Whole outputs that no cache holds are written past the caches.
+        let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
+        let streams = written > machine.topology.l3().size && n * 4 >= 4096;
+        let writing = if streams { Writing::Stream } else { Writing::Direct };
+        let code = code(expr, machine, &operands, op.inputs.len(), lane, n, writing)?;
+        let block = match code.registers {
+            0 if code.segments[BLOCK].len() <= 1 => usize::MAX,
+            _ => code.block(REGISTER_BYTES),
+        };
+        let (piece, pieces) = if n > 2 * TASK { (TASK, n.div_ceil(TASK)) } else { (n.max(1), 1) };
+        let per_task = (TASK / piece.max(1)).max(1);
+        Ok(Walk {
+            machine: machine.clone(),
+            expr: expr.clone(),
+            dims: op.dims.clone(),
+            lane,
+            outer,
+            inputs: op.inputs.len(),
+            operands,
+            code,
+            block,
+            careful: OnceLock::new(),
+            piece,
+            pieces,
+            per_task,
+            tasks: if op.dims.contains(&0) { 0 } else { (strips * pieces).div_ceil(per_task) },
+            streams,
+            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
+        })
+    }
+
+    /// The code that reads every operand before it writes any, from any address.
+    fn careful(&self) -> Result<&Code> {
+        let made = self.careful.get_or_init(|| {
+            let n = self.lane.map_or(1, |d| self.dims[d]);
+            code(&self.expr, &self.machine, &self.operands, self.inputs, self.lane, n, Writing::Last).ok()
+        });
+        made.as_ref().ok_or_else(|| Error::internal("a map could not be compiled a second time"))
+    }
+
+    /// Runs the pieces from number `from` to before `to`.
+    fn pieces(&self, code: &Code, block: usize, bases: &Bases, params: &[Scalar], from: usize, to: usize) {
+        let singles = code.singles.len() * size_of::<u128>();
+        let registers = if code.registers == 0 { 0 } else { code.scratch(block) };
+        with_scratch(registers + singles, |scratch| {
+            // SAFETY: the registers come first and end at a multiple of 64 bytes, the single values follow.
+            let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
+            // SAFETY: launch-level steps use only single values.
+            unsafe { frame.run(LAUNCH, 1, &mut NoFolds) };
+            let n = self.lane.map_or(1, |d| self.dims[d]);
+            let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+            seek(&mut index, &self.dims, &self.outer, from / self.pieces);
+            let mut piece = from % self.pieces;
+            frame.lane = self.lane.unwrap_or(usize::MAX);
+            frame.cursors.resize(self.operands.len(), Cursor::plain(0));
+            for _ in from..to {
+                let start = piece * self.piece;
+                let count = self.piece.min(n - start);
+                if let Some(d) = self.lane {
+                    index[d] = start;
+                }
+                self.strip(&mut frame, bases, &index, count, block);
+                piece += 1;
+                if piece == self.pieces {
+                    piece = 0;
+                    step(&mut index, &self.dims, &self.outer);
+                }
+            }
+        });
+        if self.streams {
+            fence();
+        }
+    }
+
+    /// Runs `n` lanes from an index on.
+    #[inline]
+    fn strip(&self, frame: &mut Frame<'_>, bases: &Bases, index: &[usize], n: usize, block: usize) {
+        let first = frame.code.first_input();
+        for (i, (o, b)) in self.operands.iter().zip(bases).enumerate() {
+            let at = b.first.wrapping_offset(o.offset(index));
+            frame.set(first + i, at);
+            frame.cursors[i] = if o.is_plain() {
+                Cursor::plain(self.lane.map_or(0, |d| o.strides[d]))
+            } else {
+                o.cursor(self.lane, index, n, at, b)
+            };
+        }
+        if self.uses_index {
+            frame.index.clear();
+            frame.index.extend(index.iter().map(|&i| i as i64));
+        }
+        frame.done = 0;
+        // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
+        // what exists, and blocks are no longer than the frame's.
+        unsafe {
+            frame.run(STRIP, 1, &mut NoFolds);
+            loop {
+                let count = (n - frame.done).min(block);
+                frame.run(BLOCK, count, &mut NoFolds);
+                if frame.done + count == n {
+                    break;
+                }
+                frame.advance(count);
+            }
+        }
+    }
+}
+
+impl Run for Walk {
+    fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        if self.tasks == 0 {
+            return Ok(());
+        }
+        let bases = bases(bindings, &self.operands)?;
+        let (code, block) = if may_be_direct(&bases, &self.operands, self.inputs) {
+            (&self.code, self.block)
+        } else {
+            let code = self.careful()?;
+            (code, code.block(REGISTER_BYTES))
+        };
+        let pieces = self.pieces * self.outer.iter().map(|&d| self.dims[d]).product::<usize>();
+        let params = bindings.params;
+        if self.tasks == 1 {
+            self.pieces(code, block, &bases, params, 0, pieces);
+        } else {
+            self.machine.workers.run(self.tasks, &|t| {
+                let from = t * self.per_task;
+                self.pieces(code, block, &bases, params, from, pieces.min(from + self.per_task));
+            });
+        }
+        Ok(())
+    }
+}
+
+fn code(
+    expr: &Expr,
+    machine: &Machine,
+    operands: &[Operand],
+    inputs: usize,
+    lane: Option<usize>,
+    n: usize,
+    writing: Writing,
+) -> Result<Code> {
+    let sources = Sources {
+        input: &|i| operands[..inputs].get(i as usize).map(|o| (o.dtype, o.lane(lane, n))),
+        acc: None,
+        lane,
+    };
+    let outputs: SmallVec<[Lane; 4]> = operands[inputs..].iter().map(|o| output_lane(o, lane)).collect();
+    compile(expr, machine.isa, &sources, inputs, &outputs, writing)
+}
+
+/// How an output is written along the lanes. One that ignores them is written again and again with its last value.
+fn output_lane(operand: &Operand, lane: Option<usize>) -> Lane {
+    match lane {
+        Some(d) if operand.strides[d] != operand.dtype.size() as isize => Lane::Step,
+        _ => Lane::Unit,
+    }
+}
+
+/// The dimension along which lanes cost the least.
+fn best_lane(dims: &[usize], operands: &[Operand], inputs: usize, nodes: usize) -> Option<usize> {
+    // In nanoseconds: what an element costs by its stride, and what a strip costs beside its elements.
+    let strip = 20.0 + 6.0 * nodes as f64;
+    let element = |o: &Operand, d: usize, output: bool| {
+        let (s, size) = (o.strides[d], o.dtype.size() as isize);
+        match s {
+            _ if o.ignores(d) && !output => 0.0,
+            _ if s == size => 0.025 * size as f64,
+            _ if s.abs() < 64 => 0.5,
+            _ => 1.5,
+        }
+    };
+    let cost = |d: usize| {
+        let each: f64 = operands.iter().enumerate().map(|(i, o)| element(o, d, i >= inputs)).sum();
+        each + strip / dims[d].max(1) as f64
+    };
+    (0..dims.len()).rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+}

@@ -1,0 +1,38 @@
+//! Vector maths and block kernels: the arithmetic floor of the CPU device.
+//!
+//! Three ways to use it:
+//!
+//! 1. **Interpreters** resolve a kernel once and call it for every block:
+//!
+//!    ```ignore
+//!    let isa = Isa::detect();
+//!    let tanh: BlockFn = math::unary(isa, UnaryOp::Tanh, Elem::F32).ok_or(...)?;
+//!    let add: BlockFn = math::binary(isa, BinaryOp::Add, Elem::F32, Form::VS)?; // block + single value
+//!    // for each block; operands that a kernel does not have are null
+//!    unsafe { tanh(dst, a, null(), null(), n) };
+//!    unsafe { add(dst, a, &raw const scalar as *const u8, null(), n) };
+//!    ```
+//!
+//!    All kernels have the one type [`BlockFn`] `unsafe fn(dst, a, b, c, n)` on `u8` pointers. Any `n` is allowed, any
+//!    element alignment, and in place (`dst == a`, or `b`, or `c`) where element sizes agree.
+//!
+//! 2. **Fused kernels** (rows, softmax, ...) are generic over [`Simd`](crate::simd::Simd), call
+//!    [`single`]`::exp(s, x)` or [`double`]`::exp(s, x)` on vectors, and are entered through
+//!    [`vectorize`](crate::simd::vectorize).
+//!
+//! 3. **Tests and single-use code** call the safe slice functions.
+//!
+//! Error bounds: every function is within 2 ulp of the exact value over its whole range, for f32 and f64, with the
+//! special values of IEEE 754 / C99.
+
+pub mod coefficients;
+pub mod double;
+pub mod single;
+
+mod block;
+
+pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+pub use block::{binary, cast, compare, fma, reduce, select, unary};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! Expressions as register programs over blocks that stay in the first-level cache.
+//!
+//! An expression becomes a flat list of steps, each one kernel call on registers. A register is a block of some hundred
+//! elements; values that are the same for all lanes are single values, computed once. Inputs whose elements are
+//! neighbours are read, and outputs written, where they lie.
+//!
+//! - `plain`, `resolve`: kernels, and which one computes what.
+//! - `assemble`: from nodes to steps. `code`: finished steps. `frame`: running them. `lanes`: strided memory.
+//! - `nest`: how operands of an operation are addressed.
+//! - [`strip`]: an expression over a strip of elements, for whoever walks an index space by itself.
+
+mod assemble;
+mod code;
+mod frame;
+mod lanes;
+mod nest;
+mod plain;
+mod resolve;
+pub mod strip;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use assemble::Lane;
+pub(crate) use assemble::{Assembler, Segment, Writing};
+pub(crate) use code::{At, Code, Step};
+pub(crate) use frame::{Cursor, Folder, Frame, NoFolds};
+pub(crate) use lanes::{fence, gather};
+pub(crate) use nest::{Base, Bases, Operand, bases, may_be_direct, seek, step, with_scratch};
+pub(crate) use resolve::{binary as find_binary, copy as find_copy, reduce as find_reduce, splat as find_splat};

@@ -1,0 +1,178 @@
+//! Which kernel computes a node: those of [`crate::math`] where it has one, else the plain ones.
+
+use millstream_core::{Binary, DType, Error, Reduce, Result, Unary};
+
+use super::plain;
+use crate::math::{self, BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+use crate::simd::Isa;
+
+/// A kernel and which of its operands may be single values.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    /// The kernel.
+    pub f: BlockFn,
+    /// Whether the form that was asked for exists; if not, `f` takes blocks only.
+    pub exact: bool,
+}
+
+/// The element type in memory.
+pub(crate) fn elem(dtype: DType) -> Elem {
+    match dtype {
+        DType::Bool => Elem::Bool,
+        DType::I8 => Elem::I8,
+        DType::I16 => Elem::I16,
+        DType::I32 => Elem::I32,
+        DType::I64 => Elem::I64,
+        DType::U8 => Elem::U8,
+        DType::U16 => Elem::U16,
+        DType::U32 => Elem::U32,
+        DType::U64 => Elem::U64,
+        DType::F16 => Elem::F16,
+        DType::BF16 => Elem::Bf16,
+        DType::F32 => Elem::F32,
+        DType::F64 => Elem::F64,
+        DType::C64 => Elem::C64,
+        DType::C128 => Elem::C128,
+    }
+}
+
+fn missing(what: &str, dtype: DType) -> Error {
+    Error::internal(format!("the CPU has no kernel for {what} of {dtype}"))
+}
+
+/// `dst[i] = op(a[i])`.
+pub(crate) fn unary(isa: Isa, op: Unary, dtype: DType) -> Result<BlockFn> {
+    let name = match op {
+        Unary::Neg => UnaryOp::Neg,
+        Unary::Abs => UnaryOp::Abs,
+        Unary::Sign => UnaryOp::Sign,
+        Unary::Not => UnaryOp::Not,
+        Unary::Sqrt => UnaryOp::Sqrt,
+        Unary::Rsqrt => UnaryOp::Rsqrt,
+        Unary::Recip => UnaryOp::Recip,
+        Unary::Exp => UnaryOp::Exp,
+        Unary::Expm1 => UnaryOp::Expm1,
+        Unary::Log => UnaryOp::Log,
+        Unary::Log1p => UnaryOp::Log1p,
+        Unary::Sin => UnaryOp::Sin,
+        Unary::Cos => UnaryOp::Cos,
+        Unary::Tanh => UnaryOp::Tanh,
+        Unary::Erf => UnaryOp::Erf,
+        Unary::Sigmoid => UnaryOp::Sigmoid,
+        Unary::Floor => UnaryOp::Floor,
+        Unary::Ceil => UnaryOp::Ceil,
+        Unary::Trunc => UnaryOp::Trunc,
+        Unary::Round => UnaryOp::Round,
+    };
+    math::unary(isa, name, elem(dtype.compute()))
+        .or_else(|| plain::unary(op, dtype))
+        .ok_or_else(|| missing(op.name(), dtype))
+}
+
+enum Name {
+    Value(BinaryOp),
+    Truth(CompareOp),
+}
+
+fn name(op: Binary) -> Name {
+    match op {
+        Binary::Add => Name::Value(BinaryOp::Add),
+        Binary::Sub => Name::Value(BinaryOp::Sub),
+        Binary::Mul => Name::Value(BinaryOp::Mul),
+        Binary::Div => Name::Value(BinaryOp::Div),
+        Binary::FloorDiv => Name::Value(BinaryOp::FloorDiv),
+        Binary::Rem => Name::Value(BinaryOp::Rem),
+        Binary::Pow => Name::Value(BinaryOp::Pow),
+        Binary::Min => Name::Value(BinaryOp::Min),
+        Binary::Max => Name::Value(BinaryOp::Max),
+        Binary::And => Name::Value(BinaryOp::And),
+        Binary::Or => Name::Value(BinaryOp::Or),
+        Binary::Xor => Name::Value(BinaryOp::Xor),
+        Binary::Shl => Name::Value(BinaryOp::Shl),
+        Binary::Shr => Name::Value(BinaryOp::Shr),
+        Binary::Eq => Name::Truth(CompareOp::Eq),
+        Binary::Ne => Name::Truth(CompareOp::Ne),
+        Binary::Lt => Name::Truth(CompareOp::Lt),
+        Binary::Le => Name::Truth(CompareOp::Le),
+        Binary::Gt => Name::Truth(CompareOp::Gt),
+        Binary::Ge => Name::Truth(CompareOp::Ge),
+    }
+}
+
+/// `dst[i] = op(a[i], b[i])` on operands of `dtype`; `form` says which operand is a single value.
+pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<Found> {
+    let of = elem(dtype.compute());
+    let find = |form: Form| match name(op) {
+        Name::Value(v) => math::binary(isa, v, of, form),
+        Name::Truth(c) => math::compare(isa, c, of, form),
+    };
+    if let Some(f) = find(form) {
+        return Ok(Found { f, exact: true });
+    }
+    find(Form::VV)
+        .or_else(|| plain::binary(op, dtype))
+        .map(|f| Found { f, exact: form == Form::VV })
+        .ok_or_else(|| missing(op.name(), dtype))
+}
+
+/// `dst[i] = if a[i] { b[i] } else { c[i] }`.
+pub(crate) fn select(isa: Isa, dtype: DType, form: Form) -> Result<Found> {
+    let of = elem(dtype.compute());
+    if let Some(f) = math::select(isa, of, form) {
+        return Ok(Found { f, exact: true });
+    }
+    math::select(isa, of, Form::VV)
+        .or_else(|| plain::select(dtype.compute().size()))
+        .map(|f| Found { f, exact: form == Form::VV })
+        .ok_or_else(|| missing("select", dtype))
+}
+
+/// `dst[i] = a[i] * b[i] + c[i]`, where it is one instruction.
+pub(crate) fn fma(isa: Isa, dtype: DType, form: FmaForm) -> Option<BlockFn> {
+    math::fma(isa, elem(dtype.compute()), form)
+}
+
+/// Converts between types as they are computed with, `to` being no half type.
+pub(crate) fn cast(isa: Isa, from: DType, to: DType) -> Result<BlockFn> {
+    math::cast(isa, elem(from.compute()), elem(to))
+        .or_else(|| plain::cast(from, to))
+        .ok_or_else(|| missing("cast", from))
+}
+
+/// Rounds to a half type's precision; the result is held as f32.
+pub(crate) fn round_to(from: DType, half: DType) -> Result<BlockFn> {
+    plain::cast(from, half).ok_or_else(|| missing("cast", from))
+}
+
+/// Memory of a half type to f32.
+pub(crate) fn widen(isa: Isa, half: DType) -> Result<BlockFn> {
+    math::cast(isa, elem(half), Elem::F32).or_else(|| plain::widen(half)).ok_or_else(|| missing("widening", half))
+}
+
+/// f32 to memory of a half type.
+pub(crate) fn narrow(isa: Isa, half: DType) -> Result<BlockFn> {
+    math::cast(isa, Elem::F32, elem(half)).or_else(|| plain::narrow(half)).ok_or_else(|| missing("narrowing", half))
+}
+
+/// One value into every element.
+pub(crate) fn splat(size: usize) -> Result<BlockFn> {
+    plain::splat(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
+}
+
+/// Copies elements.
+pub(crate) fn copy(size: usize) -> Result<BlockFn> {
+    plain::copy(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
+}
+
+/// `*dst = op(a[0], a[1], ...)`: one value, or one u64 for an index.
+pub(crate) fn reduce(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
+    let name = match op {
+        Reduce::Sum => ReduceOp::Sum,
+        Reduce::Prod => ReduceOp::Prod,
+        Reduce::Max => ReduceOp::Max,
+        Reduce::Min => ReduceOp::Min,
+        Reduce::ArgMax => ReduceOp::ArgMax,
+        Reduce::ArgMin => ReduceOp::ArgMin,
+    };
+    math::reduce(isa, name, elem(dtype.compute()))
+}

@@ -1,0 +1,327 @@
+//! Small arrays that the compiler turns into the target's base vectors (SSE2 on x86-64, simd128 on wasm where enabled).
+
+use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
+
+/// The token of the portable vectors; every machine has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Portable;
+
+impl Portable {
+    /// Makes the token.
+    #[inline(always)]
+    pub fn new() -> Portable {
+        Portable
+    }
+}
+
+/// `N` lanes of `T`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Lanes<T, const N: usize>([T; N]);
+
+/// `N` lanes of yes or no.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Yes<const N: usize>([bool; N]);
+
+type F32x4 = Lanes<f32, 4>;
+type F64x2 = Lanes<f64, 2>;
+type I32x4 = Lanes<i32, 4>;
+type I64x2 = Lanes<i64, 2>;
+
+/// `[f(0), f(1), ...]`, unrolled by the compiler.
+#[inline(always)]
+fn each<T, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
+    std::array::from_fn(f)
+}
+
+macro_rules! binary {
+    ($v:ty: $($trait:ident $method:ident |$a:ident, $b:ident| $e:expr),+) => {$(
+        impl $trait for $v {
+            type Output = $v;
+            #[inline(always)]
+            fn $method(self, other: $v) -> $v {
+                Lanes(each(|i| {
+                    let ($a, $b) = (self.0[i], other.0[i]);
+                    $e
+                }))
+            }
+        }
+    )+};
+}
+
+binary!(F32x4: Add add |a, b| a + b, Sub sub |a, b| a - b, Mul mul |a, b| a * b, Div div |a, b| a / b,
+    BitAnd bitand |a, b| f32::from_bits(a.to_bits() & b.to_bits()),
+    BitOr bitor |a, b| f32::from_bits(a.to_bits() | b.to_bits()),
+    BitXor bitxor |a, b| f32::from_bits(a.to_bits() ^ b.to_bits()));
+binary!(F64x2: Add add |a, b| a + b, Sub sub |a, b| a - b, Mul mul |a, b| a * b, Div div |a, b| a / b,
+    BitAnd bitand |a, b| f64::from_bits(a.to_bits() & b.to_bits()),
+    BitOr bitor |a, b| f64::from_bits(a.to_bits() | b.to_bits()),
+    BitXor bitxor |a, b| f64::from_bits(a.to_bits() ^ b.to_bits()));
+binary!(I32x4: Add add |a, b| a.wrapping_add(b), Sub sub |a, b| a.wrapping_sub(b),
+    BitAnd bitand |a, b| a & b, BitOr bitor |a, b| a | b, BitXor bitxor |a, b| a ^ b);
+binary!(I64x2: Add add |a, b| a.wrapping_add(b), Sub sub |a, b| a.wrapping_sub(b),
+    BitAnd bitand |a, b| a & b, BitOr bitor |a, b| a | b, BitXor bitxor |a, b| a ^ b);
+
+impl<const N: usize> BitAnd for Yes<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn bitand(self, other: Self) -> Self {
+        Yes(each(|i| self.0[i] & other.0[i]))
+    }
+}
+
+impl<const N: usize> BitOr for Yes<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn bitor(self, other: Self) -> Self {
+        Yes(each(|i| self.0[i] | other.0[i]))
+    }
+}
+
+impl<const N: usize> Not for Yes<N> {
+    type Output = Self;
+    #[inline(always)]
+    fn not(self) -> Self {
+        Yes(each(|i| !self.0[i]))
+    }
+}
+
+impl<const N: usize> Mask for Yes<N> {
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        (0..N).fold(0, |bits, i| bits | (u32::from(self.0[i]) << i))
+    }
+}
+
+macro_rules! int {
+    ($elem:ty, $unsigned:ty, $n:literal) => {
+        impl Int for Lanes<$elem, $n> {
+            type Elem = $elem;
+            type Mask = Yes<$n>;
+            #[inline(always)]
+            fn shl<const N: u32>(self) -> Self {
+                Lanes(each(|i| self.0[i] << N))
+            }
+            #[inline(always)]
+            fn shr<const N: u32>(self) -> Self {
+                Lanes(each(|i| ((self.0[i] as $unsigned) >> N) as $elem))
+            }
+            #[inline(always)]
+            fn eq(self, other: Self) -> Yes<$n> {
+                Yes(each(|i| self.0[i] == other.0[i]))
+            }
+            #[inline(always)]
+            fn gt(self, other: Self) -> Yes<$n> {
+                Yes(each(|i| self.0[i] > other.0[i]))
+            }
+            #[inline(always)]
+            fn select(mask: Yes<$n>, yes: Self, no: Self) -> Self {
+                Lanes(each(|i| if mask.0[i] { yes.0[i] } else { no.0[i] }))
+            }
+            #[inline(always)]
+            unsafe fn load(ptr: *const $elem) -> Self {
+                // SAFETY: the caller's promise.
+                Lanes(unsafe { ptr.cast::<[$elem; $n]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, ptr: *mut $elem) {
+                // SAFETY: the caller's promise.
+                unsafe { ptr.cast::<[$elem; $n]>().write_unaligned(self.0) }
+            }
+        }
+    };
+}
+
+int!(i32, u32, 4);
+int!(i64, u64, 2);
+
+/// A fused multiply-add of f32 without the instruction: the product is exact in f64, so one addition rounds; the second
+/// rounding to f32 can differ from a single one only in the last bit and only for one sum in 2^29.
+#[inline(always)]
+fn fma_f32(a: f32, b: f32, c: f32) -> f32 {
+    (f64::from(a) * f64::from(b) + f64::from(c)) as f32
+}
+
+#[inline(always)]
+fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
+    a.mul_add(b, c)
+}
+
+macro_rules! float {
+    ($elem:ty, $int:ty, $n:literal, $fma:ident) => {
+        impl Neg for Lanes<$elem, $n> {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                Lanes(each(|i| -self.0[i]))
+            }
+        }
+
+        impl Float for Lanes<$elem, $n> {
+            type Elem = $elem;
+            type Bits = Lanes<$int, $n>;
+            type Mask = Yes<$n>;
+            const LANES: usize = $n;
+
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                Lanes(each(|i| $fma(self.0[i], b.0[i], c.0[i])))
+            }
+            #[inline(always)]
+            fn neg_mul_add(self, b: Self, c: Self) -> Self {
+                Lanes(each(|i| $fma(-self.0[i], b.0[i], c.0[i])))
+            }
+            #[inline(always)]
+            fn madd(self, b: Self, c: Self) -> Self {
+                Lanes(each(|i| self.0[i] * b.0[i] + c.0[i]))
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                Lanes(each(|i| if self.0[i] < other.0[i] { self.0[i] } else { other.0[i] }))
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                Lanes(each(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                Lanes(each(|i| self.0[i].sqrt()))
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                Lanes(each(|i| self.0[i].abs()))
+            }
+            #[inline(always)]
+            fn sign_bit(self) -> Self {
+                Lanes(each(|i| (0.0 as $elem).copysign(self.0[i])))
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                Lanes(each(|i| self.0[i].floor()))
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                Lanes(each(|i| self.0[i].ceil()))
+            }
+            #[inline(always)]
+            fn trunc(self) -> Self {
+                Lanes(each(|i| self.0[i].trunc()))
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                Lanes(each(|i| self.0[i].round_ties_even()))
+            }
+            #[inline(always)]
+            fn lt(self, other: Self) -> Yes<$n> {
+                Yes(each(|i| self.0[i] < other.0[i]))
+            }
+            #[inline(always)]
+            fn le(self, other: Self) -> Yes<$n> {
+                Yes(each(|i| self.0[i] <= other.0[i]))
+            }
+            #[inline(always)]
+            fn eq(self, other: Self) -> Yes<$n> {
+                Yes(each(|i| self.0[i] == other.0[i]))
+            }
+            #[inline(always)]
+            fn select(mask: Yes<$n>, yes: Self, no: Self) -> Self {
+                Lanes(each(|i| if mask.0[i] { yes.0[i] } else { no.0[i] }))
+            }
+            #[inline(always)]
+            fn to_bits(self) -> Self::Bits {
+                Lanes(each(|i| self.0[i].to_bits() as $int))
+            }
+            #[inline(always)]
+            fn from_bits(bits: Self::Bits) -> Self {
+                Lanes(each(|i| <$elem>::from_bits(bits.0[i] as _)))
+            }
+            #[inline(always)]
+            fn sum(self) -> $elem {
+                let half = $n / 2;
+                let low: $elem = self.0[..half].iter().sum();
+                let high: $elem = self.0[half..].iter().sum();
+                low + high
+            }
+            #[inline(always)]
+            unsafe fn load(ptr: *const $elem) -> Self {
+                // SAFETY: the caller's promise.
+                Lanes(unsafe { ptr.cast::<[$elem; $n]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, ptr: *mut $elem) {
+                // SAFETY: the caller's promise.
+                unsafe { ptr.cast::<[$elem; $n]>().write_unaligned(self.0) }
+            }
+            #[inline(always)]
+            unsafe fn stream(self, ptr: *mut $elem) {
+                // SAFETY: the caller's promise.
+                unsafe { self.store(ptr) }
+            }
+            #[inline(always)]
+            fn to_array(self) -> [$elem; MAX_LANES] {
+                each(|i| self.0[if i < $n { i } else { 0 }])
+            }
+        }
+    };
+}
+
+float!(f32, i32, 4, fma_f32);
+float!(f64, i64, 2, fma_f64);
+
+impl Simd for Portable {
+    type F32 = F32x4;
+    type F64 = F64x2;
+    type I32 = I32x4;
+    type I64 = I64x2;
+
+    #[inline(always)]
+    fn f32(self, x: f32) -> F32x4 {
+        Lanes([x; 4])
+    }
+    #[inline(always)]
+    fn f64(self, x: f64) -> F64x2 {
+        Lanes([x; 2])
+    }
+    #[inline(always)]
+    fn i32(self, x: i32) -> I32x4 {
+        Lanes([x; 4])
+    }
+    #[inline(always)]
+    fn i64(self, x: i64) -> I64x2 {
+        Lanes([x; 2])
+    }
+    #[inline(always)]
+    fn f32_to_i32(self, x: F32x4) -> I32x4 {
+        Lanes(each(|i| x.0[i].round_ties_even() as i32))
+    }
+    #[inline(always)]
+    fn i32_to_f32(self, x: I32x4) -> F32x4 {
+        Lanes(each(|i| x.0[i] as f32))
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
+        // SAFETY: the caller's promise: four readable elements.
+        let bits = unsafe { ptr.cast::<[u16; 4]>().read_unaligned() };
+        Lanes(each(|i| half::f16::from_bits(bits[i]).to_f32()))
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, x: F32x4, ptr: *mut u16) {
+        // SAFETY: the caller's promise: four writable elements.
+        unsafe { ptr.cast::<[u16; 4]>().write_unaligned(each(|i| half::f16::from_f32(x.0[i]).to_bits())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, ptr: *const u16) -> F32x4 {
+        // SAFETY: the caller's promise: four readable elements.
+        let bits = unsafe { ptr.cast::<[u16; 4]>().read_unaligned() };
+        Lanes(each(|i| half::bf16::from_bits(bits[i]).to_f32()))
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, x: F32x4, ptr: *mut u16) {
+        // SAFETY: the caller's promise: four writable elements.
+        unsafe { ptr.cast::<[u16; 4]>().write_unaligned(each(|i| half::bf16::from_f32(x.0[i]).to_bits())) }
+    }
+    #[inline(always)]
+    fn stream_fence(self) {}
+}

@@ -1,0 +1,406 @@
+//! Contractions of every form against the reference, on every instruction set, on one thread and on two.
+
+mod common;
+
+use common::{Random, check, check_with, extent};
+use millstream_core::what::HostTensor;
+use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
+
+fn input(n: u16, dtype: DType) -> Expr {
+    let mut b = ExprBuilder::new();
+    let x = b.input(n, dtype);
+    b.finish(&[x])
+}
+
+/// Row-major strides.
+fn dense(shape: &[usize]) -> Vec<isize> {
+    let mut strides = vec![1isize; shape.len()];
+    for d in (0..shape.len().saturating_sub(1)).rev() {
+        strides[d] = strides[d + 1] * shape[d + 1] as isize;
+    }
+    strides
+}
+
+fn plain(dtype: DType, acc: DType) -> Contract {
+    Contract { m: 0, n: 1, k: 2, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue: Expr::acc(acc) }
+}
+
+fn matmul(m: usize, n: usize, k: usize, contract: Contract, out: DType) -> Op {
+    let a = Access::new(contract.lhs.dtype(contract.lhs.outputs()[0]), &[k as isize, 0, 1]);
+    let b = Access::new(contract.rhs.dtype(contract.rhs.outputs()[0]), &[0, 1, n as isize]);
+    let c = Access::new(out, &[n as isize, 1, 0]);
+    Op::contract(&[m, n, k], vec![a, b], vec![c], contract).unwrap()
+}
+
+#[test]
+fn products_of_every_dtype_agree_with_the_reference() {
+    let mut random = Random::new();
+    for dtype in DType::ALL {
+        let acc = dtype.compute();
+        let mut b = ExprBuilder::new();
+        let sum = b.push(Node::Acc, acc);
+        let out = b.cast(sum, dtype);
+        let epilogue = b.finish(&[out]);
+        for (m, n, k) in [(17, 19, 23), (1, 40, 33), (40, 1, 33), (1, 1, 100)] {
+            check(&matmul(m, n, k, Contract { epilogue: epilogue.clone(), ..plain(dtype, acc) }, dtype), &mut random, &[]);
+        }
+    }
+}
+
+#[test]
+fn larger_products_with_several_blocks_agree() {
+    let mut random = Random::new();
+    for (m, n, k) in [(150, 170, 300), (3, 500, 260), (200, 2, 700), (64, 64, 64)] {
+        check(&matmul(m, n, k, plain(DType::F32, DType::F32), DType::F32), &mut random, &[]);
+    }
+    check(&matmul(70, 90, 110, plain(DType::F64, DType::F64), DType::F64), &mut random, &[]);
+}
+
+#[test]
+fn narrow_operands_are_summed_in_a_wider_type() {
+    let mut random = Random::new();
+    for (dtype, acc) in [
+        (DType::I8, DType::I32),
+        (DType::U8, DType::I32),
+        (DType::F16, DType::F32),
+        (DType::BF16, DType::F32),
+        (DType::F32, DType::F64),
+        (DType::I32, DType::F64),
+        (DType::Bool, DType::I64),
+        (DType::U16, DType::F32),
+    ] {
+        check(&matmul(13, 21, 34, plain(dtype, acc), acc), &mut random, &[]);
+    }
+}
+
+#[test]
+fn transposed_reversed_and_spread_layouts_agree() {
+    let mut random = Random::new();
+    let (m, n, k) = (11isize, 18isize, 14isize);
+    let lefts = [[k, 0, 1], [1, 0, m], [-k, 0, 1], [3 * k, 0, 2], [0, 0, 1], [1, 0, 0]];
+    let rights = [[0, 1, n], [0, k, 1], [0, -1, n], [0, 2, 3 * n], [0, 0, 1]];
+    let results = [[n, 1, 0], [1, m, 0], [2 * n, 2, 0], [-n, 1, 0]];
+    for (i, a) in lefts.iter().enumerate() {
+        for (j, b) in rights.iter().enumerate() {
+            let c = results[(i + j) % results.len()];
+            let access = |s: &[isize]| Access::new(DType::F32, s);
+            let dims = [m as usize, n as usize, k as usize];
+            let op = Op::contract(&dims, vec![access(a), access(b)], vec![access(&c)], plain(DType::F32, DType::F32));
+            check(&op.unwrap(), &mut random, &[]);
+        }
+    }
+}
+
+#[test]
+fn batches_may_be_broadcast_and_have_several_dimensions() {
+    let mut random = Random::new();
+    let (b1, b2, m, n, k) = (3usize, 2usize, 9usize, 17usize, 12usize);
+    let (ki, ni, mk, kn, mn) = (k as isize, n as isize, (m * k) as isize, (k * n) as isize, (m * n) as isize);
+    let c = Access::new(DType::F32, &[2 * mn, mn, ni, 1, 0]);
+    let lefts = [[2 * mk, mk, ki, 0, 1], [mk, 0, ki, 0, 1], [0, mk, ki, 0, 1], [0, 0, ki, 0, 1]];
+    let rights = [[2 * kn, kn, 0, 1, ni], [0, 0, 0, 1, ni], [kn, 3 * kn, 0, 1, ni]];
+    for a in lefts {
+        for b in rights {
+            let contract = Contract { m: 2, n: 3, k: 4, ..plain(DType::F32, DType::F32) };
+            let accesses = vec![Access::new(DType::F32, &a), Access::new(DType::F32, &b)];
+            check(&Op::contract(&[b1, b2, m, n, k], accesses, vec![c.clone()], contract).unwrap(), &mut random, &[]);
+        }
+    }
+}
+
+#[test]
+fn groups_of_several_dimensions_that_do_not_join_agree() {
+    let mut random = Random::new();
+    // out[a, b, c, d] = sum over e, f of x[b, e, a, f] * y[f, d, e, c]
+    let (a, b, c, d, e, f) = (4usize, 3, 5, 6, 2, 7);
+    let (x, y) = (dense(&[b, e, a, f]), dense(&[f, d, e, c]));
+    let left = [x[2], x[0], 0, 0, x[1], x[3]];
+    let right = [0, 0, y[3], y[1], y[2], y[0]];
+    let z = dense(&[a, b, c, d]);
+    for (dtype, acc) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::I64, DType::I64), (DType::C64, DType::C64)] {
+        let contract = Contract { m: 0, n: 2, k: 4, ..plain(dtype, acc) };
+        for out in [[z[0], z[1], z[2], z[3], 0, 0], [1, 4, 72, 12, 0, 0]] {
+            let dims = [a, b, c, d, e, f];
+            let accesses = vec![Access::new(dtype, &left), Access::new(dtype, &right)];
+            let op = Op::contract(&dims, accesses, vec![Access::new(acc, &out)], contract.clone()).unwrap();
+            check(&op, &mut random, &[]);
+        }
+    }
+}
+
+/// The parts of a two-dimensional convolution.
+struct Convolution {
+    batch: usize,
+    channels: usize,
+    filters: usize,
+    size: [usize; 2],
+    window: [usize; 2],
+    stride: usize,
+    dilation: usize,
+    padding: usize,
+    channels_last: bool,
+}
+
+impl Convolution {
+    /// out[n, f, h, w] = sum over c, r, s of filter[f, c, r, s] * image[n, c, h * stride + r - padding, ...]
+    fn op(&self, dtype: DType) -> Op {
+        let Convolution { batch, channels: c, filters: f, size, window, stride, dilation, padding, channels_last } = *self;
+        let out = |d: usize| (size[d] + 2 * padding - dilation * (window[d] - 1) - 1) / stride + 1;
+        let (oh, ow) = (out(0), out(1));
+        let (h, w) = (size[0], size[1]);
+        let image = if channels_last { [h * w * c, 1, w * c, c] } else { [c * h * w, h * w, w, 1] }.map(|s| s as isize);
+        let filter = dense(&[f, c, window[0], window[1]]);
+        let (st, di, pad) = (stride as isize, dilation as isize, padding as isize);
+        // Dimensions: n | f | oh, ow | c, r, s
+        let dims = [batch, f, oh, ow, c, window[0], window[1]];
+        let left = Access::new(dtype, &[0, filter[0], 0, 0, filter[1], filter[2], filter[3]]);
+        let guard = |at: usize, by: usize, limit: usize| {
+            let mut coefficients = [0isize; 7];
+            coefficients[at] = st;
+            coefficients[by] = di;
+            Guard { coefficients: coefficients.as_slice().into(), offset: -pad, limit }
+        };
+        let mut right = Access::new(
+            dtype,
+            &[image[0], 0, image[2] * st, image[3] * st, image[1], image[2] * di, image[3] * di],
+        );
+        if padding > 0 {
+            right.base = -pad * (image[2] + image[3]);
+            right.guards = [guard(2, 5, h), guard(3, 6, w)].into_iter().collect();
+        }
+        let o = dense(&[batch, f, oh, ow]);
+        let result = Access::new(dtype, &[o[0], o[1], o[2], o[3], 0, 0, 0]);
+        let acc = dtype.compute();
+        let mut b = ExprBuilder::new();
+        let sum = b.push(Node::Acc, acc);
+        let value = b.cast(sum, dtype);
+        let epilogue = b.finish(&[value]);
+        let contract = Contract { m: 1, n: 2, k: 4, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue };
+        Op::contract(&dims, vec![left, right], vec![result], contract).unwrap()
+    }
+
+    fn check(&self, dtype: DType, random: &mut Random) {
+        let op = self.op(dtype);
+        let image = self.batch * self.channels * self.size[0] * self.size[1];
+        let filter = extent(&op.inputs[0], &op.dims).0;
+        let inputs = [random.tensor(dtype, filter), random.tensor(dtype, image)];
+        check_with(&op, &inputs, &[]);
+    }
+}
+
+#[test]
+fn convolutions_with_padding_stride_and_dilation_agree() {
+    let mut random = Random::new();
+    let base = Convolution {
+        batch: 2,
+        channels: 3,
+        filters: 5,
+        size: [9, 11],
+        window: [3, 3],
+        stride: 1,
+        dilation: 1,
+        padding: 1,
+        channels_last: false,
+    };
+    base.check(DType::F32, &mut random);
+    base.check(DType::F16, &mut random);
+    base.check(DType::I32, &mut random);
+    Convolution { padding: 0, ..base }.check(DType::F32, &mut random);
+    Convolution { stride: 2, padding: 2, ..base }.check(DType::F32, &mut random);
+    Convolution { dilation: 2, padding: 3, ..base }.check(DType::F32, &mut random);
+    Convolution { channels_last: true, ..base }.check(DType::F32, &mut random);
+    Convolution { channels_last: true, stride: 2, ..base }.check(DType::F64, &mut random);
+    Convolution { window: [1, 1], padding: 0, ..base }.check(DType::F32, &mut random);
+    Convolution { size: [3, 2], padding: 4, ..base }.check(DType::F32, &mut random);
+}
+
+#[test]
+fn operands_may_be_expressions_of_several_inputs_and_parameters() {
+    let mut random = Random::new();
+    // lhs = relu(a * p0 + b), rhs = cast(q: i8) - p1
+    let mut e = ExprBuilder::new();
+    let (a, shift) = (e.input(0, DType::F32), e.input(1, DType::F32));
+    let scale = e.param(0, DType::F32);
+    let product = e.binary(Binary::Mul, a, scale).unwrap();
+    let sum = e.binary(Binary::Add, product, shift).unwrap();
+    let zero = e.constant(Scalar::new(0f32));
+    let relu = e.binary(Binary::Max, sum, zero).unwrap();
+    let lhs = e.finish(&[relu]);
+    let mut e = ExprBuilder::new();
+    let q = e.input(2, DType::I8);
+    let q = e.cast(q, DType::F32);
+    let offset = e.param(1, DType::F32);
+    let value = e.binary(Binary::Sub, q, offset).unwrap();
+    let rhs = e.finish(&[value]);
+    let (m, n, k) = (23usize, 37usize, 41usize);
+    for shift in [[0, 0, 1], [1, 0, 0], [k as isize, 0, 1], [1, 0, m as isize]] {
+        let contract = Contract { lhs: lhs.clone(), rhs: rhs.clone(), ..plain(DType::F32, DType::F32) };
+        let inputs = vec![
+            Access::new(DType::F32, &[k as isize, 0, 1]),
+            Access::new(DType::F32, &shift),
+            Access::new(DType::I8, &[0, 1, n as isize]),
+        ];
+        let op = Op::contract(&[m, n, k], inputs, vec![Access::new(DType::F32, &[n as isize, 1, 0])], contract).unwrap();
+        check(&op, &mut random, &[Scalar::new(1.25f32), Scalar::new(-3.5f32)]);
+    }
+}
+
+#[test]
+fn epilogues_add_bias_and_residual_activate_and_write_several_outputs() {
+    let mut random = Random::new();
+    let (m, n, k) = (29usize, 45usize, 31usize);
+    let ni = n as isize;
+    let mut e = ExprBuilder::new();
+    let acc = e.push(Node::Acc, DType::F32);
+    let (bias, residual) = (e.input(2, DType::F32), e.input(3, DType::F16));
+    let with_bias = e.binary(Binary::Add, acc, bias).unwrap();
+    let active = e.unary(Unary::Tanh, with_bias).unwrap();
+    let residual = e.cast(residual, DType::F32);
+    let total = e.binary(Binary::Add, active, residual).unwrap();
+    let half = e.cast(total, DType::BF16);
+    let scale = e.param(0, DType::F32);
+    let positive = e.binary(Binary::Gt, with_bias, scale).unwrap();
+    let epilogue = e.finish(&[half, with_bias, positive]);
+    for bias in [[0, 1, 0], [1, 0, 0], [0, 0, 0], [0, -2, 0]] {
+        for outputs in [[[ni, 1, 0], [ni, 1, 0], [ni, 1, 0]], [[1, m as isize, 0], [ni, 1, 0], [2 * ni, 2, 0]]] {
+            let contract = Contract { epilogue: epilogue.clone(), ..plain(DType::F32, DType::F32) };
+            let inputs = vec![
+                Access::new(DType::F32, &[k as isize, 0, 1]),
+                Access::new(DType::F32, &[0, 1, ni]),
+                Access::new(DType::F32, &bias),
+                Access::new(DType::F16, &[ni, 1, 0]),
+            ];
+            let dtypes = [DType::BF16, DType::F32, DType::Bool];
+            let outputs = outputs.iter().zip(dtypes).map(|(s, d)| Access::new(d, s)).collect();
+            let op = Op::contract(&[m, n, k], inputs, outputs, contract).unwrap();
+            check(&op, &mut random, &[Scalar::new(0.25f32)]);
+        }
+    }
+}
+
+#[test]
+fn an_empty_sum_is_zero_before_the_epilogue_and_empty_results_touch_nothing() {
+    let mut random = Random::new();
+    let mut e = ExprBuilder::new();
+    let acc = e.push(Node::Acc, DType::F32);
+    let seven = e.constant(Scalar::new(7f32));
+    let value = e.binary(Binary::Add, acc, seven).unwrap();
+    let epilogue = e.finish(&[value]);
+    for (m, n, k) in [(3, 5, 0), (0, 5, 3), (3, 0, 3), (0, 0, 0)] {
+        check(&matmul(m, n, k, plain(DType::F32, DType::F32), DType::F32), &mut random, &[]);
+        let contract = Contract { epilogue: epilogue.clone(), ..plain(DType::F32, DType::F32) };
+        check(&matmul(m, n, k, contract, DType::F32), &mut random, &[]);
+    }
+}
+
+#[test]
+fn operands_and_epilogues_may_ask_for_the_index() {
+    let mut random = Random::new();
+    // lhs: a[m1, m2, k] where k <= m2, else 0; result plus n.
+    let mut e = ExprBuilder::new();
+    let a = e.input(0, DType::F32);
+    let (row, column) = (e.push(Node::Index(1), DType::I64), e.push(Node::Index(3), DType::I64));
+    let below = e.binary(Binary::Le, column, row).unwrap();
+    let zero = e.constant(Scalar::new(0f32));
+    let masked = e.select(below, a, zero).unwrap();
+    let lhs = e.finish(&[masked]);
+    let mut e = ExprBuilder::new();
+    let acc = e.push(Node::Acc, DType::F32);
+    let n = e.push(Node::Index(2), DType::I64);
+    let n = e.cast(n, DType::F32);
+    let value = e.binary(Binary::Add, acc, n).unwrap();
+    let epilogue = e.finish(&[value]);
+    let (m1, m2, n, k) = (3usize, 7usize, 19usize, 8usize);
+    for left in [[(m2 * k) as isize, k as isize, 0, 1], [1, 3, 0, 21]] {
+        let contract = Contract {
+            m: 0,
+            n: 2,
+            k: 3,
+            lhs: lhs.clone(),
+            rhs: input(1, DType::F32),
+            acc: DType::F32,
+            epilogue: epilogue.clone(),
+        };
+        let inputs = vec![Access::new(DType::F32, &left), Access::new(DType::F32, &[0, 0, 1, n as isize])];
+        let output = Access::new(DType::F32, &[(m2 * n) as isize, n as isize, 1, 0]);
+        check(&Op::contract(&[m1, m2, n, k], inputs, vec![output], contract).unwrap(), &mut random, &[]);
+    }
+}
+
+#[test]
+fn truth_values_are_joined_by_and_and_or() {
+    let mut random = Random::new();
+    check(&matmul(31, 33, 6, plain(DType::Bool, DType::Bool), DType::Bool), &mut random, &[]);
+    check(&matmul(5, 6, 300, plain(DType::Bool, DType::Bool), DType::Bool), &mut random, &[]);
+    check(&matmul(9, 12, 20, plain(DType::F32, DType::Bool), DType::Bool), &mut random, &[]);
+}
+
+#[test]
+fn an_epilogue_input_may_be_guarded() {
+    let mut random = Random::new();
+    // The bias exists for the columns 3 to 9 only; others read 0.5.
+    let mut e = ExprBuilder::new();
+    let acc = e.push(Node::Acc, DType::F32);
+    let bias = e.input(2, DType::F32);
+    let value = e.binary(Binary::Sub, acc, bias).unwrap();
+    let contract = Contract { epilogue: e.finish(&[value]), ..plain(DType::F32, DType::F32) };
+    let (m, n, k) = (4usize, 20usize, 6usize);
+    let guard = Guard { coefficients: [0, 1, 0].as_slice().into(), offset: -3, limit: 7 };
+    let bias = Access {
+        base: -3,
+        guards: [guard].into_iter().collect(),
+        fill: Scalar::new(0.5f32),
+        ..Access::new(DType::F32, &[0, 1, 0])
+    };
+    let inputs = vec![Access::new(DType::F32, &[k as isize, 0, 1]), Access::new(DType::F32, &[0, 1, n as isize]), bias];
+    let op = Op::contract(&[m, n, k], inputs, vec![Access::new(DType::F32, &[n as isize, 1, 0])], contract).unwrap();
+    let tensors: Vec<HostTensor> = [m * k, k * n, 7].into_iter().map(|len| random.tensor(DType::F32, len)).collect();
+    check_with(&op, &tensors, &[]);
+}
+
+#[test]
+fn random_contractions_agree() {
+    let mut random = Random::new();
+    for _ in 0..25 {
+        let rank = |r: &mut Random| r.below(3);
+        let groups = [rank(&mut random), rank(&mut random), rank(&mut random), rank(&mut random)];
+        let dims: Vec<usize> = (0..groups.iter().sum()).map(|_| 1 + random.below(9)).collect();
+        let (m, n) = (groups[0], groups[0] + groups[1]);
+        let k = n + groups[2];
+        // Operands lie in memory in a random order of their dimensions, some of them broadcast or reversed.
+        let mut layout = |ignored: std::ops::Range<usize>, output: bool, random: &mut Random| {
+            let mut order: Vec<usize> = (0..dims.len()).filter(|d| !ignored.contains(d)).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, random.below(i + 1));
+            }
+            let mut strides = vec![0isize; dims.len()];
+            let mut step = 1 + (random.below(4) == 0) as isize;
+            for d in order {
+                match random.below(8) {
+                    0 if !output => continue,
+                    1 => strides[d] = -step,
+                    _ => strides[d] = step,
+                }
+                step *= dims[d] as isize;
+            }
+            strides
+        };
+        let a = layout(n..k, false, &mut random);
+        let b = layout(m..n, false, &mut random);
+        let c = layout(k..dims.len(), true, &mut random);
+        let dtype = [DType::F32, DType::F64, DType::I32, DType::BF16][random.below(4)];
+        let acc = dtype.compute();
+        let mut e = ExprBuilder::new();
+        let sum = e.push(Node::Acc, acc);
+        let out = e.cast(sum, dtype);
+        let epilogue = e.finish(&[out]);
+        let contract = Contract { m, n, k, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue };
+        let op = Op::contract(
+            &dims,
+            vec![Access::new(dtype, &a), Access::new(dtype, &b)],
+            vec![Access::new(dtype, &c)],
+            contract,
+        );
+        check(&op.unwrap(), &mut random, &[]);
+    }
+}

@@ -1,0 +1,157 @@
+//! Nodes: the values of the lazy graph.
+//!
+//! A node stands for a contiguous, row-major value that is either still to be computed (its kind and inputs say how), or
+//! there, or an error. It is immutable but for that one step. Views are not nodes: a [`Tensor`] is a node and a layout over it.
+
+use std::panic::Location;
+use std::sync::{Arc, OnceLock};
+
+use millstream_core::what::Dims;
+use millstream_core::{Binary, Buffer, DType, Device, Error, Reduce, Result, Scalar, Unary};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::Tensor;
+
+/// How a node's value comes from its inputs.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// It does not: the value was there from the start, or is an error.
+    Leaf,
+    /// One number everywhere.
+    Fill(Scalar),
+    /// `start + step * i` for the element of row-major number `i`.
+    Iota { start: Scalar, step: Scalar },
+    /// The input's elements in row-major order.
+    Copy,
+    /// An operation on each element.
+    Unary(Unary),
+    /// An operation on each pair.
+    Binary(Binary),
+    /// The second input where the first is true, else the third.
+    Select,
+    /// The elements in the node's dtype.
+    Cast,
+    /// A reduction over these axes of the input (sorted); they stay as size 1.
+    Reduce(Reduce, SmallVec<[usize; 4]>),
+    /// `[batch.., m, k] x [batch.., k, n]`.
+    Matmul,
+}
+
+impl Kind {
+    /// The name for people.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Leaf => "leaf",
+            Kind::Fill(_) => "fill",
+            Kind::Iota { .. } => "arange",
+            Kind::Copy => "copy",
+            Kind::Unary(u) => u.name(),
+            Kind::Binary(b) => b.name(),
+            Kind::Select => "where",
+            Kind::Cast => "cast",
+            Kind::Reduce(r, _) => r.name(),
+            Kind::Matmul => "matmul",
+        }
+    }
+}
+
+/// Inputs of a node: tensors, that is, nodes seen through layouts.
+pub(crate) type Inputs = SmallVec<[Tensor; 2]>;
+
+/// A single input.
+pub(crate) fn one(tensor: &Tensor) -> Inputs {
+    let mut inputs = Inputs::new();
+    inputs.push(tensor.clone());
+    inputs
+}
+
+/// One value of the graph.
+pub(crate) struct Node {
+    pub kind: Kind,
+    pub shape: Dims,
+    pub dtype: DType,
+    pub device: Option<Device>,
+    /// The longest way down to a leaf.
+    pub depth: u32,
+    pub location: &'static Location<'static>,
+    value: OnceLock<Result<Buffer>>,
+    /// Emptied when the value is there, so that what only it needed is freed.
+    inputs: Mutex<Inputs>,
+}
+
+impl Node {
+    /// A value to be computed.
+    pub fn pending(
+        kind: Kind,
+        shape: Dims,
+        dtype: DType,
+        device: Option<Device>,
+        inputs: Inputs,
+        location: &'static Location<'static>,
+    ) -> Arc<Node> {
+        let depth = inputs.iter().map(|t| t.node.depth).max().unwrap_or(0) + 1;
+        Arc::new(Node { kind, shape, dtype, device, depth, location, value: OnceLock::new(), inputs: Mutex::new(inputs) })
+    }
+
+    /// A value that is there, or an error.
+    pub fn ready(
+        value: Result<Buffer>,
+        shape: Dims,
+        dtype: DType,
+        device: Option<Device>,
+        location: &'static Location<'static>,
+    ) -> Arc<Node> {
+        Arc::new(Node {
+            kind: Kind::Leaf,
+            shape,
+            dtype,
+            device,
+            depth: 0,
+            location,
+            value: OnceLock::from(value),
+            inputs: Mutex::new(Inputs::new()),
+        })
+    }
+
+    /// The value, if it is there.
+    pub fn value(&self) -> Option<&Result<Buffer>> {
+        self.value.get()
+    }
+
+    /// The error, if that is what the node is.
+    pub fn error(&self) -> Option<&Error> {
+        self.value.get().and_then(|v| v.as_ref().err())
+    }
+
+    /// Gives the node its value. The first value stays; inputs are let go.
+    pub fn fulfil(&self, buffer: Buffer) {
+        if self.value.set(Ok(buffer)).is_ok() {
+            release(std::mem::take(&mut *self.inputs.lock()));
+        }
+    }
+
+    /// Looks at the inputs; they are empty once the value is there.
+    pub fn with_inputs<R>(&self, f: impl FnOnce(&[Tensor]) -> R) -> R {
+        f(&self.inputs.lock())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        release(std::mem::take(self.inputs.get_mut()));
+    }
+}
+
+/// Lets inputs go without recursion, however deep the graph below them is.
+fn release(inputs: Inputs) {
+    if inputs.is_empty() {
+        return;
+    }
+    let mut stack: SmallVec<[Tensor; 8]> = inputs.into_iter().collect();
+    while let Some(tensor) = stack.pop() {
+        if let Some(mut node) = Arc::into_inner(tensor.node) {
+            stack.extend(std::mem::take(node.inputs.get_mut()));
+        }
+    }
+}

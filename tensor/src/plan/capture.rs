@@ -1,0 +1,300 @@
+//! Capture: walks the waiting graph below some outputs and writes down its structure.
+//!
+//! The structure ([`Capture::key`]) is a list of words: operations, dtypes, shapes, strides, who reads what, which values
+//! are wanted. It holds no scalar values, no offsets into leaves and no addresses, so a loop that only changes these finds
+//! its plan again. What the key leaves out is gathered beside it, in the order in which a plan asks for it.
+
+use std::sync::Arc;
+
+use millstream_core::{Binary, Device, Error, Layout, Reduce, Result, Scalar, Unary};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::node::{Kind, Node};
+
+/// Where an edge leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// A value that is there, by its number among the leaves.
+    Leaf(usize),
+    /// A value to be computed, by its number among the pending nodes.
+    Node(usize),
+}
+
+/// The waiting graph below some outputs.
+pub(crate) struct Capture {
+    /// The structure.
+    pub key: SmallVec<[u64; 128]>,
+    /// Nodes to be computed, inputs first.
+    pub nodes: SmallVec<[Arc<Node>; 16]>,
+    /// Values that are there.
+    pub leaves: SmallVec<[Arc<Node>; 8]>,
+    /// For each edge to a leaf, in the order of the walk: the leaf, and the element it begins at.
+    pub edges: SmallVec<[(usize, usize); 16]>,
+    /// The numbers in the graph, in the order of the walk.
+    pub params: SmallVec<[Scalar; 8]>,
+    /// Which pending nodes are wanted.
+    pub outputs: SmallVec<[usize; 2]>,
+}
+
+/// Finds a node's number: by search while there are few, by hash when there are many.
+struct Numbers {
+    few: SmallVec<[(*const Node, Source); 16]>,
+    many: FxHashMap<*const Node, Source>,
+}
+
+impl Numbers {
+    fn get(&self, node: *const Node) -> Option<Source> {
+        if self.many.is_empty() {
+            self.few.iter().find(|(n, _)| *n == node).map(|(_, s)| *s)
+        } else {
+            self.many.get(&node).copied()
+        }
+    }
+
+    fn put(&mut self, node: *const Node, source: Source) {
+        if self.many.is_empty() && self.few.len() < 16 {
+            self.few.push((node, source));
+        } else {
+            if self.many.is_empty() {
+                self.many.extend(self.few.iter().copied());
+            }
+            self.many.insert(node, source);
+        }
+    }
+}
+
+/// Begins the words of a node.
+const NODE: u64 = 1 << 56;
+/// Begins the words of an edge to a leaf.
+const LEAF: u64 = 2 << 56;
+/// Begins the words of an edge to a pending node.
+const EDGE: u64 = 3 << 56;
+/// Begins the list of outputs.
+const OUTPUTS: u64 = 4 << 56;
+
+impl Capture {
+    /// Walks the graph. Fails with a carried error if one is met. A pending node that belongs to another device than this
+    /// one ends the walk: it has to be computed first.
+    pub fn of(outputs: &[&Tensor], device: &Device) -> Result<std::result::Result<Capture, Arc<Node>>> {
+        let mut c = Capture {
+            key: SmallVec::new(),
+            nodes: SmallVec::new(),
+            leaves: SmallVec::new(),
+            edges: SmallVec::new(),
+            params: SmallVec::new(),
+            outputs: SmallVec::new(),
+        };
+        let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
+        // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
+        let mut stack: SmallVec<[(Arc<Node>, bool); 32]> = SmallVec::new();
+        for output in outputs {
+            stack.push((output.node.clone(), false));
+            while let Some((node, inputs_done)) = stack.pop() {
+                let at = Arc::as_ptr(&node);
+                if numbers.get(at).is_some() {
+                    continue;
+                }
+                match node.value() {
+                    Some(Ok(_)) => {
+                        numbers.put(at, Source::Leaf(c.leaves.len()));
+                        c.leaves.push(node);
+                        continue;
+                    }
+                    Some(Err(error)) => return Err(error.clone()),
+                    None if node.device.as_ref().is_some_and(|d| !d.same(device)) => return Ok(Err(node)),
+                    None => {}
+                }
+                if !inputs_done {
+                    let waiting = node.with_inputs(|inputs| {
+                        let before = stack.len();
+                        stack.push((node.clone(), true));
+                        for input in inputs.iter().rev() {
+                            if numbers.get(Arc::as_ptr(&input.node)).is_none() {
+                                stack.push((input.node.clone(), false));
+                            }
+                        }
+                        stack.len() - before
+                    });
+                    if waiting > 1 {
+                        continue;
+                    }
+                    stack.pop();
+                }
+                let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers));
+                if complete {
+                    numbers.put(at, Source::Node(c.nodes.len()));
+                    c.nodes.push(node);
+                } else {
+                    // Another thread computed it meanwhile and let its inputs go: it is a leaf now.
+                    stack.push((node, false));
+                }
+            }
+        }
+        c.key.push(OUTPUTS | outputs.len() as u64);
+        for output in outputs {
+            if let Some(Source::Node(n)) = numbers.get(Arc::as_ptr(&output.node))
+                && !c.outputs.contains(&n)
+            {
+                c.outputs.push(n);
+                c.key.push(n as u64);
+            }
+        }
+        Ok(Ok(c))
+    }
+
+    /// Writes a node's words; false if its inputs are gone.
+    fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
+        let expected = match node.kind {
+            Kind::Fill(_) | Kind::Iota { .. } => 0,
+            Kind::Binary(_) | Kind::Matmul => 2,
+            Kind::Select => 3,
+            _ => 1,
+        };
+        if inputs.len() != expected {
+            return false;
+        }
+        let (code, detail) = match &node.kind {
+            Kind::Leaf => (0, 0),
+            Kind::Fill(value) => {
+                self.params.push(*value);
+                (1, 0)
+            }
+            Kind::Iota { start, step } => {
+                self.params.push(*start);
+                self.params.push(*step);
+                (2, 0)
+            }
+            Kind::Copy => (3, 0),
+            Kind::Unary(u) => (4, *u as u64),
+            Kind::Binary(b) => (5, *b as u64),
+            Kind::Select => (6, 0),
+            Kind::Cast => (7, 0),
+            Kind::Reduce(r, axes) => {
+                // Ranks are at most 64, so that a set of axes fits one word; the operation goes into the first.
+                let set = axes.iter().fold(0u64, |set, &a| set | 1 << a);
+                (16 + *r as u64, set)
+            }
+            Kind::Matmul => (9, 0),
+        };
+        self.key.push(NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | code);
+        self.key.push(detail);
+        self.key.extend(node.shape.iter().map(|&n| n as u64));
+        for input in inputs {
+            let layout = &input.layout;
+            match numbers.get(Arc::as_ptr(&input.node)) {
+                Some(Source::Leaf(n)) => {
+                    self.key.push(LEAF | (layout.rank() as u64) << 48 | (input.node.dtype as u64) << 40 | n as u64);
+                    // Offsets are not structure, but which edges begin at the same element is.
+                    self.key.push(self.first_like((n, layout.offset())) as u64);
+                    self.edges.push((n, layout.offset()));
+                }
+                Some(Source::Node(n)) => {
+                    self.key.push(EDGE | (layout.rank() as u64) << 48 | n as u64);
+                    self.key.push(layout.offset() as u64);
+                }
+                None => return false,
+            }
+            // Shapes of edges follow from the node's, but for reductions and products.
+            if matches!(node.kind, Kind::Reduce(..) | Kind::Matmul) {
+                self.key.extend(layout.shape().iter().map(|&n| n as u64));
+            }
+            self.key.extend(layout.strides().iter().map(|&s| s as u64));
+        }
+        true
+    }
+
+    /// The first of the recent edges with this leaf and offset; the next edge's own number if there is none.
+    fn first_like(&self, edge: (usize, usize)) -> usize {
+        let recent = self.edges.len().saturating_sub(64);
+        self.edges[recent..].iter().position(|e| *e == edge).map_or(self.edges.len(), |i| recent + i)
+    }
+
+    /// The graph in full, for making a plan.
+    pub fn graph(&self) -> Result<Graph> {
+        let mut numbers: FxHashMap<*const Node, Source> = FxHashMap::default();
+        for (i, leaf) in self.leaves.iter().enumerate() {
+            numbers.insert(Arc::as_ptr(leaf), Source::Leaf(i));
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            numbers.insert(Arc::as_ptr(node), Source::Node(i));
+        }
+        let (mut edges, mut params) = (0, 0);
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let first_param = params;
+            params += match node.kind {
+                Kind::Fill(_) => 1,
+                Kind::Iota { .. } => 2,
+                _ => 0,
+            };
+            let inputs = node.with_inputs(|inputs| {
+                inputs
+                    .iter()
+                    .map(|t| {
+                        let source = *numbers.get(&Arc::as_ptr(&t.node)).ok_or_else(raced)?;
+                        let edge = if let Source::Leaf(_) = source {
+                            edges += 1;
+                            let recent = (edges - 1usize).saturating_sub(64);
+                            let all = self.edges.get(..edges).ok_or_else(raced)?;
+                            all[recent..].iter().position(|e| *e == all[edges - 1]).map(|i| recent + i)
+                        } else {
+                            None
+                        };
+                        Ok(Edge { source, layout: t.layout.clone(), edge, dtype: t.node.dtype })
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })?;
+            nodes.push(GraphNode {
+                kind: node.kind.clone(),
+                shape: node.shape.to_vec(),
+                dtype: node.dtype,
+                inputs,
+                first_param: first_param as u16,
+            });
+        }
+        if edges != self.edges.len() || params != self.params.len() {
+            return Err(raced());
+        }
+        Ok(Graph { nodes, outputs: self.outputs.to_vec() })
+    }
+}
+
+/// Another thread evaluated part of the graph between the walk and the planning.
+pub(crate) fn raced() -> Error {
+    Error::internal("the graph changed while it was planned")
+}
+
+/// A node of the graph, for planning.
+#[derive(Clone, Debug)]
+pub(crate) struct GraphNode {
+    pub kind: Kind,
+    pub shape: Vec<usize>,
+    pub dtype: millstream_core::DType,
+    pub inputs: Vec<Edge>,
+    /// The first of its numbers in [`Capture::params`].
+    pub first_param: u16,
+}
+
+/// What a node reads: a value through a layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub source: Source,
+    pub layout: Layout,
+    /// For a leaf: the first edge in [`Capture::edges`] with the same leaf and offset.
+    pub edge: Option<usize>,
+    pub dtype: millstream_core::DType,
+}
+
+/// The waiting graph, for planning.
+#[derive(Clone, Debug)]
+pub(crate) struct Graph {
+    pub nodes: Vec<GraphNode>,
+    pub outputs: Vec<usize>,
+}
+
+const _: () = {
+    // The key packs these into a byte.
+    assert!(Unary::ALL.len() < 256 && Binary::ALL.len() < 256 && Reduce::ALL.len() < 256);
+};

@@ -1,0 +1,435 @@
+//! Fusion: which nodes are computed together.
+//!
+//! Nodes are gathered into clusters, each of which becomes one operation:
+//!
+//! - `Map`: element-wise nodes over one domain, with any number of outputs;
+//! - `Rows`: reductions over the same axes of one domain, and the element-wise nodes before, between and after them. Softmax,
+//!   layer norm and variance written from primitives become one such cluster without being known by name;
+//! - `Contract`: one matrix product and the element-wise nodes after it.
+//!
+//! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
+//! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a matrix product, are
+//! inlined into their only reader where that is cheap.
+
+use millstream_core::what::Strides;
+use millstream_core::{Layout, Result};
+
+use super::capture::{Edge, Graph, Source};
+use super::compose::compose;
+use crate::node::Kind;
+
+/// The most nodes of one cluster, so that no kernel grows without bound.
+const MOST_NODES: usize = 192;
+/// Arithmetic for each element up to which computing a value again is cheaper than storing it.
+const CHEAP: u64 = 4;
+/// Arithmetic for each element up to which a matrix product computes its operand while reading it.
+const CHEAP_OPERAND: u64 = 40;
+
+/// Whether a node of a row program has a value for each element or one for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Element,
+    Row,
+}
+
+/// What a cluster becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Map,
+    /// Reductions over these axes of the domain.
+    Rows(Vec<usize>),
+    /// This matrix product.
+    Contract(usize),
+}
+
+/// Nodes computed together.
+#[derive(Clone, Debug)]
+pub(crate) struct Cluster {
+    pub form: Form,
+    /// The index space of its element-level nodes; for `Contract`, that of the result.
+    pub domain: Vec<usize>,
+    /// In topological order.
+    pub nodes: Vec<usize>,
+}
+
+/// The clusters of a graph.
+pub(crate) struct Fused {
+    pub clusters: Vec<Cluster>,
+    /// For each node, its cluster.
+    pub of: Vec<usize>,
+    /// For each node, its level in its cluster.
+    pub level: Vec<Level>,
+    /// Clusters that are computed inside their readers.
+    pub inlined: Vec<bool>,
+    /// Clusters in an order in which they can be computed.
+    pub order: Vec<usize>,
+}
+
+/// Row-major over the domain.
+fn element_layout(domain: &[usize]) -> Result<Layout> {
+    Layout::contiguous(domain)
+}
+
+/// One value a row: row-major over the axes that are not reduced, the same along those that are.
+pub(crate) fn row_layout(domain: &[usize], axes: &[usize]) -> Result<Layout> {
+    let mut strides: Strides = Strides::from_elem(0, domain.len());
+    let mut next = 1isize;
+    for d in (0..domain.len()).rev() {
+        if !axes.contains(&d) {
+            strides[d] = next;
+            next *= domain[d].max(1) as isize;
+        }
+    }
+    Layout::new(domain, &strides, 0)
+}
+
+struct Fuser<'a> {
+    graph: &'a Graph,
+    clusters: Vec<Option<Cluster>>,
+    of: Vec<usize>,
+    level: Vec<Level>,
+    readers: Vec<Vec<usize>>,
+}
+
+/// Gathers the nodes of a graph. Without fusion every node stands alone.
+pub(crate) fn fuse(graph: &Graph, on: bool) -> Result<Fused> {
+    let n = graph.nodes.len();
+    let mut readers = vec![Vec::new(); n];
+    for (v, node) in graph.nodes.iter().enumerate() {
+        for edge in &node.inputs {
+            if let Source::Node(p) = edge.source {
+                readers[p].push(v);
+            }
+        }
+    }
+    let mut f = Fuser { graph, clusters: Vec::new(), of: (0..n).collect(), level: vec![Level::Element; n], readers };
+    for v in 0..n {
+        let node = &graph.nodes[v];
+        let (form, domain) = match &node.kind {
+            Kind::Reduce(_, axes) => {
+                f.level[v] = Level::Row;
+                (Form::Rows(axes.to_vec()), node.inputs[0].layout.shape().to_vec())
+            }
+            Kind::Matmul => (Form::Contract(v), node.shape.clone()),
+            _ => (Form::Map, node.shape.clone()),
+        };
+        f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));
+        if on {
+            for edge in &node.inputs {
+                if let Source::Node(p) = edge.source {
+                    f.try_join(v, p)?;
+                }
+            }
+        }
+    }
+    let inlined = f.inline(on)?;
+    let order = f.order();
+    // invariant: `order` and `of` name live clusters only
+    let mut place = vec![usize::MAX; f.clusters.len()];
+    let mut clusters = Vec::new();
+    for (i, c) in f.clusters.into_iter().enumerate() {
+        if let Some(c) = c {
+            place[i] = clusters.len();
+            clusters.push(c);
+        }
+    }
+    Ok(Fused {
+        inlined: (0..place.len()).filter(|&i| place[i] != usize::MAX).map(|i| inlined[i]).collect(),
+        order: order.into_iter().map(|i| place[i]).collect(),
+        of: f.of.into_iter().map(|i| place[i]).collect(),
+        level: f.level,
+        clusters,
+    })
+}
+
+impl Fuser<'_> {
+    fn cluster(&self, i: usize) -> &Cluster {
+        self.clusters[i].as_ref().expect("a live cluster") // invariant: `of` names live clusters only
+    }
+
+    /// Numbers and ranges are written into every reader anew and never join.
+    fn is_free(&self, v: usize) -> bool {
+        matches!(self.graph.nodes[v].kind, Kind::Fill(_) | Kind::Iota { .. })
+    }
+
+    /// Joins the cluster of `v` with that of its input `p`, if the result is one operation.
+    fn try_join(&mut self, v: usize, p: usize) -> Result<()> {
+        let (a, b) = (self.of[v], self.of[p]);
+        if a == b || self.is_free(p) {
+            return Ok(());
+        }
+        let Some((joined, levels)) = self.joined(v, a, b)? else { return Ok(()) };
+        if joined.nodes.len() > MOST_NODES || !self.is_convex(a, b) || !self.is_canonical(&joined, &levels)? {
+            return Ok(());
+        }
+        for (&v, &level) in joined.nodes.iter().zip(&levels) {
+            self.of[v] = a;
+            self.level[v] = level;
+        }
+        self.clusters[a] = Some(joined);
+        self.clusters[b] = None;
+        Ok(())
+    }
+
+    /// The cluster of `v` (`a`) and that of its input (`b`) as one, with the level of each node, if their forms allow it.
+    fn joined(&self, v: usize, a: usize, b: usize) -> Result<Option<(Cluster, Vec<Level>)>> {
+        let (x, y) = (self.cluster(a), self.cluster(b));
+        let len = |shape: &[usize]| shape.iter().product::<usize>();
+        let rows = |c: &Cluster, axes: &[usize]| -> usize {
+            (0..c.domain.len()).filter(|d| !axes.contains(d)).map(|d| c.domain[d]).product()
+        };
+        // The level that the nodes of a map get when it joins a row program.
+        let joining = |map: &Cluster, rows_cluster: &Cluster, axes: &[usize]| {
+            let size = len(&map.domain);
+            if size == len(&rows_cluster.domain) {
+                Some(Level::Element)
+            } else if size == rows(rows_cluster, axes) {
+                Some(Level::Row)
+            } else {
+                None
+            }
+        };
+        let (form, domain, map_level) = match (&x.form, &y.form) {
+            (Form::Map, Form::Map) if len(&x.domain) == len(&y.domain) => {
+                // Prefer the reader's shape; an input that cannot be read so is tried the other way.
+                let candidate = |domain: &Vec<usize>| (Form::Map, domain.clone(), None);
+                let first = candidate(&x.domain);
+                let nodes = merge(&x.nodes, &y.nodes);
+                let levels = vec![Level::Element; nodes.len()];
+                let c = Cluster { form: first.0.clone(), domain: first.1.clone(), nodes };
+                if self.is_canonical(&c, &levels)? { first } else { candidate(&y.domain) }
+            }
+            (Form::Map, Form::Rows(axes)) => {
+                let Some(level) = joining(x, y, axes) else { return Ok(None) };
+                (y.form.clone(), y.domain.clone(), Some(level))
+            }
+            (Form::Rows(axes), Form::Map) => {
+                // A map above a reduction is read by it element by element, or row by row by what follows it.
+                let Some(mut level) = joining(y, x, axes) else { return Ok(None) };
+                if level == Level::Element && self.level[v] == Level::Row && !matches!(self.graph.nodes[v].kind, Kind::Reduce(..)) {
+                    level = Level::Row;
+                }
+                (x.form.clone(), x.domain.clone(), Some(level))
+            }
+            (Form::Rows(p), Form::Rows(q)) if p == q && x.domain == y.domain => (x.form.clone(), x.domain.clone(), None),
+            (Form::Map, Form::Contract(_)) if len(&x.domain) == len(&y.domain) => (y.form.clone(), y.domain.clone(), None),
+            (Form::Contract(_), Form::Map) if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Matmul) => {
+                (x.form.clone(), x.domain.clone(), None)
+            }
+            _ => return Ok(None),
+        };
+        let nodes = merge(&x.nodes, &y.nodes);
+        let levels = nodes
+            .iter()
+            .map(|&n| match map_level {
+                Some(level) if self.cluster(self.of[n]).form == Form::Map => level,
+                _ => self.level[n],
+            })
+            .collect();
+        Ok(Some((Cluster { form, domain, nodes }, levels)))
+    }
+
+    /// The layout through which the operation reads a node of this level.
+    fn canonical(&self, c: &Cluster, level: Level) -> Result<Layout> {
+        match (&c.form, level) {
+            (Form::Rows(axes), Level::Row) => row_layout(&c.domain, axes),
+            _ => element_layout(&c.domain),
+        }
+    }
+
+    /// Whether every edge inside reads its own element or row, and every edge from outside can be expressed.
+    fn is_canonical(&self, c: &Cluster, levels: &[Level]) -> Result<bool> {
+        let level_of = |p: usize| c.nodes.binary_search(&p).ok().map(|i| levels[i]);
+        for (&n, &level) in c.nodes.iter().zip(levels) {
+            let node = &self.graph.nodes[n];
+            let seen = match node.kind {
+                // The operands of the product have index spaces of their own.
+                Kind::Matmul => {
+                    if node.inputs.iter().any(|e| matches!(e.source, Source::Node(p) if level_of(p).is_some())) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                Kind::Reduce(..) if level != Level::Row => return Ok(false),
+                _ => self.canonical(c, level)?,
+            };
+            for edge in &node.inputs {
+                let through = match node.kind {
+                    Kind::Reduce(..) => Some(edge.layout.clone()),
+                    _ => compose(&edge.layout, &node.shape, &seen)?,
+                };
+                let Some(through) = through else { return Ok(false) };
+                if let Source::Node(p) = edge.source
+                    && let Some(inner) = level_of(p)
+                {
+                    let own = self.canonical(c, inner)?;
+                    if !same_walk(&through, &own) {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether no third cluster reads one of the two and is read by the other.
+    fn is_convex(&self, a: usize, b: usize) -> bool {
+        // Walk from the readers outside; reaching the pair again means something lies between.
+        let mut seen = vec![false; self.graph.nodes.len()];
+        let mut stack: Vec<usize> = Vec::new();
+        let inside = |c: usize| c == a || c == b;
+        for c in [a, b] {
+            for &n in &self.cluster(c).nodes {
+                stack.extend(self.readers[n].iter().copied().filter(|&r| r < self.clusters.len() && !inside(self.of[r])));
+            }
+        }
+        while let Some(n) = stack.pop() {
+            if std::mem::replace(&mut seen[n], true) {
+                continue;
+            }
+            for &m in &self.cluster(self.of[n]).nodes {
+                for &r in &self.readers[m] {
+                    if r >= self.clusters.len() {
+                        continue;
+                    }
+                    if inside(self.of[r]) {
+                        return false;
+                    }
+                    if !seen[r] {
+                        stack.push(r);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Decides which map clusters are computed inside their only reader.
+    fn inline(&self, on: bool) -> Result<Vec<bool>> {
+        let mut inlined = vec![false; self.clusters.len()];
+        for (i, c) in self.clusters.iter().enumerate() {
+            let Some(c) = c else { continue };
+            if c.form != Form::Map {
+                continue;
+            }
+            if c.nodes.iter().all(|&n| self.is_free(n)) {
+                // A number or a range has no memory unless it is wanted itself.
+                inlined[i] = !c.nodes.iter().any(|n| self.graph.outputs.contains(n));
+                continue;
+            }
+            if !on || c.nodes.iter().any(|n| self.graph.outputs.contains(n)) {
+                continue;
+            }
+            let mut outside = c.nodes.iter().flat_map(|&n| self.readers[n].iter().map(move |&r| (n, r))).filter(|&(_, r)| self.of[r] != i);
+            let Some((_, first)) = outside.next() else { continue };
+            let reader = self.of[first];
+            if !outside.all(|(_, r)| self.of[r] == reader) {
+                continue;
+            }
+            inlined[i] = self.is_worth_inlining(c, i, reader)?;
+        }
+        Ok(inlined)
+    }
+
+    fn is_worth_inlining(&self, c: &Cluster, i: usize, reader: usize) -> Result<bool> {
+        let work: u64 = c.nodes.iter().map(|&n| flop(&self.graph.nodes[n].kind)).sum();
+        let own: usize = c.domain.iter().product();
+        let target = self.cluster(reader);
+        for &r in &target.nodes {
+            let node = &self.graph.nodes[r];
+            for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
+                let Source::Node(p) = edge.source else { continue };
+                let product = matches!(node.kind, Kind::Matmul);
+                let repeated = edge.layout.len() > own;
+                if work > if product { CHEAP_OPERAND } else { u64::MAX } || (repeated && work > CHEAP) {
+                    return Ok(false);
+                }
+                // The reader's own index space is not known here; its edge's is, and must be expressible down to the inputs.
+                if !self.expressible(c, p, &edge.layout)? {
+                    return Ok(false);
+                }
+                if !product && node.shape != target.domain && !matches!(node.kind, Kind::Reduce(..)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the value of `p` can be computed at the positions that `outer` gives, down to what its cluster reads.
+    fn expressible(&self, c: &Cluster, p: usize, outer: &Layout) -> Result<bool> {
+        let node = &self.graph.nodes[p];
+        for edge in &node.inputs {
+            let Some(through) = compose(&edge.layout, &node.shape, outer)? else { return Ok(false) };
+            if let Source::Node(q) = edge.source
+                && c.nodes.contains(&q)
+                && !self.expressible(c, q, &through)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Clusters so that what is read comes first.
+    fn order(&self) -> Vec<usize> {
+        let mut state = vec![0u8; self.clusters.len()];
+        let mut order = Vec::new();
+        for first in 0..self.clusters.len() {
+            if self.clusters[first].is_none() {
+                continue;
+            }
+            let mut stack = vec![first];
+            while let Some(&c) = stack.last() {
+                match state[c] {
+                    0 => {
+                        state[c] = 1;
+                        for &n in &self.cluster(c).nodes {
+                            for Edge { source, .. } in &self.graph.nodes[n].inputs {
+                                if let Source::Node(p) = *source
+                                    && state[self.of[p]] == 0
+                                {
+                                    stack.push(self.of[p]);
+                                }
+                            }
+                        }
+                    }
+                    1 => {
+                        state[c] = 2;
+                        order.push(c);
+                        stack.pop();
+                    }
+                    _ => {
+                        stack.pop();
+                    }
+                }
+            }
+        }
+        order
+    }
+}
+
+/// Whether two layouts of one shape walk the same positions; strides of dimensions of size 1 say nothing.
+fn same_walk(a: &Layout, b: &Layout) -> bool {
+    a.shape() == b.shape()
+        && (a.is_empty()
+            || (a.offset() == b.offset()
+                && (0..a.rank()).all(|d| a.shape()[d] == 1 || a.strides()[d] == b.strides()[d])))
+}
+
+/// Two sorted lists as one.
+fn merge(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let mut all: Vec<usize> = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    all
+}
+
+/// Simple operations of one element.
+pub(crate) fn flop(kind: &Kind) -> u64 {
+    match kind {
+        Kind::Unary(u) => u.flop(),
+        Kind::Binary(b) => b.flop(),
+        Kind::Select => 1,
+        _ => 0,
+    }
+}

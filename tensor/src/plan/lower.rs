@@ -1,0 +1,302 @@
+//! Lowering: a cluster becomes one operation.
+//!
+//! Expressions are written by walking from the values that the cluster must store down to what it reads, composing layouts on
+//! the way, so that views cost nothing and values computed inside other readers are simply written out here.
+
+use millstream_core::what::{Dims, Strides};
+use millstream_core::{Access, Binary, Contract, DType, Error, ExprBuilder, Id, Layout, Node, Op, Result, Scalar};
+use rustc_hash::FxHashMap;
+
+use super::capture::{Edge, Graph, Source};
+use super::compose::compose;
+use super::fuse::{Form, Fused, Level, row_layout};
+use crate::node::Kind;
+
+/// What an operation reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Read {
+    pub source: Source,
+    /// For a leaf: the edge whose offset is added at the launch.
+    pub edge: Option<usize>,
+    /// Elements from there to index 0.
+    pub offset: isize,
+}
+
+/// A cluster as an operation.
+pub(crate) struct Lowered {
+    pub op: Op,
+    pub reads: Vec<Read>,
+    /// The nodes whose values it stores.
+    pub writes: Vec<usize>,
+    /// For each of the operation's parameters, its number among the graph's.
+    pub params: Vec<u16>,
+    pub name: String,
+}
+
+/// Why a cluster could not be lowered.
+pub(crate) enum Failure {
+    /// This inlined cluster has to be stored after all.
+    Store(usize),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(error)
+    }
+}
+
+type Lowering<T> = std::result::Result<T, Failure>;
+
+/// The tables that all expressions of an operation share.
+struct Tables<'a> {
+    graph: &'a Graph,
+    fused: &'a Fused,
+    cluster: usize,
+    /// The rank of the operation's index space.
+    rank: usize,
+    inputs: Vec<Access>,
+    reads: Vec<Read>,
+    known: FxHashMap<(Read, Access), u16>,
+    params: Vec<u16>,
+}
+
+/// One expression being written, over some of the operation's dimensions.
+struct Writer<'a, 'b> {
+    tables: &'a mut Tables<'b>,
+    builder: ExprBuilder,
+    /// For each dimension of the expression's index space, the operation's.
+    dims: Vec<usize>,
+    memo: FxHashMap<(usize, Layout), Id>,
+}
+
+impl Tables<'_> {
+    /// Whether this node is written out here rather than read.
+    fn is_inside(&self, node: usize) -> bool {
+        let c = self.fused.of[node];
+        c == self.cluster || self.fused.inlined[c]
+    }
+
+    fn param(&mut self, global: u16) -> u16 {
+        let at = self.params.iter().position(|&p| p == global).unwrap_or_else(|| {
+            self.params.push(global);
+            self.params.len() - 1
+        });
+        at as u16
+    }
+}
+
+impl Writer<'_, '_> {
+    /// The strides of a layout over the expression's dimensions as strides over the operation's.
+    fn expand(&self, layout: &Layout) -> Strides {
+        let mut strides: Strides = Strides::from_elem(0, self.tables.rank);
+        for (i, &d) in self.dims.iter().enumerate() {
+            strides[d] = layout.strides()[i];
+        }
+        strides
+    }
+
+    fn input(&mut self, edge: &Edge, through: &Layout) -> Id {
+        let access = Access::new(edge.dtype, &self.expand(through));
+        let offset = match edge.edge {
+            Some(_) => through.offset() as isize - edge.layout.offset() as isize,
+            None => through.offset() as isize,
+        };
+        let read = Read { source: edge.source, edge: edge.edge, offset };
+        let tables = &mut *self.tables;
+        let n = *tables.known.entry((read.clone(), access.clone())).or_insert_with(|| {
+            tables.inputs.push(access);
+            tables.reads.push(read);
+            tables.reads.len() as u16 - 1
+        });
+        self.builder.input(n, edge.dtype)
+    }
+
+    /// The value that an edge reads, at the positions that `through` gives.
+    fn edge(&mut self, edge: &Edge, through: &Layout) -> Lowering<Id> {
+        match edge.source {
+            Source::Node(p) if self.tables.is_inside(p) => self.node(p, through),
+            _ => Ok(self.input(edge, through)),
+        }
+    }
+
+    /// The value of a node, at the row-major positions that `outer` gives.
+    fn node(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
+        if let Some(&id) = self.memo.get(&(n, outer.clone())) {
+            return Ok(id);
+        }
+        let graph = self.tables.graph;
+        let node = &graph.nodes[n];
+        let mut operands = [Id(0); 3];
+        if !matches!(node.kind, Kind::Matmul) {
+            for (slot, edge) in operands.iter_mut().zip(&node.inputs) {
+                let through = match node.kind {
+                    Kind::Reduce(..) => Some(edge.layout.clone()),
+                    _ => compose(&edge.layout, &node.shape, outer)?,
+                };
+                let Some(through) = through else { return Err(Failure::Store(self.tables.fused.of[n])) };
+                *slot = self.edge(edge, &through)?;
+            }
+        }
+        let [a, b, c] = operands;
+        let id = match &node.kind {
+            Kind::Fill(_) => {
+                let p = self.tables.param(node.first_param);
+                self.builder.param(p, node.dtype)
+            }
+            Kind::Iota { .. } => self.iota(n, outer)?,
+            Kind::Copy => a,
+            Kind::Unary(op) => self.builder.unary(*op, a)?,
+            Kind::Binary(op) => self.builder.binary(*op, a, b)?,
+            Kind::Select => self.builder.select(a, b, c)?,
+            Kind::Cast => self.builder.cast(a, node.dtype),
+            Kind::Reduce(op, _) => self.builder.reduce(*op, a)?,
+            Kind::Matmul => {
+                let acc = self.builder.push(Node::Acc, node.dtype.compute());
+                self.builder.cast(acc, node.dtype)
+            }
+            Kind::Leaf => return Err(Error::internal("a leaf without a value").into()),
+        };
+        self.memo.insert((n, outer.clone()), id);
+        Ok(id)
+    }
+
+    /// `start + step * position`.
+    fn iota(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
+        let node = &self.tables.graph.nodes[n];
+        let (dtype, first) = (node.dtype, node.first_param);
+        let mut position = self.builder.constant(Scalar::new(outer.offset() as i64));
+        for i in 0..outer.rank() {
+            if outer.shape()[i] > 1 && outer.strides()[i] != 0 {
+                let index = self.builder.push(Node::Index(self.dims[i] as u8), DType::I64);
+                let stride = self.builder.constant(Scalar::new(outer.strides()[i] as i64));
+                let part = self.builder.binary(Binary::Mul, index, stride)?;
+                position = self.builder.binary(Binary::Add, position, part)?;
+            }
+        }
+        let position = self.builder.cast(position, dtype);
+        let (start, step) = (self.tables.param(first), self.tables.param(first + 1));
+        let (start, step) = (self.builder.param(start, dtype), self.builder.param(step, dtype));
+        let far = self.builder.binary(Binary::Mul, position, step)?;
+        Ok(self.builder.binary(Binary::Add, start, far)?)
+    }
+}
+
+/// Makes the operation of a cluster.
+fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Lowered> {
+    let c = &fused.clusters[cluster];
+    let writes: Vec<usize> = c.nodes.iter().copied().filter(|&n| stored[n]).collect();
+    let rank = c.domain.len() + usize::from(matches!(c.form, Form::Contract(_)));
+    let mut tables = Tables {
+        graph,
+        fused,
+        cluster,
+        rank,
+        inputs: Vec::new(),
+        reads: Vec::new(),
+        known: FxHashMap::default(),
+        params: Vec::new(),
+    };
+    let element = Layout::contiguous(&c.domain)?;
+    // Where each dimension of the domain stands in the operation's index space, and that space's sizes.
+    let (dims, space): (Vec<usize>, Dims) = match &c.form {
+        Form::Map => ((0..rank).collect(), c.domain.as_slice().into()),
+        Form::Rows(axes) => {
+            let order: Vec<usize> = (0..rank).filter(|d| !axes.contains(d)).chain(axes.iter().copied()).collect();
+            let mut place = vec![0; rank];
+            for (new, &old) in order.iter().enumerate() {
+                place[old] = new;
+            }
+            (place, order.iter().map(|&d| c.domain[d]).collect())
+        }
+        Form::Contract(v) => {
+            let k = graph.nodes[*v].inputs[0].layout.shape().last().copied().unwrap_or(0);
+            ((0..c.domain.len()).collect(), c.domain.iter().copied().chain([k]).collect())
+        }
+    };
+    let mut results = Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
+    let mut outputs = Vec::new();
+    let mut ids = Vec::new();
+    for &n in &writes {
+        let layout = match (&c.form, fused.level[n]) {
+            (Form::Rows(axes), Level::Row) => row_layout(&c.domain, axes)?,
+            _ => element.clone(),
+        };
+        ids.push(results.node(n, &layout)?);
+        outputs.push(Access::new(graph.nodes[n].dtype, &results.expand(&layout)));
+    }
+    let expr = results.builder.finish(&ids);
+    let op = match &c.form {
+        Form::Map => Op::map(&space, tables.inputs, outputs, expr)?,
+        Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
+        Form::Contract(v) => {
+            let product = &graph.nodes[*v];
+            let (m, n, k) = (rank - 3, rank - 2, rank - 1);
+            let batch = 0..rank - 3;
+            let mut operand = |edge: &Edge, dims: Vec<usize>| -> Lowering<_> {
+                let mut w = Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
+                let id = w.edge(edge, &edge.layout)?;
+                Ok(w.builder.finish(&[id]))
+            };
+            let lhs = operand(&product.inputs[0], batch.clone().chain([m, k]).collect())?;
+            let rhs = operand(&product.inputs[1], batch.chain([k, n]).collect())?;
+            let contract = Contract { m, n, k, lhs, rhs, acc: product.dtype.compute(), epilogue: expr };
+            Op::contract(&space, tables.inputs, outputs, contract)?
+        }
+    };
+    Ok(Lowered { op, reads: tables.reads, params: tables.params, name: name(graph, c.form.clone(), &c.nodes), writes })
+}
+
+/// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.
+fn stored(graph: &Graph, fused: &Fused) -> Vec<bool> {
+    let mut stored = vec![false; graph.nodes.len()];
+    for &n in &graph.outputs {
+        stored[n] = true;
+    }
+    for (r, node) in graph.nodes.iter().enumerate() {
+        for edge in &node.inputs {
+            if let Source::Node(n) = edge.source {
+                stored[n] |= fused.of[r] != fused.of[n];
+            }
+        }
+    }
+    stored
+}
+
+/// A name for people: the form and the first few operations.
+fn name(graph: &Graph, form: Form, nodes: &[usize]) -> String {
+    let mut names: Vec<&str> = nodes.iter().map(|&n| graph.nodes[n].kind.name()).collect();
+    names.dedup();
+    let form = match form {
+        Form::Map => "map",
+        Form::Rows(_) => "rows",
+        Form::Contract(_) => "contract",
+    };
+    let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
+    names.truncate(8);
+    format!("{form} {}{more}", names.join(" "))
+}
+
+/// For the planner: lowers, and on the way stores what turned out not to be expressible inside its reader.
+pub(crate) fn lower_all(graph: &Graph, fused: &mut Fused) -> Result<Vec<Lowered>> {
+    let stored = stored(graph, fused);
+    'again: loop {
+        let mut out = Vec::new();
+        for &c in &fused.order {
+            if fused.inlined[c] {
+                continue;
+            }
+            match lower(graph, fused, c, &stored) {
+                Ok(lowered) => out.push(lowered),
+                Err(Failure::Store(inner)) if fused.inlined[inner] => {
+                    fused.inlined[inner] = false;
+                    continue 'again;
+                }
+                Err(Failure::Store(_)) => return Err(Error::internal("an operation cannot express its own index space")),
+                Err(Failure::Error(error)) => return Err(error),
+            }
+        }
+        return Ok(out);
+    }
+}

@@ -1,0 +1,148 @@
+//! Making a plan: fuse, lower, choose tiles, lay out memory.
+
+use std::sync::Arc;
+
+use millstream_core::{Cost, DType, Device, Idea, Result, Work};
+use smallvec::SmallVec;
+
+use super::arena::{Span, lay_out};
+use super::capture::{Capture, Source};
+use super::fuse::fuse;
+use super::lower::lower_all;
+
+/// Where an operand's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// A leaf.
+    Leaf(usize),
+    /// A wanted value, by its number among the plan's outputs.
+    Output(usize),
+    /// An intermediate value: bytes into the arena, and how many.
+    Arena(usize, usize),
+}
+
+/// An operand of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operand {
+    pub slot: Slot,
+    /// For a leaf: the edge whose offset is added.
+    pub edge: Option<usize>,
+    /// Elements from there.
+    pub offset: isize,
+    /// Bytes of an element.
+    pub size: usize,
+}
+
+/// One launch.
+pub(crate) struct Step {
+    pub work: Arc<Work>,
+    pub inputs: SmallVec<[Operand; 4]>,
+    pub outputs: SmallVec<[Operand; 2]>,
+    pub params: SmallVec<[u16; 4]>,
+    /// Scratch memory in the arena: bytes into it, and how many.
+    pub workspace: Option<(usize, usize)>,
+    pub cost: Cost,
+}
+
+/// A value that the plan leaves behind.
+pub(crate) struct Output {
+    /// Its number among the captured nodes.
+    pub node: usize,
+    pub bytes: usize,
+}
+
+/// All that has to be done for a structure, whatever memory and numbers come with it.
+pub(crate) struct Plan {
+    pub key: SmallVec<[u64; 128]>,
+    pub steps: Vec<Step>,
+    pub outputs: Vec<Output>,
+    pub arena: usize,
+    /// For explaining: how many operations went in.
+    pub nodes: usize,
+}
+
+/// Makes the plan for a captured graph.
+pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Plan> {
+    let graph = capture.graph()?;
+    let mut fused = fuse(&graph, device.has(Idea::Fuse))?;
+    let lowered = lower_all(&graph, &mut fused)?;
+    let bytes = |n: usize| graph.nodes[n].shape.iter().product::<usize>() * graph.nodes[n].dtype.size();
+
+    // An operation without a single element to write has nothing to do.
+    let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| bytes(n) > 0)).collect();
+    let outputs: Vec<Output> = graph.outputs.iter().map(|&node| Output { node, bytes: bytes(node) }).collect();
+
+    let mut works = Vec::with_capacity(lowered.len());
+    let mut costs = Vec::with_capacity(lowered.len());
+    for l in &lowered {
+        let (variant, cost) = device.choose(&l.op)?;
+        works.push(Work::new(l.op.clone(), variant, l.name.clone()));
+        costs.push(cost);
+    }
+    device.compile(&works)?;
+
+    // Intermediate values live from the step that writes them to the last that reads them; scratch lives for one step.
+    let mut spans = Vec::new();
+    let mut span_of = vec![usize::MAX; graph.nodes.len()];
+    let mut scratch = vec![usize::MAX; works.len()];
+    for (s, l) in lowered.iter().enumerate() {
+        for &n in l.writes.iter().filter(|n| !graph.outputs.contains(n)) {
+            span_of[n] = spans.len();
+            spans.push(Span { bytes: bytes(n), from: s, to: s });
+        }
+        for read in &l.reads {
+            if let Source::Node(n) = read.source
+                && let Some(span) = spans.get_mut(span_of[n])
+            {
+                span.to = s;
+            }
+        }
+        let need = device.prepare(&works[s])?.workspace();
+        if need > 0 {
+            scratch[s] = spans.len();
+            spans.push(Span { bytes: need, from: s, to: s });
+        }
+    }
+    let (places, arena) = lay_out(&spans, device.profile().offset_alignment.max(64));
+
+    let slot = |n: usize| match graph.outputs.iter().position(|&o| o == n) {
+        Some(o) => Slot::Output(o),
+        None if span_of[n] == usize::MAX => Slot::Arena(0, 0),
+        None => Slot::Arena(places[span_of[n]], bytes(n)),
+    };
+    let steps = lowered
+        .iter()
+        .zip(works)
+        .zip(costs)
+        .enumerate()
+        .map(|(s, ((l, work), cost))| {
+            let size = |dtype: DType| dtype.size();
+            Step {
+                inputs: l
+                    .reads
+                    .iter()
+                    .zip(&l.op.inputs)
+                    .map(|(r, access)| Operand {
+                        slot: match r.source {
+                            Source::Leaf(leaf) => Slot::Leaf(leaf),
+                            Source::Node(n) => slot(n),
+                        },
+                        edge: r.edge,
+                        offset: r.offset,
+                        size: size(access.dtype),
+                    })
+                    .collect(),
+                outputs: l
+                    .writes
+                    .iter()
+                    .map(|&n| Operand { slot: slot(n), edge: None, offset: 0, size: size(graph.nodes[n].dtype) })
+                    .collect(),
+                params: l.params.iter().copied().collect(),
+                workspace: spans.get(scratch[s]).map(|span| (places[scratch[s]], span.bytes)),
+                work,
+                cost,
+            }
+        })
+        .collect();
+    Ok(Plan { key: capture.key.clone(), steps, outputs, arena, nodes: graph.nodes.len() })
+}

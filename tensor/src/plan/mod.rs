@@ -1,0 +1,161 @@
+//! Plans: from the waiting graph to launches.
+//!
+//! A trigger (a read, `eval`, a graph that grew too deep) captures the graph below the wanted tensors. Its structure is
+//! looked up among the device's plans; on a miss it is fused, lowered, tiled by the cost model and given memory. The plan
+//! then runs: everything is allocated first, so that running out of memory leaves nothing half done, and each step goes
+//! through the device's dispatcher.
+
+mod arena;
+mod capture;
+mod compose;
+mod explain;
+mod fuse;
+mod lower;
+mod make;
+mod run;
+
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::Instant;
+
+use millstream_core::{Buffer, Device, Error, Idea, Record, RecordKind, Result, Stream};
+use parking_lot::RwLock;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use capture::Capture;
+pub(crate) use explain::explain;
+use make::Plan;
+
+/// Why a graph was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// The program asked for it.
+    Eval,
+    /// The program read the value.
+    Read,
+    /// More operations were waiting, one upon the other, than may.
+    Depth,
+    /// The value is needed on another device.
+    Device,
+    /// The graph is only explained.
+    Explain,
+}
+
+/// How many plans a device keeps before it begins anew.
+const MOST_PLANS: usize = 4096;
+
+/// The plans of a device, by the hash of their structure.
+#[derive(Default)]
+struct Plans {
+    map: RwLock<FxHashMap<u64, SmallVec<[Arc<Plan>; 1]>>>,
+}
+
+impl Plans {
+    fn get(&self, hash: u64, key: &[u64]) -> Option<Arc<Plan>> {
+        self.map.read().get(&hash)?.iter().find(|p| p.key[..] == *key).cloned()
+    }
+
+    fn put(&self, hash: u64, plan: Arc<Plan>) {
+        let mut map = self.map.write();
+        if map.len() >= MOST_PLANS {
+            map.clear();
+        }
+        map.entry(hash).or_default().push(plan);
+    }
+}
+
+/// Whether a plan was there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Cached,
+    Made,
+}
+
+/// The plan for a captured graph on a device.
+fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)> {
+    // Plans made with an idea switched off are plans of their own.
+    let ideas = Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)));
+    capture.key.push(ideas);
+    let mut hasher = FxHasher::default();
+    for &word in &capture.key {
+        hasher.write_u64(word);
+    }
+    let hash = hasher.finish();
+    let plans = device.attachment::<Plans>()?;
+    if let Some(plan) = plans.get(hash, &capture.key) {
+        return Ok((plan, Found::Cached));
+    }
+    let plan = Arc::new(make::make(capture, device)?);
+    plans.put(hash, plan.clone());
+    Ok((plan, Found::Made))
+}
+
+/// Computes tensors, each on its device. With a stream, the work is queued there; without, it is complete on return.
+pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
+    let mut waiting: SmallVec<[&Tensor; 2]> = SmallVec::new();
+    for tensor in tensors {
+        match tensor.node.value() {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(error.clone()),
+            None => waiting.push(tensor),
+        }
+    }
+    while let Some(first) = waiting.first() {
+        let device = first.device()?;
+        let here: SmallVec<[&Tensor; 2]> =
+            waiting.iter().copied().filter(|t| t.device().is_ok_and(|d| d.same(&device))).collect();
+        waiting.retain(|t| !here.iter().any(|h| std::ptr::eq(*h, *t)));
+        evaluate_on(&here, &device, trigger, stream).map_err(|e| device.errors().note(e.at(here[0].node.location)))?;
+    }
+    Ok(())
+}
+
+fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
+    let started = device.profiler().is_on().then(Instant::now);
+    let mut races = 0;
+    loop {
+        let mut capture = match Capture::of(tensors, device)? {
+            Ok(capture) => capture,
+            Err(foreign) => {
+                let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
+                evaluate(&[&Tensor { node: foreign, layout }], Trigger::Device, None)?;
+                continue;
+            }
+        };
+        if capture.nodes.is_empty() {
+            return Ok(());
+        }
+        let (plan, found) = match plan_for(&mut capture, device) {
+            // Another thread computed part of the graph between the walk and the planning: look again.
+            Err(e) if e.fault().to_string() == capture::raced().fault().to_string() && races < 100 => {
+                races += 1;
+                continue;
+            }
+            other => other?,
+        };
+        run::run(&plan, &capture, device, stream.unwrap_or(device.stream()))?;
+        if let Some(started) = started {
+            let profiler = device.profiler();
+            profiler.record(Record {
+                name: "evaluate".into(),
+                kind: RecordKind::Evaluate,
+                device: device.name().into(),
+                seconds: started.elapsed().as_secs_f64(),
+                note: format!("{trigger:?}, plan {found:?}, {} steps", plan.steps.len()),
+                ..Record::at(profiler, started)
+            });
+        }
+        return Ok(());
+    }
+}
+
+/// The buffer of a tensor's node, computed if need be.
+pub(crate) fn value(tensor: &Tensor, stream: Option<&Stream>) -> Result<Buffer> {
+    evaluate(&[tensor], Trigger::Read, stream)?;
+    match tensor.node.value() {
+        Some(value) => value.clone(),
+        None => Err(Error::internal("an evaluated tensor has no value")),
+    }
+}

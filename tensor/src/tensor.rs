@@ -1,0 +1,410 @@
+//! The tensor: a lazily computed, immutable value seen through a layout.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use millstream_core::what::Dims;
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Scalar};
+use smallvec::SmallVec;
+
+use crate::node::{Inputs, Kind, Node};
+use crate::plan;
+
+/// How many operations may wait, one upon the other, before they are computed by themselves.
+const DEEPEST: u32 = 512;
+
+/// An n-dimensional array of one element type.
+///
+/// Operations are lazy: they describe a value, and a read, [`Tensor::eval`] or a bound on the waiting graph computes it, as
+/// few fused kernels as the planner finds. Tensors are immutable, cheap to clone and can be shared between threads.
+///
+/// A mistake in shapes or types does not panic: it gives a tensor that carries the error, with the file and line of the
+/// call, through everything computed from it, to the first read. [`Tensor::check`] asks at once.
+///
+/// ```
+/// use millstream::Tensor;
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0]);
+/// let y = (&x * 2.0 + 1.0).sqrt();
+/// assert_eq!(y.to_vec::<f32>()?, [3f32.sqrt(), 5f32.sqrt(), 7f32.sqrt()]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    pub(crate) node: Arc<Node>,
+    pub(crate) layout: Layout,
+}
+
+impl Tensor {
+    /// A one-dimensional tensor with a copy of these values.
+    #[track_caller]
+    pub fn from_slice<T: Element>(values: &[T]) -> Tensor {
+        Tensor::from_shape(&[values.len()], values)
+    }
+
+    /// A tensor of this shape with a copy of these values, row-major.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let m = Tensor::from_shape(&[2, 2], &[1i32, 2, 3, 4]);
+    /// assert_eq!(m.transpose().to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// assert!(Tensor::from_shape(&[3], &[1i32]).check().is_err());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_shape<T: Element>(shape: &[usize], values: &[T]) -> Tensor {
+        // SAFETY: elements are plain data without padding; their bytes may be read.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
+        Tensor::from_bytes(shape, T::DTYPE, bytes)
+    }
+
+    /// A tensor of this shape and dtype from the bytes of its elements, row-major, as they lie in this machine's memory.
+    #[track_caller]
+    pub fn from_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Tensor {
+        let location = Location::caller();
+        let make = || {
+            let layout = Layout::contiguous(shape)?;
+            if layout.len() * dtype.size() != bytes.len() {
+                return Err(Error::shape(format!(
+                    "a {dtype} tensor of shape {shape:?} has {} bytes, but {} were given",
+                    layout.len() * dtype.size(),
+                    bytes.len()
+                )));
+            }
+            if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
+                return Err(Error::dtype("a bool element has a byte other than 0 and 1")
+                    .suggest("read the data as u8 and compare it with 0"));
+            }
+            let runtime = crate::default_runtime()?;
+            let buffer = Buffer::from_bytes(&runtime.host()?, bytes, Mode::Automatic)?;
+            Ok((layout, buffer, runtime.default_device()?))
+        };
+        Tensor::leaf(make(), dtype, "from_slice", location)
+    }
+
+    /// A tensor over a buffer that exists already.
+    #[track_caller]
+    pub fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Tensor {
+        let location = Location::caller();
+        let fits = layout.span().end.checked_mul(dtype.size()).is_some_and(|end| end <= buffer.len());
+        if !fits {
+            let error = Error::shape(format!("the layout reaches beyond the buffer's {} bytes", buffer.len()));
+            return Tensor::failed(error.in_op("from_buffer").at(location));
+        }
+        let device = buffer.device();
+        let node = Node::ready(Ok(buffer), layout.shape().into(), dtype, Some(device), location);
+        Tensor { node, layout }
+    }
+
+    fn leaf(
+        made: Result<(Layout, Buffer, Device)>,
+        dtype: DType,
+        op: &'static str,
+        location: &'static Location<'static>,
+    ) -> Tensor {
+        match made {
+            Ok((layout, buffer, device)) => {
+                let node = Node::ready(Ok(buffer), layout.shape().into(), dtype, Some(device), location);
+                Tensor { node, layout }
+            }
+            Err(error) => Tensor::failed(error.in_op(op).at(location)),
+        }
+    }
+
+    /// A tensor that carries an error.
+    pub(crate) fn failed(error: Error) -> Tensor {
+        let location = error.location().unwrap_or(Location::caller());
+        let node = Node::ready(Err(error), Dims::new(), DType::F32, None, location);
+        // invariant: an empty shape always has a layout
+        let layout = Layout::contiguous(&[]).unwrap_or_else(|_| unreachable!());
+        Tensor { node, layout }
+    }
+
+    /// A tensor of one number.
+    #[track_caller]
+    pub fn scalar(value: impl Into<Scalar>) -> Tensor {
+        Tensor::full(&[], value)
+    }
+
+    /// A tensor of this shape with one number everywhere. It takes no memory until somebody needs it there.
+    #[track_caller]
+    pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Tensor {
+        let value = value.into();
+        Tensor::build("full", || {
+            let base = Tensor::new_node(Kind::Fill(value), Dims::new(), value.dtype(), None, Inputs::new())?;
+            Ok(Tensor { layout: base.layout.broadcast(shape)?, node: base.node })
+        })
+    }
+
+    /// Zeros.
+    #[track_caller]
+    pub fn zeros(shape: &[usize], dtype: DType) -> Tensor {
+        Tensor::full(shape, Scalar::zero(dtype))
+    }
+
+    /// Ones.
+    #[track_caller]
+    pub fn ones(shape: &[usize], dtype: DType) -> Tensor {
+        Tensor::full(shape, Scalar::one(dtype))
+    }
+
+    /// `start`, `start + 1`, ... up to but without `stop`, in i64.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// assert_eq!(Tensor::arange(2, 5).to_vec::<i64>()?, [2, 3, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange(start: i64, stop: i64) -> Tensor {
+        Tensor::build("arange", || {
+            let len = if stop > start { stop.abs_diff(start) as usize } else { 0 };
+            let shape = Dims::from_slice(&[len]);
+            let kind = Kind::Iota { start: Scalar::new(start), step: Scalar::new(1i64) };
+            Tensor::new_node(kind, shape, DType::I64, None, Inputs::new())
+        })
+    }
+
+    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's place.
+    #[track_caller]
+    pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
+        let location = Location::caller();
+        match make() {
+            Ok(tensor) => tensor,
+            Err(error) => Tensor::failed(error.in_op(op).at(location)),
+        }
+    }
+
+    /// A new node over inputs, seen whole. An input's error is passed on; a deep graph is computed first.
+    #[track_caller]
+    pub(crate) fn new_node(kind: Kind, shape: Dims, dtype: DType, device: Option<Device>, inputs: Inputs) -> Result<Tensor> {
+        let layout = Layout::contiguous(&shape)?;
+        let mut device = device;
+        for input in &inputs {
+            if let Some(error) = input.node.error() {
+                return Err(error.clone().through(kind.name()));
+            }
+            // Where inputs live on several devices, the first that is not the host is where the work goes.
+            if let Some(d) = &input.node.device
+                && device.as_ref().is_none_or(|have| have.is_host() && !d.is_host())
+            {
+                device = Some(d.clone());
+            }
+            if input.node.depth >= DEEPEST && input.node.value().is_none() {
+                plan::evaluate(&[input], plan::Trigger::Depth, None)?;
+            }
+        }
+        let node = Node::pending(kind, shape, dtype, device, inputs, Location::caller());
+        Ok(Tensor { node, layout })
+    }
+
+    /// The sizes; empty for a tensor that carries an error.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.layout.rank()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.node.dtype
+    }
+
+    /// The layout over the value it shows.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The device it is or will be computed on.
+    pub fn device(&self) -> Result<Device> {
+        match &self.node.device {
+            Some(device) => Ok(device.clone()),
+            None => crate::default_runtime()?.default_device(),
+        }
+    }
+
+    /// The error that the tensor carries, if it does. Computes nothing.
+    pub fn check(&self) -> Result<()> {
+        self.node.error().map_or(Ok(()), |e| Err(e.clone()))
+    }
+
+    /// The same value for computing on another device. It moves when it is needed there.
+    #[track_caller]
+    pub fn to(&self, device: &Device) -> Tensor {
+        let location = Location::caller();
+        Tensor::build("to", || {
+            self.check()?;
+            if self.node.device.as_ref().is_some_and(|d| d.same(device)) {
+                return Ok(self.clone());
+            }
+            if matches!(self.node.kind, Kind::Fill(_) | Kind::Iota { .. }) && self.node.value().is_none() {
+                let node = Node::pending(
+                    self.node.kind.clone(),
+                    self.node.shape.clone(),
+                    self.node.dtype,
+                    Some(device.clone()),
+                    Inputs::new(),
+                    location,
+                );
+                return Ok(Tensor { node, layout: self.layout.clone() });
+            }
+            let whole = Tensor { node: self.node.clone(), layout: Layout::contiguous(&self.node.shape)? };
+            let buffer = plan::value(&whole, None)?;
+            let node = Node::ready(Ok(buffer), self.node.shape.clone(), self.node.dtype, Some(device.clone()), location);
+            Ok(Tensor { node, layout: self.layout.clone() })
+        })
+    }
+
+    /// Computes the value now and waits for it.
+    pub fn eval(&self) -> Result<()> {
+        plan::evaluate(&[self], plan::Trigger::Eval, None)
+    }
+
+    /// Computes several values in one plan, so that what they share is computed once.
+    pub fn eval_all(tensors: &[&Tensor]) -> Result<()> {
+        plan::evaluate(tensors, plan::Trigger::Eval, None)
+    }
+
+    /// Queues the computation on a stream of its own and returns at once; the event completes when the value is there.
+    pub fn eval_async(&self) -> Result<Event> {
+        let device = self.device()?;
+        let stream = device.take_stream(millstream_core::Priority::Normal)?;
+        let queued = plan::evaluate(&[self], plan::Trigger::Eval, Some(&stream));
+        let event = queued.and_then(|()| stream.record());
+        device.return_stream(stream);
+        event
+    }
+
+    /// The elements in row-major order. `T` must be the tensor's element type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.expect_type::<T>()?;
+        let dense = self.dense();
+        let buffer = plan::value(&dense, None)?;
+        dense.copy_out(&buffer)
+    }
+
+    /// Like [`Tensor::to_vec`], without blocking the thread while the value is computed.
+    pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
+        self.expect_type::<T>()?;
+        let dense = self.dense();
+        dense.eval_async()?.await?;
+        let buffer = plan::value(&dense, None)?;
+        let host = buffer.device().host();
+        let resident = buffer.on(&host, host.stream())?;
+        if let Some(ready) = resident.ready {
+            ready.await?;
+        }
+        dense.copy_out(&buffer)
+    }
+
+    /// The only element of a tensor of one.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        self.check()?;
+        if self.len() != 1 {
+            return Err(Error::shape(format!("item needs one element; the shape {:?} has {}", self.shape(), self.len())));
+        }
+        self.to_vec::<T>()?.first().copied().ok_or_else(|| Error::internal("a tensor of one element has none"))
+    }
+
+    /// The bytes of the elements in row-major order.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.check()?;
+        let dense = self.dense();
+        let buffer = plan::value(&dense, None)?;
+        let host = buffer.device().host();
+        buffer.with_host(&host, |bytes| bytes[dense.byte_range()].to_vec())
+    }
+
+    /// What the plan for this value looks like: kernels, fusion, tiles, bytes, predicted time, kernel text.
+    pub fn explain(&self) -> Result<String> {
+        plan::explain(&[self])
+    }
+
+    /// The buffer that holds the value, computed if need be. The tensor's elements lie in it by [`Tensor::layout`].
+    pub fn buffer(&self) -> Result<Buffer> {
+        plan::value(self, None)
+    }
+
+    fn expect_type<T: Element>(&self) -> Result<()> {
+        self.check()?;
+        if T::DTYPE != self.dtype() {
+            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
+                .in_op("to_vec")
+                .suggest(format!("read it as {0}, or convert it first with cast(DType::{1:?})", self.dtype(), T::DTYPE)));
+        }
+        Ok(())
+    }
+
+    /// This tensor, or a contiguous copy of it to be.
+    pub(crate) fn dense(&self) -> Tensor {
+        if self.layout.is_contiguous() { self.clone() } else { self.copy() }
+    }
+
+    fn byte_range(&self) -> std::ops::Range<usize> {
+        let start = self.layout.offset() * self.dtype().size();
+        start..start + self.len() * self.dtype().size()
+    }
+
+    fn copy_out<T: Element>(&self, buffer: &Buffer) -> Result<Vec<T>> {
+        let host = buffer.device().host();
+        let (len, range) = (self.len(), self.byte_range());
+        buffer.with_host(&host, |bytes| {
+            let bytes = &bytes[range];
+            let mut out: Vec<T> = Vec::with_capacity(len);
+            // SAFETY: `bytes` holds `len` valid elements of T (bool bytes are 0 or 1 by construction), and `out` has room for them.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len());
+                out.set_len(len);
+            }
+            out
+        })
+    }
+
+    /// The axis counted from the front; negative ones count from the end.
+    pub(crate) fn axis(&self, axis: isize) -> Result<usize> {
+        let rank = self.rank();
+        let at = if axis < 0 { axis + rank as isize } else { axis };
+        if at < 0 || at as usize >= rank { Err(Error::axis(axis, rank)) } else { Ok(at as usize) }
+    }
+
+    /// Axes counted from the front, sorted, each once; all of them where none is named.
+    pub(crate) fn axes(&self, axes: &[isize]) -> Result<SmallVec<[usize; 4]>> {
+        if axes.is_empty() {
+            return Ok((0..self.rank()).collect());
+        }
+        let mut out: SmallVec<[usize; 4]> = axes.iter().map(|&a| self.axis(a)).collect::<Result<_>>()?;
+        out.sort_unstable();
+        if out.windows(2).any(|w| w[0] == w[1]) {
+            return Err(Error::argument(format!("the axes {axes:?} name one axis twice")));
+        }
+        Ok(out)
+    }
+
+    /// The runtime that tensors use which name no device.
+    pub fn runtime() -> Result<&'static Runtime> {
+        crate::default_runtime()
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.node.value() {
+            Some(Err(error)) => write!(f, "Tensor(error: {error})"),
+            Some(Ok(_)) => write!(f, "Tensor({}, {:?})", self.dtype(), self.shape()),
+            None => write!(f, "Tensor({}, {:?}, pending {})", self.dtype(), self.shape(), self.node.kind.name()),
+        }
+    }
+}
