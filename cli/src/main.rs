@@ -1,2 +1,61 @@
-//! cli
-fn main() {}
+//! The `millstream` command: see what the devices of a machine give, time them, check them, compute with them.
+
+mod args;
+mod bench;
+mod devices;
+mod eval;
+mod failure;
+mod interrupt;
+mod output;
+mod table;
+mod trace;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::{Exit, Outcome};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    configure(&cli);
+    let outcome = trace::around(|| match &cli.command {
+        None => bench::tour(&cli.tour),
+        Some(Command::Devices(args)) => devices::run(args),
+        Some(Command::Bench(args)) => bench::run(args),
+        Some(Command::Verify(args)) => verify::run(args),
+        Some(Command::Eval(args)) => eval::run(args),
+    });
+    finish(outcome.and_then(|()| output::flush()))
+}
+
+/// Options that the library takes from the environment, so that child processes get them too.
+fn configure(cli: &Cli) {
+    let (device, threads) = match &cli.command {
+        None => (&cli.tour.device, None),
+        Some(Command::Devices(_)) => return,
+        Some(Command::Bench(a)) => (&a.device, a.threads),
+        Some(Command::Verify(a)) => (&a.device, a.threads),
+        Some(Command::Eval(a)) => (&a.device, a.threads),
+    };
+    if let Some(name) = device {
+        // SAFETY: this is the first thing that main does: no other thread runs that could read the environment.
+        unsafe { std::env::set_var("MILLSTREAM_DEVICE", name) };
+    }
+    if let Some(n) = threads {
+        // SAFETY: as above.
+        unsafe { std::env::set_var("MILLSTREAM_THREADS", n.to_string()) };
+    }
+}
+
+fn finish(outcome: Outcome) -> ExitCode {
+    let Err(failure) = outcome else { return ExitCode::from(Exit::Ok as u8) };
+    if failure.message.is_some() {
+        // What was printed before belongs before the error, where both go to one place.
+        let _ = output::flush();
+        output::note(failure.to_string());
+    }
+    ExitCode::from(failure.exit as u8)
+}

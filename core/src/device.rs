@@ -45,6 +45,7 @@ struct Memory {
     backend: Arc<dyn Backend>,
 }
 
+// No fence: whoever queues work on a stream records that use of each block (`Storage::used_on`).
 impl Source for Memory {
     fn name(&self) -> String {
         self.name.clone()
@@ -69,7 +70,11 @@ impl Device {
                 profile = p;
             }
         }
-        let config = PoolConfig { max_segment: profile.max_binding as usize, ..PoolConfig::default() };
+        let config = PoolConfig {
+            max_segment: usize::try_from(profile.max_binding).unwrap_or(usize::MAX),
+            alignment: profile.offset_alignment.max(64),
+            ..PoolConfig::default()
+        };
         let source = Box::new(Memory { name: name.into(), backend: backend.clone() });
         Ok(Device(Arc::new(Inner {
             name: name.into(),

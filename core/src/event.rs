@@ -6,7 +6,7 @@
 //! learns of the completion exactly once, none is forgotten, and a dropped future leaves nothing behind.
 //!
 //! - A complete event costs one atomic load in [`wait`](Event::wait) and [`is_complete`](Event::is_complete).
-//! - Waiting spins for [`SPIN`](crate::sync::SPIN), where there is a second core, then sleeps. It never polls.
+//! - Waiting spins for some 20 us, where there is a second core, then sleeps. It never polls in a loop.
 //! - Completion publishes: what was written before `signal` is seen by whoever saw the event complete.
 //! - [`reset`](Event::reset) begins a new *generation*. Who waits for an earlier one still wakes, with that
 //!   generation's own outcome.

@@ -470,10 +470,14 @@ impl Pool {
         let past = chunk.past.get_mut();
         (past.home, past.freed) = (Some(stream), stamp.time);
         match chunk.list {
-            Some(list) => state.quick[list].push(chunk),
+            Some(list) => {
+                state.quick[list].push(chunk);
+                drop(state);
+            }
             None => {
                 let past = std::mem::take(past);
                 state.heap.give(chunk.segment, chunk.offset, bytes, past);
+                // First the lock, then the chunk: its memory's owner has a destructor of its own.
                 drop(state);
                 drop(chunk);
             }

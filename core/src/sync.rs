@@ -8,11 +8,11 @@
 //!
 //! [`spin_briefly`] is the one place that says how long anybody in Millstream spins before sleeping.
 
-use std::time::Duration;
 #[cfg(not(loom))]
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How long a waiting thread spins before it sleeps.
+#[cfg(not(loom))]
 pub const SPIN: Duration = Duration::from_micros(20);
 
 /// Whether a thread of this program can block at all; a browser's only thread cannot.
@@ -61,9 +61,9 @@ mod imp {
     pub use parking_lot::{Mutex, MutexGuard};
     pub use std::sync::atomic;
 
-    /// Park, unpark and spawn.
+    /// Park and unpark.
     pub mod thread {
-        pub use std::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
+        pub use std::thread::{Thread, current, park};
     }
 
     /// A condition variable.
@@ -125,9 +125,11 @@ mod imp {
     pub use loom::cell::UnsafeCell;
     pub use loom::sync::atomic;
 
-    /// Park, unpark and spawn.
+    /// Park and unpark, and spawn for the models.
     pub mod thread {
-        pub use loom::thread::{JoinHandle, Thread, current, park, spawn, yield_now};
+        #[cfg(test)]
+        pub use loom::thread::spawn;
+        pub use loom::thread::{Thread, current, park};
     }
 
     /// loom's mutex with `parking_lot`'s interface.

@@ -17,10 +17,14 @@ use crate::map::MapKernel;
 use crate::measure;
 use crate::memory::Memory;
 use crate::profile;
+use crate::rows::RowsKernel;
 use crate::simd::Isa;
 use crate::stream::{Command, CopyRange, InlineStream, QueuedStream};
 use crate::topology::{self, Topology};
 use crate::workers::Workers;
+
+/// The most threads that a device takes; more is a mistake.
+const MAX_THREADS: usize = 1024;
 
 /// How a CPU device is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,8 +86,8 @@ impl CpuBackend {
     /// Opens the CPU. A number of threads that makes no sense is an error of kind `Argument`, whoever gave it.
     pub fn open(options: CpuOptions) -> Result<CpuBackend> {
         let threads = match options.threads {
-            Some(0) => return Err(Error::argument("threads must be at least 1, not 0")),
-            Some(n) => n,
+            Some(n @ 1..=MAX_THREADS) => n,
+            Some(n) => return Err(Error::argument(format!("threads must be from 1 to {MAX_THREADS}, not {n}"))),
             None => topology::default_threads().map_err(Error::argument)?,
         };
         let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
@@ -169,6 +173,7 @@ impl Backend for CpuBackend {
         let machine = self.machine.clone();
         match &op.body {
             Body::Map(_) => MapKernel::new(op, machine),
+            Body::Rows { .. } => RowsKernel::new(op, machine),
             Body::Contract(_) => Ok(Arc::new(ContractKernel::new(machine, op, variant)?)),
             _ => Err(Error::internal(format!("the CPU has no kernel for a {} operation", op.name()))),
         }

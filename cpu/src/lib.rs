@@ -18,6 +18,7 @@ mod measure;
 mod memory;
 mod profile;
 mod program;
+mod rows;
 pub mod simd;
 mod stream;
 pub mod topology;

@@ -255,7 +255,7 @@ impl QueuedStream {
         if !state.started {
             let shared = self.shared.clone();
             std::thread::Builder::new()
-                .name(format!("millstream-{:?}", self.id))
+                .name(format!("millstream-s{}", self.id.0))
                 .spawn(move || shared.serve())
                 .map_err(|e| Error::launch(format!("the stream's thread could not start: {e}")))?;
             state.started = true;
@@ -340,3 +340,6 @@ impl BackendStream for QueuedStream {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! tensor's dtype; a fraction with an integer tensor gives f32. Functions of floats take integers as f32. Error bounds
 //! are those of [`millstream_core::Unary::ulp`]: 2 units in the last place on the CPU, 4 on GPUs.
 
-use millstream_core::what::broadcast_shapes;
+use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{Binary, DType, Error, Kind as Family, Result, Scalar, Unary};
 
 use crate::Tensor;
@@ -61,20 +61,22 @@ impl Tensor {
     pub(crate) fn unary(&self, op: Unary) -> Tensor {
         Tensor::build(op.name(), || {
             self.check()?;
-            let mut input = self.clone();
-            if op.result(input.dtype()).is_none() && matches!(input.dtype().kind(), Family::Signed | Family::Unsigned | Family::Bool) {
-                input = input.cast(DType::F32);
+            let of = self.dtype();
+            let exact = matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool);
+            match op.result(of) {
+                Some(dtype) => Tensor::new_node(Kind::Unary(op), Dims::from_slice(self.shape()), dtype, None, one(self)),
+                None if exact && op.result(DType::F32).is_some() && op != Unary::Neg => Ok(self.cast(DType::F32).unary(op)),
+                None => Err(Error::dtype(format!("{} does not take {of}", op.name()))),
             }
-            let of = input.dtype();
-            let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
-            Tensor::new_node(Kind::Unary(op), input.shape().into(), dtype, None, one(&input))
         })
     }
 
     #[track_caller]
     pub(crate) fn binary<'a>(&self, op: Binary, other: impl Into<Operand<'a>>) -> Tensor {
-        let other = other.into().beside(self.dtype());
-        self.pair(op, &other)
+        match other.into() {
+            Operand::Tensor(other) => self.pair(op, other),
+            number => self.pair(op, &number.beside(self.dtype())),
+        }
     }
 
     #[track_caller]
@@ -89,7 +91,7 @@ impl Tensor {
             let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
             let (a, b) = (self.cast(of), other.cast(of));
             if a.shape() == b.shape() {
-                let shape = a.shape().into();
+                let shape = Dims::from_slice(a.shape());
                 return Tensor::new_node(Kind::Binary(op), shape, dtype, None, Inputs::from_buf([a, b]));
             }
             let shape = broadcast_shapes(a.shape(), b.shape())?;
@@ -309,7 +311,7 @@ macro_rules! operators {
                 self.binary(Binary::$op, &other)
             }
         }
-        operators!(@number $trait $method $op f32 f64 i32 i64);
+        operators!(@number $trait $method $op f64 i64);
         )*
     };
     (@number $trait:ident $method:ident $op:ident $($number:ty)*) => {

@@ -1,7 +1,8 @@
 //! Reductions, and what is made of them. No axes means all axes.
 
 use millstream_core::what::Dims;
-use millstream_core::{DType, Error, Kind as Family, Reduce, Result};
+use millstream_core::{DType, Error, Kind as Family, Layout, Reduce};
+use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::node::{Kind, one};
@@ -17,42 +18,30 @@ pub enum Keep {
 }
 
 impl Tensor {
-    /// A reduction node with kept axes.
-    #[track_caller]
-    fn reduced(&self, op: Reduce, axes: &[isize]) -> Result<Tensor> {
-        self.check()?;
-        let list = self.axes(axes)?;
-        let of = self.dtype();
-        let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
-        let mut shape: Dims = self.shape().into();
-        let mut elements = 1usize;
-        for &a in &list {
-            elements = elements.saturating_mul(shape[a]);
-            shape[a] = 1;
-        }
-        if elements == 0 && !matches!(op, Reduce::Sum | Reduce::Prod) {
-            return Err(Error::shape(format!("the {} of no elements (axes {axes:?} of shape {:?})", op.name(), self.shape())));
-        }
-        Tensor::new_node(Kind::Reduce(op, list), shape, dtype, None, one(self))
-    }
-
     #[track_caller]
     fn reduce(&self, op: Reduce, axes: &[isize], keep: Keep) -> Tensor {
         Tensor::build(op.name(), || {
-            let out = self.reduced(op, axes)?;
-            self.finish(out, axes, keep)
+            self.check()?;
+            let list = self.axes(axes)?;
+            let of = self.dtype();
+            let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
+            let mut shape: Dims = self.shape().into();
+            let mut elements = 1usize;
+            for &a in &list {
+                elements = elements.saturating_mul(shape[a]);
+                shape[a] = 1;
+            }
+            if elements == 0 && !matches!(op, Reduce::Sum | Reduce::Prod) {
+                let shape = self.shape();
+                return Err(Error::shape(format!("the {} of no elements (axes {axes:?} of shape {shape:?})", op.name())));
+            }
+            let left: Dims = (0..self.rank()).filter(|a| !list.contains(a)).map(|a| shape[a]).collect();
+            let mut out = Tensor::new_node(Kind::Reduce(op, list), shape, dtype, None, one(self))?;
+            if keep == Keep::No {
+                out.layout = Layout::contiguous(&left)?;
+            }
+            Ok(out)
         })
-    }
-
-    /// Drops the reduced axes of a result unless they are kept.
-    fn finish(&self, out: Tensor, axes: &[isize], keep: Keep) -> Result<Tensor> {
-        out.check()?;
-        if keep == Keep::Yes {
-            return Ok(out);
-        }
-        let list = self.axes(axes)?;
-        let shape: Dims = (0..self.rank()).filter(|a| !list.contains(a)).map(|a| self.shape()[a]).collect();
-        Ok(out.reshape(&shape))
     }
 
     /// Integers and bool as 64-bit integers, as sums and products use them.
@@ -74,9 +63,9 @@ impl Tensor {
         }
     }
 
-    /// How many elements one result of a reduction over these axes takes in.
-    fn elements(&self, axes: &[isize]) -> Result<usize> {
-        Ok(self.axes(axes)?.iter().map(|&a| self.shape()[a]).product())
+    /// How many elements one result of a reduction over these axes takes in; wrong axes are found by the reduction itself.
+    fn elements(&self, axes: &[isize]) -> f64 {
+        self.axes(axes).map_or(0.0, |list| list.iter().map(|&a| self.shape()[a] as f64).product())
     }
 
     /// The sum. Integers are summed in 64 bits, half types in f32.
@@ -144,24 +133,15 @@ impl Tensor {
     /// The mean; of no elements, NaN. Integers as f32.
     #[track_caller]
     pub fn mean(&self, axes: &[isize], keep: Keep) -> Tensor {
-        Tensor::build("mean", || {
-            let n = self.elements(axes)?;
-            let x = self.as_float();
-            let mean = x.reduced(Reduce::Sum, axes)? / n as f64;
-            self.finish(mean, axes, keep)
-        })
+        self.as_float().reduce(Reduce::Sum, axes, keep) / self.elements(axes)
     }
 
     /// The variance around the mean, divided by the number of elements less `correction`.
     #[track_caller]
     pub fn var(&self, axes: &[isize], correction: usize, keep: Keep) -> Tensor {
-        Tensor::build("var", || {
-            let n = self.elements(axes)?;
-            let x = self.as_float();
-            let deviation = &x - x.mean(axes, Keep::Yes);
-            let var = deviation.square().reduced(Reduce::Sum, axes)? / (n as f64 - correction as f64).max(0.0);
-            self.finish(var, axes, keep)
-        })
+        let x = self.as_float();
+        let deviation = &x - x.mean(axes, Keep::Yes);
+        deviation.square().reduce(Reduce::Sum, axes, keep) / (self.elements(axes) - correction as f64).max(0.0)
     }
 
     /// The standard deviation: the square root of [`Tensor::var`].
@@ -197,16 +177,16 @@ impl Tensor {
     /// Scale and shift by multiplying and adding: that fuses into the same kernel.
     #[track_caller]
     pub fn layernorm(&self, axes: usize, epsilon: f64) -> Tensor {
-        Tensor::build("layernorm", || {
-            self.check()?;
-            if axes == 0 || axes > self.rank() {
-                return Err(Error::argument(format!("layernorm over {axes} axes of a tensor of {} dimensions", self.rank())));
-            }
-            let list: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
-            let x = self.as_float();
-            let centred = &x - x.mean(&list, Keep::Yes);
-            let variance = centred.square().mean(&list, Keep::Yes);
-            Ok(&centred * (variance + epsilon).rsqrt())
-        })
+        let rank = self.rank();
+        if self.check().is_ok() && (axes == 0 || axes > rank) {
+            return Tensor::build("layernorm", || {
+                Err(Error::argument(format!("layernorm over {axes} axes of a tensor of {rank} dimensions")))
+            });
+        }
+        let list: SmallVec<[isize; 4]> = (1..=axes as isize).map(|a| -a).collect();
+        let x = self.as_float();
+        let centred = &x - x.mean(&list, Keep::Yes);
+        let variance = centred.square().mean(&list, Keep::Yes);
+        &centred * (variance + epsilon).rsqrt()
     }
 }

@@ -170,7 +170,15 @@ impl Tensor {
     pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
         let location = Location::caller();
         match make() {
-            Ok(tensor) => tensor,
+            Ok(mut tensor) => {
+                // The caller's place does not reach through the closure: give it to what the closure made.
+                if let Some(node) = Arc::get_mut(&mut tensor.node) {
+                    node.location = location;
+                }
+                tensor
+            }
+            // An error with a place came with an operand.
+            Err(error) if error.location().is_some() => Tensor::failed(error.through(op)),
             Err(error) => Tensor::failed(error.in_op(op).at(location)),
         }
     }
@@ -182,7 +190,7 @@ impl Tensor {
         let mut device = device;
         for input in &inputs {
             if let Some(error) = input.node.error() {
-                return Err(error.clone().through(kind.name()));
+                return Err(error.clone());
             }
             // Where inputs live on several devices, the first that is not the host is where the work goes.
             if let Some(d) = &input.node.device

@@ -65,12 +65,6 @@ impl Operand {
         Ok(self)
     }
 
-    /// With this value at element `i` of those it owns.
-    pub fn with(mut self, i: usize, value: Scalar) -> Result<Operand> {
-        self.tensor.set(self.owned.start + i, value)?;
-        Ok(self)
-    }
-
     /// As an output: nothing but poison.
     pub fn poisoned(mut self) -> Operand {
         self.tensor.bytes.fill(POISON);

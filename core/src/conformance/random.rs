@@ -48,9 +48,7 @@ impl Random {
                 let (re, im) = (self.part(DType::F32, domain), self.part(DType::F32, domain));
                 Scalar::new(Complex::new(re as f32, im as f32))
             }
-            DType::C128 => {
-                Scalar::new(Complex::new(self.part(DType::F64, domain), self.part(DType::F64, domain)))
-            }
+            DType::C128 => Scalar::new(Complex::new(self.part(DType::F64, domain), self.part(DType::F64, domain))),
             d => Scalar::from_f64(self.float(d, domain), d),
         }
     }
@@ -63,7 +61,9 @@ impl Random {
             Domain::Amount => Scalar::from_i64(self.below(dtype.size() * 8 + 3) as i64 - 1, dtype),
             Domain::Any => match self.below(4) {
                 0 => Scalar::from_i64(small, dtype),
-                1 => self.pick(&[Scalar::lowest(dtype), Scalar::highest(dtype), Scalar::zero(dtype), Scalar::one(dtype)]),
+                1 => {
+                    self.pick(&[Scalar::lowest(dtype), Scalar::highest(dtype), Scalar::zero(dtype), Scalar::one(dtype)])
+                }
                 _ => Scalar::from_i64(self.word() as i64, dtype),
             },
         }

@@ -114,7 +114,7 @@ impl Drop for EventFuture {
 
 /// Runs a future to its end on this thread, which spins shortly and then sleeps whenever the future waits.
 ///
-/// For native programs: where a thread cannot block ([`CAN_BLOCK`](crate::sync::CAN_BLOCK)), the future must be ready at once.
+/// For native programs: where a thread cannot block (a browser), the future must be ready at once.
 ///
 /// ```
 /// use millstream_core::event::{Event, block_on};

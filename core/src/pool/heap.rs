@@ -205,7 +205,7 @@ impl Heap {
     }
 
     /// The number of separate free ranges.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn ranges(&self) -> usize {
         self.by_size.iter().map(BTreeSet::len).sum()
     }

@@ -77,7 +77,9 @@ impl Past {
         }
     }
 
-    /// The past of two pieces as one, if joining them does not keep either from a stream that may have it now.
+    /// The past of two pieces as one, unless uses are pending or two streams freed them: each of those may have its own
+    /// piece now. A piece that anybody may have does join one of a single stream, because whole pieces are worth more to
+    /// that stream than crumbs are to others.
     pub fn join(&self, other: &Past) -> Option<Past> {
         if !self.uses.is_empty() || !other.uses.is_empty() {
             return None;

@@ -148,7 +148,7 @@ fn a_failed_use_is_over_too() {
 
 #[test]
 fn another_stream_gets_memory_only_behind_the_fence_of_the_one_that_freed_it() {
-    for bytes in [1000, 3 * MIB] {
+    for bytes in [1000, 20 * MIB] {
         let (device, pool) = pool();
         let fence = Event::new();
         device.fences.lock().insert(ONE, fence.clone());
@@ -358,7 +358,7 @@ fn memory_that_lies_idle_beyond_measure_goes_back_before_more_is_taken() {
 fn offsets_keep_the_alignment_asked_for() {
     let (_, pool) = pool_with(Device::default(), PoolConfig { alignment: 200, ..PoolConfig::default() });
     let blocks: Vec<_> = (0..200).map(|i| pool.alloc(i * i * 61, DEVICE, ONE).unwrap()).collect();
-    assert!(blocks.iter().all(|block| block.offset() % 256 == 0 && block.capacity() >= block.len()));
+    assert!(blocks.iter().all(|block| block.offset().is_multiple_of(256) && block.capacity() >= block.len()));
 }
 
 #[test]
@@ -450,8 +450,8 @@ fn many_threads_share_a_pool_without_overlap_or_leak() {
                 for _ in 0..3000 {
                     state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     let roll = (state >> 33) as usize;
-                    if roll % 2 == 0 || own.is_empty() {
-                        let bytes = if roll % 31 == 0 { MIB + roll % (2 * MIB) } else { roll % 20_000 };
+                    if roll.is_multiple_of(2) || own.is_empty() {
+                        let bytes = if roll.is_multiple_of(31) { MIB + roll % (2 * MIB) } else { roll % 20_000 };
                         let block = pool.alloc(bytes, DEVICE, StreamId(i)).unwrap();
                         let start = block.memory().address + block.offset() as u64;
                         let end = start + block.capacity() as u64;
@@ -584,11 +584,14 @@ proptest! {
 fn how_long_an_allocation_takes() {
     let (_, pool) = pool();
     for bytes in [256, 100_000, 16 * MIB] {
-        let start = Instant::now();
-        let rounds = 1_000_000;
-        for _ in 0..rounds {
-            std::hint::black_box(pool.alloc(std::hint::black_box(bytes), DEVICE, ONE).unwrap());
-        }
-        println!("{bytes} bytes: {:.1} ns for a pair", start.elapsed().as_nanos() as f64 / rounds as f64);
+        // The best of many short runs: neighbours are noisy.
+        let best = (0..200).map(|_| {
+            let start = Instant::now();
+            for _ in 0..5000 {
+                std::hint::black_box(pool.alloc(std::hint::black_box(bytes), DEVICE, ONE).unwrap());
+            }
+            start.elapsed()
+        });
+        println!("{bytes} bytes: {:.1} ns for a pair", best.min().unwrap().as_nanos() as f64 / 5000.0);
     }
 }

@@ -166,12 +166,15 @@ fn how_long_a_hit_takes() {
     for &key in &keys {
         ring.push(key, Arc::new(key));
     }
-    let start = std::time::Instant::now();
-    let rounds = 100_000;
-    for _ in 0..rounds {
-        for &key in &keys {
-            std::hint::black_box(ring.get(key));
+    // The best of many short runs: neighbours are noisy.
+    let best = (0..200).map(|_| {
+        let start = std::time::Instant::now();
+        for _ in 0..100 {
+            for &key in &keys {
+                std::hint::black_box(ring.get(key));
+            }
         }
-    }
-    println!("{:.1} ns a hit", start.elapsed().as_nanos() as f64 / (rounds * keys.len()) as f64);
+        start.elapsed()
+    });
+    println!("{:.1} ns a hit", best.min().unwrap().as_nanos() as f64 / (100 * keys.len()) as f64);
 }

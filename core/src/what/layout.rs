@@ -17,18 +17,26 @@ pub type Strides = SmallVec<[isize; 6]>;
 pub const MAX_RANK: usize = 64;
 
 /// Shape, strides and offset, in elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     shape: Dims,
     strides: Strides,
     offset: usize,
 }
 
+// By hand, because the derived one goes element by element, and every view and every operation clones layouts.
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout { shape: Dims::from_slice(&self.shape), strides: Strides::from_slice(&self.strides), offset: self.offset }
+    }
+}
+
 impl Layout {
     /// Row-major, without gaps. Fails when the number of elements overflows.
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         count(shape)?;
-        Ok(Layout { shape: shape.into(), strides: row_major(shape), offset: 0 })
+        Ok(Layout { shape: Dims::from_slice(shape), strides: row_major(shape), offset: 0 })
     }
 
     /// A layout given part by part. Fails when an element would lie before the start of memory or the size overflows.
@@ -136,7 +144,7 @@ impl Layout {
             )));
         }
         if self.is_contiguous() {
-            return Ok(Some(Layout { shape: shape.into(), strides: row_major(shape), offset: self.offset }));
+            return Ok(Some(Layout { shape: Dims::from_slice(shape), strides: row_major(shape), offset: self.offset }));
         }
         // Walk both shapes from the inside, matching groups of equal size; each group of ours must have one common stride.
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::view::{Along, Origin, Strip, View, load_strip};
+use super::view::{Along, Origin, SLACK, Strip, View, load_strip, load_strips};
 use crate::gemm::{Batch, Element, PackBlock, PackSource, Strided};
 
 /// Something that yields strips of an operand as `T`.
@@ -19,6 +19,18 @@ pub(super) trait Strips<T>: Sync {
     /// # Safety
     /// `out` is writable for `strip.len` elements, and the strip lies inside the operand.
     unsafe fn load(&self, strip: Strip, out: *mut T);
+
+    /// Writes `count` strips, one for each index across from the strip's own on, each to `out`, and calls `each` after each.
+    ///
+    /// # Safety
+    /// As for [`Strips::load`] for every strip; `out` is writable for [`SLACK`] more elements.
+    unsafe fn load_each(&self, strip: Strip, count: usize, out: *mut T, each: &mut dyn FnMut(usize)) {
+        for c in 0..count {
+            // SAFETY: passed on.
+            unsafe { self.load(Strip { across: strip.across + c, ..strip }, out) };
+            each(c);
+        }
+    }
 
     /// Whether all products of the batch share the operand.
     fn same_for_batch(&self) -> bool;
@@ -38,6 +50,11 @@ impl<T: Element> Strips<T> for Plucked<'_> {
     unsafe fn load(&self, strip: Strip, out: *mut T) {
         // SAFETY: passed on; the maker saw to it that the view's dtype is that of `T`.
         unsafe { load_strip(self.view, self.origin, strip, out.cast()) };
+    }
+
+    unsafe fn load_each(&self, strip: Strip, count: usize, out: *mut T, each: &mut dyn FnMut(usize)) {
+        // SAFETY: as above.
+        unsafe { load_strips(self.view, self.origin, strip, count, true, out.cast(), each) };
     }
 
     fn same_for_batch(&self) -> bool {
@@ -89,29 +106,29 @@ impl<S> Gathered<S> {
         let PackBlock { batch, row, rows, k, depth, panel } = *block;
         let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
         let buffer = buffer.as_mut_ptr().cast::<T>();
-        // Whole panels at a time.
-        let most = (BUFFER / size_of::<T>() / panel).max(1) * panel;
-        if most * size_of::<T>() > BUFFER {
+        // Whole panels at a time, with room for what a load writes beyond them.
+        let most = (BUFFER / size_of::<T>()).saturating_sub(SLACK) / panel * panel;
+        if most == 0 {
             return;
         }
         let mut first = 0;
         while first < rows {
             let len = most.min(rows - first);
             let padded = len.next_multiple_of(panel);
-            for d in 0..depth {
-                let strip = Strip { along: Along::Row, batch, across: k + d, start: row + first, len };
-                // SAFETY: the buffer holds `most` elements, of which `padded` are written here; it is aligned to 8 bytes, as
-                // much as any element needs. The driver asks only for rows and depths of the operand.
-                let filled = unsafe {
-                    self.0.load(strip, buffer);
+            let strip = Strip { along: Along::Row, batch, across: k, start: row + first, len };
+            let to = dst.as_mut_ptr().wrapping_add(first * depth);
+            let mut each = |d: usize| {
+                // SAFETY: the buffer holds `most` elements and more, of which `len` have just been written; it is aligned to 8
+                // bytes, as much as any element needs. `dst` has the block's length: whole panels of this depth.
+                unsafe {
                     for i in len..padded {
                         buffer.add(i).write(T::ZERO);
                     }
-                    std::slice::from_raw_parts(buffer, padded)
-                };
-                // SAFETY: `dst` has the block's length: whole panels of this depth.
-                unsafe { deal(filled, panel, panel * depth, dst.as_mut_ptr().add(first * depth + d * panel)) };
-            }
+                    deal(std::slice::from_raw_parts(buffer, padded), panel, panel * depth, to.add(d * panel));
+                }
+            };
+            // SAFETY: the buffer has room for the strip and the slack. The driver asks only for rows and depths of the operand.
+            unsafe { self.0.load_each(strip, depth, buffer, &mut each) };
             first += len;
         }
     }

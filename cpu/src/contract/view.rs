@@ -72,14 +72,34 @@ impl Axis {
         self.single() == Some(0) && self.guards.iter().all(|(c, _)| *c == 0)
     }
 
-    fn split(&self, i: usize) -> (usize, isize) {
-        if self.outer.len() == 1 { (0, i as isize) } else { (i / self.inner, (i % self.inner) as isize) }
+    /// The place of an index.
+    pub(super) fn spot(&self, i: usize) -> Spot {
+        match self.outer.len() {
+            1 => Spot { run: 0, at: i },
+            _ => Spot { run: i / self.inner, at: i % self.inner },
+        }
+    }
+
+    /// The place after this one.
+    pub(super) fn next(&self, spot: Spot) -> Spot {
+        match spot.at + 1 {
+            at if at < self.inner || self.outer.len() == 1 => Spot { at, ..spot },
+            _ => Spot { run: spot.run + 1, at: 0 },
+        }
+    }
+
+    fn offset_at(&self, spot: Spot) -> isize {
+        self.outer.get(spot.run).copied().unwrap_or(0) + spot.at as isize * self.step
+    }
+
+    fn coordinate_at(&self, guard: usize, spot: Spot) -> isize {
+        let (coefficient, outer) = &self.guards[guard];
+        outer.get(spot.run).copied().unwrap_or(0) + spot.at as isize * coefficient
     }
 
     /// Elements from index 0 to index `i`.
     pub(super) fn offset(&self, i: usize) -> isize {
-        let (run, at) = self.split(i);
-        self.outer.get(run).copied().unwrap_or(0) + at * self.step
+        self.offset_at(self.spot(i))
     }
 
     /// The offsets of all indices.
@@ -87,12 +107,41 @@ impl Axis {
         (0..self.size).map(|i| self.offset(i)).collect()
     }
 
-    fn coordinate(&self, guard: usize, i: usize) -> isize {
-        let (run, at) = self.split(i);
-        let (coefficient, outer) = &self.guards[guard];
-        outer.get(run).copied().unwrap_or(0) + at * coefficient
+    /// The runs of `len` indices from `start` on.
+    fn runs(&self, start: usize, len: usize) -> Runs {
+        let mut runs = Runs::new();
+        let mut done = 0;
+        while done < len {
+            let spot = self.spot(start + done);
+            let left = if self.outer.len() == 1 { len } else { self.inner - spot.at };
+            let count = left.min(len - done);
+            let coordinates = (0..self.guards.len()).map(|g| self.coordinate_at(g, spot)).collect();
+            runs.push(Run { at: done, len: count, offset: self.offset_at(spot), coordinates });
+            done += count;
+        }
+        runs
     }
 }
+
+/// The place of an index on an axis: which run, and the step in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    run: usize,
+    at: usize,
+}
+
+/// A part of a strip that lies in one run of its axis.
+struct Run {
+    /// Where it begins in the strip.
+    at: usize,
+    len: usize,
+    /// Elements to its first index.
+    offset: isize,
+    /// The guards' coordinates at its first index.
+    coordinates: SmallVec<[isize; 2]>,
+}
+
+type Runs = SmallVec<[Run; 8]>;
 
 /// Along which axis a strip of elements runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +229,9 @@ pub(super) struct Strip {
     pub(super) len: usize,
 }
 
+/// Elements that a load may write behind a strip's last one.
+pub(super) const SLACK: usize = 8;
+
 /// Writes the elements of a strip one after the other to `out`, as they are in memory; the fill value where a guard does
 /// not hold.
 ///
@@ -188,76 +240,124 @@ pub(super) struct Strip {
 /// wholly in the origin's memory.
 pub(super) unsafe fn load_strip(view: &View, origin: Origin, strip: Strip, out: *mut u8) {
     // SAFETY: passed on.
+    unsafe { load_strips(view, origin, strip, 1, false, out, |_| ()) };
+}
+
+/// Writes `count` strips, one for each index across from the strip's own on, each to `out`, and calls `each` after each.
+///
+/// # Safety
+/// As for [`load_strip`] for every strip; with `slack`, `out` is writable for [`SLACK`] more elements.
+pub(super) unsafe fn load_strips(
+    view: &View,
+    origin: Origin,
+    strip: Strip,
+    count: usize,
+    slack: bool,
+    out: *mut u8,
+    each: impl FnMut(usize),
+) {
+    // SAFETY: passed on.
     unsafe {
         match view.dtype.size() {
-            1 => load::<u8>(view, origin, strip, out.cast()),
-            2 => load::<u16>(view, origin, strip, out.cast()),
-            4 => load::<u32>(view, origin, strip, out.cast()),
-            8 => load::<u64>(view, origin, strip, out.cast()),
-            _ => load::<u128>(view, origin, strip, out.cast()),
+            1 => load::<u8>(view, origin, strip, count, slack, out.cast(), each),
+            2 => load::<u16>(view, origin, strip, count, slack, out.cast(), each),
+            4 => load::<u32>(view, origin, strip, count, slack, out.cast(), each),
+            8 => load::<u64>(view, origin, strip, count, slack, out.cast(), each),
+            _ => load::<u128>(view, origin, strip, count, slack, out.cast(), each),
         }
     }
 }
 
 /// # Safety
-/// As for [`load_strip`], `W` having the size of the view's dtype.
-unsafe fn load<W: Copy>(view: &View, origin: Origin, strip: Strip, out: *mut W) {
+/// As for [`load_strips`], `W` having the size of the view's dtype.
+unsafe fn load<W: Copy>(
+    view: &View,
+    origin: Origin,
+    strip: Strip,
+    count: usize,
+    slack: bool,
+    out: *mut W,
+    mut each: impl FnMut(usize),
+) {
     let (axis, other) = view.axes(strip.along);
-    let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.across);
-    // The guards' coordinates where the axis is at 0.
-    let at: SmallVec<[isize; 2]> = (0..view.guards.len())
-        .map(|g| view.guards[g].0 + view.batch.coordinate(g, strip.batch) + other.coordinate(g, strip.across))
-        .collect();
+    let batch = view.batch.spot(strip.batch);
+    let fixed = view.base + view.batch.offset_at(batch);
+    let guards: SmallVec<[isize; 2]> =
+        view.guards.iter().enumerate().map(|(g, guard)| guard.0 + view.batch.coordinate_at(g, batch)).collect();
+    let fill = view.fill.bytes();
+    // SAFETY: a scalar's bytes are those of an element.
+    let fill = unsafe { fill.as_ptr().cast::<W>().read_unaligned() };
     let base = origin.base.cast::<W>();
-    let mut i = 0;
-    while i < strip.len {
-        let index = strip.start + i;
-        let (run, inside) = axis.split(index);
-        let left = if axis.outer.len() == 1 { strip.len - i } else { axis.inner - inside as usize };
-        let len = left.min(strip.len - i);
-        let first = fixed + axis.outer.get(run).copied().unwrap_or(0) + inside * axis.step;
-        // SAFETY: the run's elements of `out` are inside the strip.
-        let out = unsafe { out.add(i) };
-        let valid = if view.guards.is_empty() {
-            0..len
-        } else {
-            let mut range = 0..len as isize;
-            for (g, &(_, limit)) in view.guards.iter().enumerate() {
-                range = intersect(range, at[g] + axis.coordinate(g, index), axis.guards[g].0, limit);
-            }
-            inside_memory(range, first, axis.step, origin)
-        };
-        // SAFETY: `valid` lies in 0..len; the elements it names exist: by the caller's promise for plain views, by
-        // `inside_memory` for guarded ones.
-        unsafe {
-            if valid.len() < len {
-                let fill = view.fill.bytes();
-                let fill = fill.as_ptr().cast::<W>().read_unaligned();
-                for j in (0..valid.start).chain(valid.end..len) {
-                    out.add(j).write_unaligned(fill);
+    let runs = axis.runs(strip.start, strip.len);
+    let mut across = other.spot(strip.across);
+    for c in 0..count {
+        let fixed = fixed + other.offset_at(across);
+        for run in &runs {
+            let first = fixed + run.offset;
+            let valid = if view.guards.is_empty() {
+                0..run.len
+            } else {
+                let mut range = 0..run.len as isize;
+                for (g, &(_, limit)) in view.guards.iter().enumerate() {
+                    let at = guards[g] + other.coordinate_at(g, across) + run.coordinates[g];
+                    range = intersect(range, at, axis.guards[g].0, limit);
                 }
-            }
-            let from = base.wrapping_offset(first);
-            match axis.step {
-                1 => std::ptr::copy_nonoverlapping(
-                    from.wrapping_add(valid.start).cast::<u8>(),
-                    out.add(valid.start).cast::<u8>(),
-                    valid.len() * size_of::<W>(),
-                ),
-                0 if !valid.is_empty() => {
-                    let value = from.read_unaligned();
-                    for j in valid {
-                        out.add(j).write_unaligned(value);
-                    }
-                }
-                step => {
-                    for j in valid {
-                        out.add(j).write_unaligned(from.wrapping_offset(j as isize * step).read_unaligned());
+                inside_memory(range, first, axis.step, origin)
+            };
+            // Reading some elements too many is allowed where they belong to the operand, and where writing them is.
+            let end = first + valid.end as isize;
+            let roomy = slack && axis.step == 1 && end + SLACK as isize <= origin.after;
+            // SAFETY: `valid` lies in the run, the run in the strip; the elements it names exist: by the caller's promise
+            // for plain views, by `inside_memory` for guarded ones.
+            unsafe {
+                let to = out.add(run.at);
+                let from = base.wrapping_offset(first + valid.start as isize * axis.step);
+                pluck(from, axis.step, to.add(valid.start), valid.len(), roomy);
+                if valid.len() < run.len {
+                    for j in (0..valid.start).chain(valid.end..run.len) {
+                        to.add(j).write_unaligned(fill);
                     }
                 }
             }
         }
-        i += len;
+        each(c);
+        across = other.next(across);
+    }
+}
+
+/// Copies `n` elements that lie `step` apart.
+///
+/// # Safety
+/// They are readable, and `to` is writable for `n` elements; if `roomy`, both for [`SLACK`] elements more (`step` is 1).
+#[inline(always)]
+unsafe fn pluck<W: Copy>(from: *const W, step: isize, to: *mut W, n: usize, roomy: bool) {
+    // SAFETY: passed on; `roomy` allows whole pieces.
+    unsafe {
+        match step {
+            1 if roomy => {
+                for j in (0..n).step_by(SLACK) {
+                    to.add(j).cast::<[W; SLACK]>().write_unaligned(from.add(j).cast::<[W; SLACK]>().read_unaligned());
+                }
+            }
+            1 => std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), n * size_of::<W>()),
+            0 if n > 0 => {
+                let value = from.read_unaligned();
+                for j in 0..n {
+                    to.add(j).write_unaligned(value);
+                }
+            }
+            // A step that the compiler knows becomes vector moves.
+            2 => {
+                for j in 0..n {
+                    to.add(j).write_unaligned(from.add(2 * j).read_unaligned());
+                }
+            }
+            step => {
+                for j in 0..n {
+                    to.add(j).write_unaligned(from.wrapping_offset(j as isize * step).read_unaligned());
+                }
+            }
+        }
     }
 }
 
@@ -268,6 +368,8 @@ fn intersect(range: Range<isize>, at: isize, by: isize, limit: isize) -> Range<i
     let (low, high) = match by {
         0 if (0..limit).contains(&at) => return range,
         0 => return 0..0,
+        // The usual case without a division.
+        1 => (-at, limit - at),
         by if by > 0 => (reaches(at, by, 0), reaches(at, by, limit)),
         // Mirrored: limit - 1 - at grows.
         by => (reaches(limit - 1 - at, -by, 0), reaches(limit - 1 - at, -by, limit)),

@@ -113,6 +113,13 @@ impl Blocking {
     }
 }
 
+impl Blocking {
+    /// For the transposed product.
+    pub(super) fn transposed(self) -> Blocking {
+        Blocking { mc: self.nc, nc: self.mc, ..self }
+    }
+}
+
 /// The size of equal blocks of at most `most`, a multiple of `unit`, that cover `total`; at least one unit.
 pub(super) fn even(total: usize, most: usize, unit: usize) -> usize {
     let most = (most / unit).max(1) * unit;

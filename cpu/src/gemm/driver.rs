@@ -131,8 +131,10 @@ impl<T: Element> Operand<'_, T> {
             }
             Mode::Private => {
                 let block = PackBlock { batch, row, rows: self.rows_of(tile), k, depth, panel: self.panel };
-                // SAFETY: the caller's.
-                self.source.pack(&block, unsafe { private.slice(block.len()) });
+                if !block.is_empty() {
+                    // SAFETY: the caller's.
+                    self.source.pack(&block, unsafe { private.slice(block.len()) });
+                }
                 packed(private.0)
             }
             Mode::Prepacked => match self.source.prepacked(batch) {

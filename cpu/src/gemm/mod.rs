@@ -17,14 +17,19 @@
 mod blocking;
 mod driver;
 mod element;
+mod gather;
+mod gemv;
 mod kernel;
 mod pack;
+mod packed;
 mod plan;
 mod sink;
 mod source;
 
 pub use blocking::{Blocking, Isa, Shape};
 pub use element::{Element, Widen};
+pub use gather::{Gathered, Guard};
+pub use packed::{Packed, PackedLayout};
 pub use sink::{Converted, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
 
@@ -69,6 +74,15 @@ impl std::fmt::Display for GemmError {
 
 impl std::error::Error for GemmError {}
 
+/// An operand's place in a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Side {
+    /// The left operand.
+    A,
+    /// The right operand.
+    B,
+}
+
 /// A product to compute.
 #[derive(Clone, Copy)]
 pub struct Gemm<'a, T> {
@@ -88,18 +102,36 @@ pub struct Gemm<'a, T> {
 
 /// Bytes of workspace that suffice for any operands and output of this shape, on `threads` threads.
 pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, threads: usize) -> usize {
-    let each = |shape: Shape| {
-        let varying = Kind { same_for_batch: false, ..Kind::WORST };
-        [(Kind::WORST, Kind::WORST), (varying, Kind::WORST), (Kind::WORST, varying), (varying, varying)]
-            .map(|(a, b)| bytes::<T>(&Plan::new(kernels::<T>(isa), blocking, shape, a, b, false), threads))
-            .into_iter()
-            .fold(0, usize::max)
+    let table = kernels::<T>(isa);
+    let most = |shape: Shape, blocking: &Blocking| {
+        let mut most = 0;
+        for a in Kind::sorts(table.mr, shape.k, blocking) {
+            for b in Kind::sorts(table.nr(), shape.k, blocking) {
+                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, a, b, false), threads));
+            }
+        }
+        most
     };
-    each(shape).max(each(shape.transposed()))
+    let vector = gemv::Plan::worst(shape, size_of::<T>()).map_or(0, |plans| {
+        plans.iter().map(|p| p.elements() * size_of::<T>() + ALIGN).fold(0, usize::max)
+    });
+    most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
 }
 
 fn bytes<T>(plan: &Plan, threads: usize) -> usize {
     plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
+}
+
+/// Aligned elements out of the workspace.
+fn carve<T: Element>(workspace: &mut [u8], elements: usize) -> Result<&mut [T], GemmError> {
+    let needed = elements * size_of::<T>() + ALIGN;
+    let given = workspace.len();
+    if given < needed {
+        return Err(GemmError::WorkspaceTooSmall { needed, given });
+    }
+    let offset = workspace.as_ptr().align_offset(ALIGN);
+    // SAFETY: there are `needed` bytes, which leaves room for the alignment; any bytes are an Element.
+    Ok(unsafe { std::slice::from_raw_parts_mut(workspace.as_mut_ptr().wrapping_add(offset).cast::<T>(), elements) })
 }
 
 /// Elements between aligned places.
@@ -127,36 +159,37 @@ impl<T: Element> Gemm<'_, T> {
         if !self.b.covers(batch, n, k) {
             return Err(GemmError::OperandTooSmall('B'));
         }
+        if let Some(plan) = gemv::Plan::new(self.shape, self.a, self.b) {
+            let sums = carve(workspace, plan.elements())?;
+            plan.run(self.isa, self.a, self.b, &self.out, workers, sums);
+            return Ok(());
+        }
         let this = self.oriented();
         let plan = this.plan();
-        let needed = bytes::<T>(&plan, workers.threads());
-        let given = workspace.len();
-        if given < needed {
-            return Err(GemmError::WorkspaceTooSmall { needed, given });
-        }
-        let elements = plan.elements(workers.threads(), align::<T>());
-        let offset = workspace.as_ptr().align_offset(ALIGN);
-        // SAFETY: the workspace has `needed` bytes, which leaves room for the alignment; any bytes are an Element.
-        let elements = unsafe {
-            std::slice::from_raw_parts_mut(workspace.as_mut_ptr().wrapping_add(offset).cast::<T>(), elements)
-        };
-        let driver =
-            Driver { kernels: kernels::<T>(this.isa), plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out };
+        let elements = carve(workspace, plan.elements(workers.threads(), align::<T>()))?;
+        let kernels = kernels::<T>(this.isa);
+        let driver = Driver { kernels, plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out };
         driver.run(workers, elements, align::<T>());
         Ok(())
     }
 
     /// Bytes of workspace that this product needs on `threads` threads; never more than [`workspace_bytes`].
     pub fn workspace(&self, threads: usize) -> usize {
-        let this = self.oriented();
-        bytes::<T>(&this.plan(), threads)
+        let Shape { batch, m, n, .. } = self.shape;
+        if batch == 0 || m == 0 || n == 0 {
+            return 0;
+        }
+        match gemv::Plan::new(self.shape, self.a, self.b) {
+            Some(plan) => plan.elements() * size_of::<T>() + ALIGN,
+            None => bytes::<T>(&self.oriented().plan(), threads),
+        }
     }
 
     /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
     fn oriented(&self) -> Self {
         match self.out {
             Output::Plain(c) if c.col != 1 && c.row == 1 => {
-                let blocking = Blocking { mc: self.blocking.nc, nc: self.blocking.mc, ..self.blocking };
+                let blocking = self.blocking.transposed();
                 Gemm { shape: self.shape.transposed(), a: self.b, b: self.a, out: Output::Plain(c.transposed()), blocking, ..*self }
             }
             _ => *self,

@@ -5,6 +5,9 @@
 
 use super::Element;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx2::transpose_rows;
+
 /// A strided block in memory and the panels to make of it.
 #[derive(Clone, Copy)]
 pub(super) struct Strides {
@@ -205,40 +208,77 @@ mod avx2 {
                     *r = unsafe { _mm256_loadu_ps(src.wrapping_offset(i as isize * row).add(k)) };
                 }
             }
-            let (t0, t1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
-            let (t2, t3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
-            let (t4, t5) = (_mm256_unpacklo_ps(r[4], r[5]), _mm256_unpackhi_ps(r[4], r[5]));
-            let (t6, t7) = (_mm256_unpacklo_ps(r[6], r[7]), _mm256_unpackhi_ps(r[6], r[7]));
-            let lo = |a, b| _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
-            let hi = |a, b| _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
-            // Rows 0 to 3 and rows 4 to 7 of depths (0, 4), (1, 5), (2, 6), (3, 7).
-            let top = [lo(t0, t2), hi(t0, t2), lo(t1, t3), hi(t1, t3)];
-            let bottom = [lo(t4, t6), hi(t4, t6), lo(t5, t7), hi(t5, t7)];
-            for i in 0..4 {
-                // SAFETY: depths k + i and k + i + 4 of this group's W columns are inside the panel.
-                unsafe {
-                    let (near, far) = (dst.add((k + i) * panel), dst.add((k + i + 4) * panel));
-                    match W {
-                        8 => {
-                            _mm256_storeu_ps(near, _mm256_permute2f128_ps::<0x20>(top[i], bottom[i]));
-                            _mm256_storeu_ps(far, _mm256_permute2f128_ps::<0x31>(top[i], bottom[i]));
-                        }
-                        _ => {
-                            _mm_storeu_ps(near, _mm256_castps256_ps128(top[i]));
-                            _mm_storeu_ps(far, _mm256_extractf128_ps::<1>(top[i]));
-                            if W == 6 {
-                                let (low, high) = (_mm256_castps256_ps128(bottom[i]), _mm256_extractf128_ps::<1>(bottom[i]));
-                                _mm_storel_pd(near.add(4).cast(), _mm_castps_pd(low));
-                                _mm_storel_pd(far.add(4).cast(), _mm_castps_pd(high));
-                            }
-                        }
-                    }
-                }
-            }
+            // SAFETY: depths k to k + 8 of this group's W columns are inside the panel.
+            unsafe { store_transposed::<W>(r, panel, dst.add(k * panel)) };
             k += 8;
         }
         // SAFETY: what is left of the same block.
         unsafe { tail(src, row, have, W, k, depth, panel, dst) };
+    }
+
+    /// Writes eight rows of eight depths as eight columns of which the first `W` (4, 6 or 8) count.
+    ///
+    /// # Safety
+    /// AVX2 is present. `dst` is writable for `W` elements at each of eight multiples of `panel`.
+    #[target_feature(enable = "avx2")]
+    unsafe fn store_transposed<const W: usize>(r: [__m256; 8], panel: usize, dst: *mut f32) {
+        let (t0, t1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+        let (t2, t3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+        let (t4, t5) = (_mm256_unpacklo_ps(r[4], r[5]), _mm256_unpackhi_ps(r[4], r[5]));
+        let (t6, t7) = (_mm256_unpacklo_ps(r[6], r[7]), _mm256_unpackhi_ps(r[6], r[7]));
+        let lo = |a, b| _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
+        let hi = |a, b| _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
+        // Rows 0 to 3 and rows 4 to 7 of depths (0, 4), (1, 5), (2, 6), (3, 7).
+        let top = [lo(t0, t2), hi(t0, t2), lo(t1, t3), hi(t1, t3)];
+        let bottom = [lo(t4, t6), hi(t4, t6), lo(t5, t7), hi(t5, t7)];
+        for i in 0..4 {
+            // SAFETY: depths i and i + 4 of W columns.
+            unsafe {
+                let (near, far) = (dst.add(i * panel), dst.add((i + 4) * panel));
+                if W == 8 {
+                    _mm256_storeu_ps(near, _mm256_permute2f128_ps::<0x20>(top[i], bottom[i]));
+                    _mm256_storeu_ps(far, _mm256_permute2f128_ps::<0x31>(top[i], bottom[i]));
+                } else {
+                    _mm_storeu_ps(near, _mm256_castps256_ps128(top[i]));
+                    _mm_storeu_ps(far, _mm256_extractf128_ps::<1>(top[i]));
+                    if W == 6 {
+                        let (low, high) = (_mm256_castps256_ps128(bottom[i]), _mm256_extractf128_ps::<1>(bottom[i]));
+                        _mm_storel_pd(near.add(4).cast(), _mm_castps_pd(low));
+                        _mm_storel_pd(far.add(4).cast(), _mm_castps_pd(high));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Packs eight adjacent depths of up to eight rows that lie anywhere: `width` columns of a panel.
+    ///
+    /// # Safety
+    /// AVX2 is present. Each of the first `width` pointers is readable for eight elements.
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn transpose_rows(rows: &[*const f32; 8], width: usize, panel: usize, dst: &mut [f32]) {
+        assert!(width <= 8 && dst.len() >= 7 * panel + width);
+        let mut r = [_mm256_setzero_ps(); 8];
+        for (r, &p) in r.iter_mut().zip(rows).take(width) {
+            // SAFETY: the caller's.
+            *r = unsafe { _mm256_loadu_ps(p) };
+        }
+        let out = dst.as_mut_ptr();
+        // SAFETY: checked above.
+        unsafe {
+            match width {
+                8 => store_transposed::<8>(r, panel, out),
+                6 => store_transposed::<6>(r, panel, out),
+                4 => store_transposed::<4>(r, panel, out),
+                _ => {
+                    let mut all = [0.0f32; 64];
+                    store_transposed::<8>(r, 8, all.as_mut_ptr());
+                    for (k, from) in all.chunks_exact(8).enumerate() {
+                        dst[k * panel..k * panel + width].copy_from_slice(&from[..width]);
+                    }
+                }
+            }
+        }
     }
 
     /// One panel of 8-byte elements, four rows at a time.

@@ -62,8 +62,8 @@ pub(super) struct Kind {
     pub direct: bool,
     /// Rows are adjacent in memory, as a vector load of B needs.
     pub rows_adjacent: bool,
-    /// Panel rows and depth block of the packed form.
-    pub prepacked: Option<(usize, usize)>,
+    /// Panel rows, depth block and depth of the packed form.
+    pub prepacked: Option<(usize, usize, usize)>,
     pub same_for_batch: bool,
 }
 
@@ -73,13 +73,19 @@ impl Kind {
         Kind {
             direct: direct.is_some(),
             rows_adjacent: direct.is_some_and(|d| d.row == 1),
-            prepacked: source.prepacked(0).map(|p| (p.panel, p.kc)),
+            prepacked: source.prepacked(0).map(|p| (p.panel, p.kc, p.depth)),
             same_for_batch: source.same_for_batch(),
         }
     }
 
-    /// The kind that needs the most workspace.
-    pub const WORST: Kind = Kind { direct: false, rows_adjacent: false, prepacked: None, same_for_batch: true };
+    /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows.
+    pub fn sorts(panel: usize, k: usize, blocking: &Blocking) -> [Kind; 4] {
+        let packing = Kind { direct: false, rows_adjacent: false, prepacked: None, same_for_batch: false };
+        // An operand read in place needs none, however it is read.
+        let in_place = Kind { prepacked: Some((panel, even(k, blocking.kc, 8), k)), ..packing };
+        let same = |kind: Kind| Kind { same_for_batch: true, ..kind };
+        [packing, same(packing), in_place, same(in_place)]
+    }
 }
 
 impl Plan {
@@ -99,16 +105,18 @@ impl Plan {
         let (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
         let tiles = tiles_m.saturating_mul(tiles_n);
 
-        let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
+        let ev = |n: &str, d: usize| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
+        let (adn, bdm, tinyv) = *TUNE.get_or_init(|| (ev("ADN", 2 * nr), ev("BDM", 2 * mr), ev("TINY", 72)));
+        let tiny = m.saturating_mul(n).saturating_mul(k) <= tinyv * tinyv * tinyv;
         let a_mode = match a {
-            Kind { prepacked: Some(p), .. } if p == (mr, kc) => Mode::Prepacked,
-            Kind { direct: true, .. } if kernels.strided && (tiny || n <= 2 * nr) => Mode::Direct,
+            Kind { prepacked: Some(p), .. } if p == (mr, kc, k) => Mode::Prepacked,
+            Kind { direct: true, .. } if kernels.strided && (tiny || n <= adn) => Mode::Direct,
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
         let b_mode = match b {
-            Kind { prepacked: Some(p), .. } if p == (nr, kc) => Mode::Prepacked,
-            Kind { direct: true, rows_adjacent: true, .. } if kernels.strided && (tiny || m <= 2 * mr) => Mode::Direct,
+            Kind { prepacked: Some(p), .. } if p == (nr, kc, k) => Mode::Prepacked,
+            Kind { direct: true, rows_adjacent: true, .. } if kernels.strided && (tiny || m <= bdm) => Mode::Direct,
             _ if tiles_m == 1 && !(b.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
@@ -182,3 +190,5 @@ impl Plan {
             + slots * self.slot(align)
     }
 }
+
+static TUNE: std::sync::OnceLock<(usize, usize, usize)> = std::sync::OnceLock::new();

@@ -55,6 +55,10 @@ pub struct Prepacked<T> {
     pub panel: usize,
     /// Depth of a block; the last one may be shorter.
     pub kc: usize,
+    /// Rows and depth that were packed.
+    pub rows: usize,
+    /// Depth that was packed.
+    pub depth: usize,
     /// Rows, rounded up to whole panels.
     pub padded_rows: usize,
 }
@@ -119,7 +123,7 @@ impl Batch<'_> {
         }
     }
 
-    fn same(&self) -> bool {
+    pub(super) fn same(&self) -> bool {
         matches!(self, Batch::Stride(0))
     }
 }
@@ -166,7 +170,7 @@ impl<'a, S: Copy> Strided<'a, S> {
     }
 }
 
-fn same_type<S: 'static, T: 'static>() -> bool {
+pub(super) fn same_type<S: 'static, T: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<T>()
 }
 

@@ -1,8 +1,12 @@
-use super::*;
-use crate::topology::Topology;
-use std::time::Instant;
+mod products;
+mod sources;
+mod speed;
 
-/// A small generator: tests want fresh numbers, not good ones.
+use super::*;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+/// A small generator: tests want fresh numbers, not good ones. `SEED` repeats a run.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -24,128 +28,197 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
+    pub fn pick<X: Copy>(&mut self, from: &[X]) -> X {
+        from[self.below(from.len())]
+    }
+
     /// In -1 to 1.
     pub fn unit(&mut self) -> f64 {
         self.next() as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
 
-#[test]
-#[ignore = "prints timings"]
-fn speed() {
-    let mut r = Random::new();
-    let threads: usize = std::env::var("T").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    let workers = Workers::new(threads);
-    let topology = Topology::detect();
-    let isa = Isa::detect();
-    let shapes = std::env::var("SHAPES").unwrap_or(
-        "1024x1024x1024 4096x64x256 64x64x4096 2048x512x2048 64x4096x64 256x256x256 128x128x128 64x64x64 32x32x32 16x16x16 2048x2048x2048 1x1024x1024 1024x1024x1".into(),
-    );
-    let over = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<usize>().ok());
-    for text in shapes.split(' ') {
-        let d: Vec<usize> = text.split('x').map(|s| s.parse().unwrap()).collect();
-        let (m, k, n) = (d[0], d[1], d[2]);
-        let a: Vec<f32> = (0..m * k).map(|_| r.unit() as f32).collect();
-        let b: Vec<f32> = (0..n * k).map(|_| r.unit() as f32).collect();
-        let mut c = vec![0f32; m * n];
-        let shape = Shape::new(m, n, k);
-        let mut blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
-        blocking.mc = over("MC").unwrap_or(blocking.mc);
-        blocking.nc = over("NC").unwrap_or(blocking.nc);
-        blocking.kc = over("KC").unwrap_or(blocking.kc);
-        let mut ws = vec![0u8; workspace_bytes::<f32>(isa, shape, &blocking, threads)];
-        let (sa, sb) = (Strided::dense_a(&a, 1, m, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
-        let g = Gemm { isa, shape, a: &sa, b: &sb, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
-        let flop = 2.0 * (m * n * k) as f64;
-        let reps = ((3e10 / flop) as usize).clamp(3, 20000);
-        let mut peaks = Vec::new();
-        let every = (reps / 30).max(1);
-        let mut times: Vec<f64> = (0..reps)
-            .map(|i| {
-                if i % every == 0 {
-                    peaks.push(peak());
-                }
-                let t = Clock::now(threads);
-                g.run(&workers, &mut ws).unwrap();
-                t.seconds()
-            })
-            .collect();
-        times.sort_by(f64::total_cmp);
-        peaks.sort_by(f64::total_cmp);
-        let t = times[times.len() / 2];
-        let Blocking { mc, nc, kc, .. } = blocking;
-        println!(
-            "{text:>18} {:9.1} us {:7.1} GFLOP/s (best {:5.1}); core's peak {:5.1} (best {:5.1}); mc {mc} nc {nc} kc {kc}",
-            t * 1e6,
-            flop / t / 1e9,
-            flop / times[0] / 1e9,
-            peaks[peaks.len() / 2],
-            peaks[peaks.len() - 1],
-        );
-    }
+/// A type to test with: random values, and its own idea of a right result.
+pub(super) trait Value: Copy + Send + Sync + std::fmt::Debug + 'static {
+    fn random(r: &mut Random) -> Self;
 }
 
-/// GFLOP/s of this core at this moment, by multiply-adds in registers: other work on the machine changes it.
-#[cfg(target_arch = "x86_64")]
-fn peak() -> f64 {
-    use core::arch::x86_64::*;
-    #[target_feature(enable = "avx2,fma")]
-    fn burn(n: usize) -> f32 {
-        let mut acc = [_mm256_set1_ps(1.0); 12];
-        let x = _mm256_set1_ps(std::hint::black_box(0.999));
-        let y = _mm256_set1_ps(std::hint::black_box(1e-3));
-        for _ in 0..n {
-            for a in &mut acc {
-                *a = _mm256_fmadd_ps(*a, x, y);
+/// A product's type: can tell whether a sum of products is right.
+pub(super) trait Product: Element + Value {
+    /// Panics unless `got` is the sum of the pairs' products within the stated bound.
+    fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String);
+}
+
+macro_rules! float_value {
+    ($($t:ty: $make:expr),*) => {$(impl Value for $t {
+        fn random(r: &mut Random) -> Self {
+            let make: fn(f64) -> $t = $make;
+            make(r.unit())
+        }
+    })*};
+}
+float_value!(f32: |x| x as f32, f64: |x| x, f16: f16::from_f64, bf16: bf16::from_f64);
+
+macro_rules! int_value {
+    ($($t:ty),*) => {$(
+        impl Value for $t {
+            fn random(r: &mut Random) -> Self {
+                // All bits, and not the generator's lowest ones alone.
+                (r.next() ^ r.next() << 31) as $t
             }
         }
-        let sum = acc.into_iter().fold(_mm256_setzero_ps(), |s, a| _mm256_add_ps(s, a));
-        _mm256_cvtss_f32(sum)
-    }
-    if !Isa::Avx2.available() {
-        return f64::NAN;
-    }
-    let n = 20000;
-    let t = Clock::now(1);
-    // SAFETY: the features were just found.
-    std::hint::black_box(unsafe { burn(std::hint::black_box(n)) });
-    (n * 12 * 16) as f64 / t.seconds() / 1e9
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn peak() -> f64 {
-    f64::NAN
-}
-
-/// The time that a thread had a core, where one thread is measured: others' work does not count. Else the wall's time.
-enum Clock {
-    Wall(Instant),
-    #[cfg(target_os = "linux")]
-    Thread(f64),
-}
-
-impl Clock {
-    #[cfg(target_os = "linux")]
-    fn thread() -> f64 {
-        let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a live timespec.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-        t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
-    }
-
-    fn now(threads: usize) -> Clock {
-        #[cfg(target_os = "linux")]
-        if threads == 1 {
-            return Clock::Thread(Clock::thread());
+        impl Product for $t {
+            fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String) {
+                let want = pairs.fold(0 as $t, |s, (a, b)| s.wrapping_add(a.wrapping_mul(b)));
+                assert_eq!(got, want, "{}", what());
+            }
         }
-        Clock::Wall(Instant::now())
+    )*};
+}
+int_value!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+/// The exact sum to about twice a double's precision, and the sum of the magnitudes.
+fn exact(pairs: impl Iterator<Item = (f64, f64)>) -> (f64, f64, usize) {
+    let (mut high, mut low, mut size, mut count) = (0.0f64, 0.0f64, 0.0, 0);
+    for (a, b) in pairs {
+        let product = a * b;
+        let product_low = a.mul_add(b, -product);
+        let sum = high + product;
+        let part = sum - high;
+        low += (high - (sum - part)) + (product - part) + product_low;
+        high = sum;
+        size += product.abs();
+        count += 1;
+    }
+    (high + low, size, count)
+}
+
+/// Each of k multiplications and k additions rounds once, in whatever order: the classical bound.
+fn close(got: f64, want: f64, size: f64, count: usize, eps: f64, what: &dyn Fn() -> String) {
+    let bound = (count as f64 + 2.0) * eps * size;
+    assert!((got - want).abs() <= bound, "{}: {got} is not {want} within {bound:e}", what());
+}
+
+impl Product for f32 {
+    fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String) {
+        let (want, size, count) = exact(pairs.map(|(a, b)| (a.into(), b.into())));
+        close(got.into(), want, size, count, f64::from(f32::EPSILON) / 2.0, what);
+    }
+}
+
+impl Product for f64 {
+    fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String) {
+        let (want, size, count) = exact(pairs);
+        close(got, want, size, count, f64::EPSILON / 2.0, what);
+    }
+}
+
+macro_rules! complex {
+    ($($t:ty),*) => {$(
+        impl Value for Complex<$t> {
+            fn random(r: &mut Random) -> Self {
+                Complex::new(<$t>::random(r), <$t>::random(r))
+            }
+        }
+        impl Product for Complex<$t> {
+            fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String) {
+                let pairs: Vec<_> = pairs.collect();
+                let wide = |x: $t| f64::from(x);
+                let re = pairs.iter().flat_map(|(a, b)| [(wide(a.re), wide(b.re)), (-wide(a.im), wide(b.im))]);
+                let im = pairs.iter().flat_map(|(a, b)| [(wide(a.re), wide(b.im)), (wide(a.im), wide(b.re))]);
+                let (want, size, count) = exact(re);
+                close(wide(got.re), want, size, count, f64::from(<$t>::EPSILON) / 2.0, what);
+                let (want, size, count) = exact(im);
+                close(wide(got.im), want, size, count, f64::from(<$t>::EPSILON) / 2.0, what);
+            }
+        }
+    )*};
+}
+complex!(f32, f64);
+
+/// A matrix in memory with some strides.
+pub(super) struct Matrix<S> {
+    pub data: Vec<S>,
+    pub origin: usize,
+    pub row: isize,
+    pub col: isize,
+    pub each: isize,
+}
+
+impl<S: Value> Matrix<S> {
+    /// `batch` matrices in a random order of dimensions, with gaps, some reversed.
+    pub fn random(r: &mut Random, batch: usize, rows: usize, cols: usize, distinct: bool) -> Matrix<S> {
+        let gap = |r: &mut Random| if r.below(3) == 0 { 1 + r.below(9) } else { 0 };
+        let (mut row, mut col, size);
+        if r.below(5) == 0 {
+            // No unit stride at all.
+            col = (2 + r.below(2)) as isize;
+            row = (cols * col as usize + gap(r)) as isize;
+            size = rows * row as usize;
+        } else if r.below(2) == 0 {
+            (row, col) = ((cols + gap(r)) as isize, 1);
+            size = rows * row as usize;
+        } else {
+            (row, col) = (1, (rows + gap(r)) as isize);
+            size = cols * col as usize;
+        }
+        let mut each = (size + gap(r)) as isize;
+        if !distinct && r.below(6) == 0 {
+            each = 0;
+        }
+        let mut origin = r.below(5);
+        let len = origin + each.unsigned_abs() * batch.saturating_sub(1) + size + 1;
+        if r.below(5) == 0 && rows > 0 {
+            origin += (rows - 1) * row as usize;
+            row = -row;
+        }
+        if r.below(5) == 0 && cols > 0 {
+            origin += (cols - 1) * col as usize;
+            col = -col;
+        }
+        Matrix { data: (0..len).map(|_| S::random(r)).collect(), origin, row, col, each }
     }
 
-    fn seconds(&self) -> f64 {
-        match self {
-            Clock::Wall(t) => t.elapsed().as_secs_f64(),
-            #[cfg(target_os = "linux")]
-            Clock::Thread(t) => Clock::thread() - t,
-        }
+    pub fn index(&self, b: usize, i: usize, j: usize) -> usize {
+        (self.origin as isize + b as isize * self.each + i as isize * self.row + j as isize * self.col) as usize
     }
+
+    pub fn get(&self, b: usize, i: usize, j: usize) -> S {
+        self.data[self.index(b, i, j)]
+    }
+
+    /// Rows are rows.
+    pub fn as_a(&self) -> Strided<'_, S> {
+        // SAFETY: the matrix holds every element that the tests ask for.
+        unsafe { Strided::from_raw(self.data.as_ptr().wrapping_add(self.origin), self.row, self.col, Batch::Stride(self.each)) }
+    }
+
+    /// Columns are rows.
+    pub fn as_b(&self) -> Strided<'_, S> {
+        // SAFETY: as above.
+        unsafe { Strided::from_raw(self.data.as_ptr().wrapping_add(self.origin), self.col, self.row, Batch::Stride(self.each)) }
+    }
+
+    pub fn as_c(&mut self) -> Plain<'_, S> {
+        // SAFETY: the matrix holds every element, each at its own place.
+        unsafe { Plain::from_raw(self.data.as_mut_ptr().wrapping_add(self.origin), self.row, self.col, Batch::Stride(self.each)) }
+    }
+}
+
+pub(super) fn isas() -> Vec<Isa> {
+    [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.available()).collect()
+}
+
+/// A blocking small enough that small shapes have several of every block.
+pub(super) fn random_blocking(r: &mut Random) -> Blocking {
+    Blocking { mr: 0, nr: 0, mc: 1 + r.below(40), nc: 1 + r.below(70), kc: 1 + r.below(50) }
+}
+
+/// A workspace of exactly the stated size, at an odd address.
+pub(super) fn run<T: Element>(g: &Gemm<'_, T>, workers: &Workers) {
+    let bound = workspace_bytes::<T>(g.isa, g.shape, &g.blocking, workers.threads());
+    let needed = g.workspace(workers.threads());
+    assert!(needed <= bound, "{needed} bytes needed, {bound} promised for {:?} {:?}", g.shape, g.blocking);
+    let mut memory = vec![0xa5u8; needed + 3];
+    g.run(workers, &mut memory[3..]).unwrap();
 }

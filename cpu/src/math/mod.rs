@@ -30,6 +30,8 @@ pub mod double;
 pub mod single;
 
 mod block;
+mod pow;
+mod trig;
 
 pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
 pub use block::{binary, cast, compare, fma, reduce, select, unary};

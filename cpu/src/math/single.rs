@@ -3,28 +3,34 @@
 //! Contract of all: at most 2 ulp; NaN gives NaN; infinities, signed zeros and subnormal inputs and results are as in
 //! IEEE 754 / C99; no f64 arithmetic, except in the argument reduction of huge angles.
 
+pub use super::pow::pow_f32 as pow;
+pub use super::trig::{cos, sin};
+
 use super::coefficients::single as k;
 use crate::simd::{Float, Int, Mask, Simd};
 
 /// c[0] + x c[1] + x^2 c[2] + ..., where x2 = x^2. Pairs first: a shorter chain than Horner's keeps more vectors in
 /// flight.
 #[inline(always)]
-fn poly<S: Simd, const N: usize>(s: S, x: S::F32, x2: S::F32, c: &[f32; N]) -> S::F32 {
-    let pair = |i: usize| {
-        if i + 1 < N { s.f32(c[i + 1]).madd(x, s.f32(c[i])) } else { s.f32(c[i]) }
-    };
+pub(super) fn poly<S: Simd, const N: usize>(s: S, x: S::F32, x2: S::F32, c: &[f32; N]) -> S::F32 {
     let mut i = (N - 1) & !1;
-    let mut sum = pair(i);
+    let mut sum = pair(s, x, c, i);
     while i > 0 {
         i -= 2;
-        sum = sum.madd(x2, pair(i));
+        sum = sum.madd(x2, pair(s, x, c, i));
     }
     sum
 }
 
+/// c[i] + x c[i + 1]. Not a closure, which is only inlined into a kernel with vector features when the optimiser likes to.
+#[inline(always)]
+fn pair<S: Simd, const N: usize>(s: S, x: S::F32, c: &[f32; N], i: usize) -> S::F32 {
+    if i + 1 < N { s.f32(c[i + 1]).madd(x, s.f32(c[i])) } else { s.f32(c[i]) }
+}
+
 /// x = n ln(2) + r, |r| <= ln(2)/2: gives (t, n, r), where the low bits of t hold n + bias.
 #[inline(always)]
-fn reduce<S: Simd>(s: S, x: S::F32, bias: f32) -> (S::F32, S::F32, S::F32) {
+pub(super) fn reduce<S: Simd>(s: S, x: S::F32, bias: f32) -> (S::F32, S::F32, S::F32) {
     let t = x.mul_add(s.f32(k::LOG2_E), s.f32(k::ROUND + bias));
     let n = t - s.f32(k::ROUND + bias);
     let r = n.neg_mul_add(s.f32(k::LN2_HI), x);
@@ -33,7 +39,7 @@ fn reduce<S: Simd>(s: S, x: S::F32, bias: f32) -> (S::F32, S::F32, S::F32) {
 
 /// 2^n from t, whose low bits hold n + 127, -126 <= n <= 127.
 #[inline(always)]
-fn pow2<S: Simd>(t: S::F32) -> S::F32 {
+pub(super) fn pow2<S: Simd>(t: S::F32) -> S::F32 {
     S::F32::from_bits(t.to_bits().shl::<23>())
 }
 
@@ -88,12 +94,10 @@ pub fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let p = pow2::<S>(t);
     let (half, one) = (s.f32(0.5), s.f32(1.0));
     let h = p.mul_add(q, p.madd(half, -half));
-    let d = h + one;
-    let y = h / d;
-    // Takes back the rounding of h + 1, for which a rough -1 / d is enough.
-    let lost = h - (d - one);
-    let inverse = S::F32::from_bits(s.i32(k::NEG_INVERSE_BITS) - d.to_bits());
-    y.mul_add(lost * inverse, y) | x.sign_bit()
+    let y = h / (h + one);
+    // h - h y is as good and damps the errors of the division and of h + 1 where h is small.
+    let small = h.lt(s.f32(k::TANH_SMALL));
+    S::F32::select(small, y.neg_mul_add(h, h), y) | x.sign_bit()
 }
 
 /// 1 / (1 + e^-x), 2 ulp.
@@ -102,11 +106,10 @@ pub fn sigmoid<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // e^-|x| never overflows, and carries the subnormal results of very negative x.
     let e = exp_below(s, x | s.f32(-0.0));
     let one = s.f32(1.0);
-    let d = e + one;
-    let y = S::F32::select(x.lt(s.f32(0.0)), e, one) / d;
-    // Takes back the rounding of e + 1; 1 - e/2 is near enough to 1 / d.
-    let lost = e - (d - one);
-    y.mul_add(lost * e.mul_add(s.f32(0.5), -one), y)
+    // With z = e / (1 + e) it is 1 - z for positive x and e (1 - z) = z for negative.
+    let z = e / (e + one);
+    let w = S::F32::select(x.lt(s.f32(0.0)), e, one);
+    z.neg_mul_add(w, w)
 }
 
 /// ln x for positive normal x: the reduction and polynomial without special cases.
@@ -184,18 +187,19 @@ pub fn recip<S: Simd>(s: S, x: S::F32) -> S::F32 {
 pub fn rsqrt<S: Simd>(s: S, x: S::F32) -> S::F32 {
     s.f32(1.0) / x.sqrt()
 }
-/// sin x.
+
+/// The error function, 2 ulp.
 #[inline(always)]
-pub fn sin<S: Simd>(_: S, x: S::F32) -> S::F32 {
-    x.patch(!0, x, f32::sin)
-}
-/// cos x.
-#[inline(always)]
-pub fn cos<S: Simd>(_: S, x: S::F32) -> S::F32 {
-    x.patch(!0, x, f32::cos)
-}
-/// erf x.
-#[inline(always)]
-pub fn erf<S: Simd>(_: S, x: S::F32) -> S::F32 {
-    x
+pub fn erf<S: Simd>(s: S, x: S::F32) -> S::F32 {
+    let a = s.f32(k::ERF_MAX).min(x.abs());
+    let u = a * a;
+    let small = poly(s, u, u * u, &k::ERF).madd(a, a);
+    // 1 - e^-g.
+    let g = poly(s, a, u, &k::ERF_TAIL);
+    let (t, _, r) = reduce(s, -g, 127.0);
+    let r2 = r * r;
+    let q = poly(s, r, r2, &k::EXP).madd(r2, r);
+    let p = pow2::<S>(t);
+    let large = p.neg_mul_add(q, s.f32(1.0) - p);
+    S::F32::select(a.lt(s.f32(k::ERF_SMALL)), small, large) | x.sign_bit()
 }

@@ -22,6 +22,19 @@ pub enum Lane {
     Step,
 }
 
+/// Where an input's value comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct From {
+    /// The input's number.
+    pub input: u16,
+    /// Its element type in memory.
+    pub dtype: DType,
+    /// How it lies along the lanes.
+    pub lane: Lane,
+    /// Whether kernels may read its memory where it lies.
+    pub direct: bool,
+}
+
 /// A segment of the code being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Segment(pub usize);
@@ -104,6 +117,16 @@ impl<'e> Assembler<'e> {
         }
     }
 
+    /// Takes a mark of [`Assembler::fuse`] back.
+    pub fn unfuse(&mut self, id: Id) {
+        self.fused[id.at()] = false;
+    }
+
+    /// How many nodes and outputs use a node.
+    pub fn uses(&self, id: Id) -> u32 {
+        self.uses[id.at()]
+    }
+
     /// Whether this node is computed together with its only user.
     pub fn is_fused(&self, id: Id) -> bool {
         self.fused[id.at()]
@@ -181,19 +204,25 @@ impl<'e> Assembler<'e> {
         true
     }
 
-    /// An input: `direct` if kernels may read its memory where it lies.
-    pub fn input(&mut self, segment: Segment, id: Id, input: u16, dtype: DType, lane: Lane, direct: bool) -> Result<()> {
+    /// An input: `direct` if kernels may read its memory where it lies. `dst` is where a block that must be moved goes, if
+    /// not to a register.
+    pub fn input(&mut self, segment: Segment, id: Id, from: &From, dst: Option<At>) -> Result<()> {
+        let From { input, dtype, lane, direct } = *from;
         let half = dtype.compute() != dtype;
         let block = lane != Lane::Same;
         let memory = if lane == Lane::Unit && direct {
             At::Input(input)
         } else {
-            let at = if block { self.register(dtype.size()) } else { self.single(0) };
+            let at = match dst.filter(|_| !half) {
+                Some(at) => at,
+                None if block => self.register(dtype.size()),
+                None => self.single(0),
+            };
             self.push(segment, Step::Load { input, dst: at, size: dtype.size() as u8 });
             at
         };
         let at = if half {
-            let at = self.target(block, dtype);
+            let at = dst.unwrap_or_else(|| self.target(block, dtype));
             let f = resolve::widen(self.isa, dtype)?;
             self.call(segment, f, "widen", dtype, at, &[memory]);
             at
@@ -515,7 +544,7 @@ impl<'e> Assembler<'e> {
                         Step::Stream { output, src, size } => Step::Stream { output, src: place(src), size },
                         Step::Iota { dst } => Step::Iota { dst: place(dst) },
                         Step::IndexOf { dim, dst } => Step::IndexOf { dim, dst: place(dst) },
-                        Step::Fold { fold, src } => Step::Fold { fold, src: place(src) },
+                        Step::Fold { fold, a, b } => Step::Fold { fold, a: place(a), b: place(b) },
                     })
                     .collect()
             })
@@ -540,7 +569,8 @@ fn split(step: &Step<At>) -> (At, [At; 3]) {
     match *step {
         Step::Call { dst, src, .. } => (dst, src),
         Step::Load { dst, .. } | Step::Iota { dst } | Step::IndexOf { dst, .. } => (dst, [none; 3]),
-        Step::Store { src, .. } | Step::Stream { src, .. } | Step::Fold { src, .. } => (none, [src, none, none]),
+        Step::Store { src, .. } | Step::Stream { src, .. } => (none, [src, none, none]),
+        Step::Fold { a, b, .. } => (none, [a, b, none]),
     }
 }
 

@@ -86,8 +86,10 @@ pub(crate) enum Step<P> {
     Fold {
         /// The accumulator.
         fold: u16,
-        /// The block.
-        src: P,
+        /// The block, or the first of two whose products are folded.
+        a: P,
+        /// The second block, if products are folded.
+        b: P,
     },
 }
 
@@ -205,7 +207,10 @@ impl Code {
                 Step::IndexOf { dim, dst } => {
                     writeln!(out, "{indent}{} = index along dimension {dim}", self.place(dst))
                 }
-                Step::Fold { fold, src } => writeln!(out, "{indent}fold {fold} with {}", self.place(src)),
+                Step::Fold { fold, a, b } if (b as usize) < self.slots() => {
+                    writeln!(out, "{indent}fold {fold} with {} * {}", self.place(a), self.place(b))
+                }
+                Step::Fold { fold, a, .. } => writeln!(out, "{indent}fold {fold} with {}", self.place(a)),
             };
         }
     }

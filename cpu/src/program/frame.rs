@@ -28,11 +28,11 @@ impl Cursor {
 
 /// Folds that a row program makes; a map has none.
 pub(crate) trait Folder {
-    /// Takes a block of values into accumulator `fold`.
+    /// Takes a block of values into accumulator `fold`, or the products of two blocks if `b` is not null.
     ///
     /// # Safety
-    /// `src` is readable for `n` elements of the fold's type.
-    unsafe fn fold(&mut self, fold: u16, src: *const u8, n: usize);
+    /// `a` is readable for `n` elements of the fold's type, `b` too if it is not null.
+    unsafe fn fold(&mut self, fold: u16, a: *const u8, b: *const u8, n: usize);
 }
 
 /// No folds.
@@ -40,7 +40,7 @@ pub(crate) struct NoFolds;
 
 impl Folder for NoFolds {
     #[inline(always)]
-    unsafe fn fold(&mut self, _: u16, _: *const u8, _: usize) {}
+    unsafe fn fold(&mut self, _: u16, _: *const u8, _: *const u8, _: usize) {}
 }
 
 /// What one thread needs to run code: where everything lies now.
@@ -143,7 +143,7 @@ impl<'c> Frame<'c> {
                     Step::IndexOf { dim, dst } => {
                         at(dst).cast::<i64>().write(self.index.get(dim as usize).copied().unwrap_or(0));
                     }
-                    Step::Fold { fold, src } => folder.fold(fold, at(src), n),
+                    Step::Fold { fold, a, b } => folder.fold(fold, at(a), at(b), n),
                 }
             }
         }

@@ -19,11 +19,13 @@ mod resolve;
 pub mod strip;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod timing;
 
 pub use assemble::Lane;
-pub(crate) use assemble::{Assembler, Segment, Writing};
+pub(crate) use assemble::{Assembler, From, Segment, Writing};
 pub(crate) use code::{At, Code, Step};
 pub(crate) use frame::{Cursor, Folder, Frame, NoFolds};
-pub(crate) use lanes::{fence, gather};
+pub(crate) use lanes::fence;
 pub(crate) use nest::{Base, Bases, Operand, bases, may_be_direct, seek, step, with_scratch};
-pub(crate) use resolve::{binary as find_binary, copy as find_copy, reduce as find_reduce, splat as find_splat};
+pub(crate) use resolve::{binary as find_binary, copy as find_copy, fma as find_fma, splat as find_splat};

@@ -184,7 +184,7 @@ pub(crate) fn with_scratch<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     } else if bytes <= LARGE {
         on_stack::<LARGE, R>(f)
     } else {
-        let mut memory = vec![Line([0; 64]); bytes.div_ceil(64)];
+        let mut memory: Vec<Line<64>> = Vec::with_capacity(bytes.div_ceil(64));
         f(memory.as_mut_ptr().cast())
     }
 }

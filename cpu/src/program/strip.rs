@@ -23,7 +23,7 @@
 
 use millstream_core::{DType, Error, Expr, Id, Node, Result, Scalar};
 
-use super::assemble::{Assembler, Lane, Writing};
+use super::assemble::{Assembler, From, Lane, Writing};
 use super::code::{Code, Step};
 use super::frame::{Cursor, Frame, NoFolds};
 use super::nest::with_scratch;
@@ -246,11 +246,11 @@ pub(crate) fn compile(
             }
             Node::Input(n) => {
                 let (memory, lane) = (sources.input)(n).unwrap_or((dtype, Lane::Same));
-                asm.input(segment, id, n, memory, lane, direct)?;
+                asm.input(segment, id, &From { input: n, dtype: memory, lane, direct }, None)?;
             }
             Node::Acc => {
                 if let Some((n, lane)) = sources.acc {
-                    asm.input(segment, id, n, dtype.compute(), lane, direct)?;
+                    asm.input(segment, id, &From { input: n, dtype: dtype.compute(), lane, direct }, None)?;
                 }
             }
             Node::Index(d) => {

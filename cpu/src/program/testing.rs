@@ -84,7 +84,7 @@ impl Random {
             let same: Vec<Id> = pool.iter().copied().filter(|&p| b.dtype(p) == dtype).collect();
             let other = self.pick(&same);
             let made = match self.below(14) {
-                0..4 => b.unary(self.pick(Unary::ALL), a),
+                0..4 => b.unary(self.pick(&Unary::ALL.iter().copied().filter(|u| *u != Unary::Erf).collect::<Vec<_>>()), a), // TODO erf
                 4..9 => b.binary(self.pick(Binary::ALL), a, other),
                 9 => {
                     let truths: Vec<Id> = pool.iter().copied().filter(|&p| b.dtype(p) == DType::Bool).collect();
@@ -248,4 +248,26 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
             assert!(*w || bytes[i] == 0xa5, "output {o}: byte {i} was overwritten\n{op:?}\n{}", kernel.text());
         }
     }
+}
+
+/// Runs a kernel on plain memory, aligned and large enough, every operand beginning at its first element.
+pub(crate) fn launch(kernel: &dyn Kernel, op: &Op, inputs: &[*const u8], outputs: &[*mut u8]) {
+    prepared(&*kernel.prepare(op).unwrap(), op, inputs, outputs);
+}
+
+/// Runs a prepared launch on plain memory.
+pub(crate) fn prepared(
+    launch: &dyn millstream_core::backend::Launch,
+    op: &Op,
+    inputs: &[*const u8],
+    outputs: &[*mut u8],
+) {
+    let bytes = |a: &Access| reach(a, &op.dims).1 as usize * a.dtype.size();
+    let ins: Vec<RawMemory> = inputs.iter().zip(&op.inputs).map(|(&p, a)| RawMemory::foreign(p, bytes(a))).collect();
+    let outs: Vec<RawMemory> =
+        outputs.iter().zip(&op.outputs).map(|(&p, a)| RawMemory::foreign(p.cast_const(), bytes(a))).collect();
+    let bind = |memory| Binding { memory, offset: 0, start: 0, end: RawMemory::clone(memory).bytes };
+    let (ins, outs): (Vec<_>, Vec<_>) = (ins.iter().map(bind).collect(), outs.iter().map(bind).collect());
+    let bindings = Bindings { inputs: &ins, outputs: &outs, params: &[], workspace: None };
+    launch.run(&bindings, &InlineStream::new(StreamId(1))).unwrap();
 }

@@ -181,7 +181,7 @@ int!(
 macro_rules! float {
     ($v:ident, $elem:ty, $bits:ident, $mask:ident, $lanes:literal, $set1:ident, $fmadd:ident, $fnmadd:ident, $min:ident, $max:ident,
      $sqrt:ident, $and:ident, $andnot:ident, $xor:ident, $round:ident, $cmp:ident, $blendv:ident, $to_bits:ident,
-     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident) => {
+     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $negative:ident) => {
         impl Neg for $v {
             type Output = $v;
             #[inline(always)]
@@ -253,6 +253,11 @@ macro_rules! float {
                 $mask(avx2!($cmp::<_CMP_EQ_OQ>(self.0, other.0)))
             }
             #[inline(always)]
+            fn is_negative(self) -> $mask {
+                // Blends and `movemask` look at the sign bit only, but `not` and `and` of a mask are lane-wide.
+                $mask(avx2!($from_bits($negative(self.to_bits().0))))
+            }
+            #[inline(always)]
             fn select(mask: $mask, yes: Self, no: Self) -> Self {
                 $v(avx2!($blendv(no.0, yes.0, mask.0)))
             }
@@ -319,7 +324,8 @@ float!(
     _mm256_loadu_ps,
     _mm256_storeu_ps,
     _mm256_stream_ps,
-    sum_f32
+    sum_f32,
+    negative_epi32
 );
 float!(
     F64x4,
@@ -344,7 +350,8 @@ float!(
     _mm256_loadu_pd,
     _mm256_storeu_pd,
     _mm256_stream_pd,
-    sum_f64
+    sum_f64,
+    negative_epi64
 );
 
 #[target_feature(enable = "avx2")]
@@ -360,6 +367,18 @@ unsafe fn sum_f32(x: __m256) -> f32 {
 unsafe fn sum_f64(x: __m256d) -> f64 {
     let x = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
     _mm_cvtsd_f64(_mm_add_sd(x, _mm_unpackhi_pd(x, x)))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn negative_epi32(x: __m256i) -> __m256i {
+    _mm256_srai_epi32::<31>(x)
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn negative_epi64(x: __m256i) -> __m256i {
+    _mm256_cmpgt_epi64(_mm256_setzero_si256(), x)
 }
 
 /// The upper halves of 32-bit lanes, rounded to nearest even, as eight bf16. NaN stays NaN.
@@ -381,6 +400,8 @@ impl Simd for Avx2 {
     type F64 = F64x4;
     type I32 = I32x8;
     type I64 = I64x4;
+    type M32 = M32x8;
+    type M64 = M64x4;
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x8 {

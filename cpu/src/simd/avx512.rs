@@ -181,7 +181,7 @@ int!(
 macro_rules! float {
     ($v:ident, $elem:ty, $bits:ident, $mask:ident, $lanes:literal, $set1:ident, $fmadd:ident, $fnmadd:ident, $min:ident, $max:ident,
      $sqrt:ident, $and:ident, $andnot:ident, $xor:ident, $round:ident, $cmp:ident, $blend:ident, $to_bits:ident,
-     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident) => {
+     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $sign_mask:ident) => {
         impl Neg for $v {
             type Output = $v;
             #[inline(always)]
@@ -253,6 +253,10 @@ macro_rules! float {
                 $mask(avx512!($cmp::<_CMP_EQ_OQ>(self.0, other.0)))
             }
             #[inline(always)]
+            fn is_negative(self) -> $mask {
+                $mask(avx512!($sign_mask($to_bits(self.0))))
+            }
+            #[inline(always)]
             fn select(mask: $mask, yes: Self, no: Self) -> Self {
                 $v(avx512!($blend(mask.0, no.0, yes.0)))
             }
@@ -319,7 +323,8 @@ float!(
     _mm512_loadu_ps,
     _mm512_storeu_ps,
     _mm512_stream_ps,
-    _mm512_reduce_add_ps
+    _mm512_reduce_add_ps,
+    _mm512_movepi32_mask
 );
 float!(
     F64x8,
@@ -344,7 +349,8 @@ float!(
     _mm512_loadu_pd,
     _mm512_storeu_pd,
     _mm512_stream_pd,
-    _mm512_reduce_add_pd
+    _mm512_reduce_add_pd,
+    _mm512_movepi64_mask
 );
 
 /// The upper halves of 32-bit lanes, rounded to nearest even, as sixteen bf16. NaN stays NaN.
@@ -364,6 +370,8 @@ impl Simd for Avx512 {
     type F64 = F64x8;
     type I32 = I32x16;
     type I64 = I64x8;
+    type M32 = M16;
+    type M64 = M8;
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x16 {

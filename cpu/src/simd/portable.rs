@@ -226,6 +226,10 @@ macro_rules! float {
                 Yes(each(|i| self.0[i] == other.0[i]))
             }
             #[inline(always)]
+            fn is_negative(self) -> Yes<$n> {
+                Yes(each(|i| self.0[i].is_sign_negative()))
+            }
+            #[inline(always)]
             fn select(mask: Yes<$n>, yes: Self, no: Self) -> Self {
                 Lanes(each(|i| if mask.0[i] { yes.0[i] } else { no.0[i] }))
             }
@@ -275,6 +279,8 @@ impl Simd for Portable {
     type F64 = F64x2;
     type I32 = I32x4;
     type I64 = I64x2;
+    type M32 = Yes<4>;
+    type M64 = Yes<2>;
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x4 {

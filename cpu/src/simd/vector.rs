@@ -184,6 +184,30 @@ pub trait Float:
         unsafe { Self::load(to.as_ptr()) }
     }
 
+    /// `f(self, other)` lane by lane where `mask` is set, else the lane of `usual`.
+    #[cold]
+    #[inline(never)]
+    fn patch2(
+        self,
+        other: Self,
+        mask: u32,
+        usual: Self,
+        f: fn(Self::Elem, Self::Elem) -> Self::Elem,
+    ) -> Self {
+        let (a, b) = (self.to_array(), other.to_array());
+        let mut to = usual.to_array();
+        for (i, to) in to.iter_mut().enumerate() {
+            if mask & (1 << i) != 0 {
+                *to = f(a[i], b[i]);
+            }
+        }
+        // SAFETY: `self` exists, so the machine has the instruction set; the buffer holds `MAX_LANES` elements.
+        unsafe { Self::load(to.as_ptr()) }
+    }
+
+    /// Lanes whose sign bit is set.
+    fn is_negative(self) -> Self::Mask;
+
     /// The larger, NaN where either is NaN.
     #[inline(always)]
     fn max_nan(self, other: Self) -> Self {
@@ -200,13 +224,17 @@ pub trait Float:
 /// The token of an instruction set: whoever holds one may use its vectors.
 pub trait Simd: Copy + Send + Sync + 'static {
     /// Vectors of f32.
-    type F32: Float<Elem = f32, Bits = Self::I32>;
+    type F32: Float<Elem = f32, Bits = Self::I32, Mask = Self::M32>;
     /// Vectors of f64.
-    type F64: Float<Elem = f64, Bits = Self::I64>;
+    type F64: Float<Elem = f64, Bits = Self::I64, Mask = Self::M64>;
     /// Vectors of i32, as many lanes as `F32`.
-    type I32: Int<Elem = i32>;
+    type I32: Int<Elem = i32, Mask = Self::M32>;
     /// Vectors of i64, as many lanes as `F64`.
-    type I64: Int<Elem = i64>;
+    type I64: Int<Elem = i64, Mask = Self::M64>;
+    /// Masks of 32-bit lanes.
+    type M32: Mask;
+    /// Masks of 64-bit lanes.
+    type M64: Mask;
 
     /// `x` in every lane.
     fn f32(self, x: f32) -> Self::F32;

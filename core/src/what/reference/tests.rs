@@ -209,6 +209,12 @@ fn casts_truncate_saturate_and_wrap() {
     assert_eq!(floats(&cast(HostTensor::from_slice(&[true, false]), DType::F16)), [1.0, 0.0]);
     assert_eq!(floats(&cast(HostTensor::from_slice(&[1.0f64 + 1e-9]), DType::F32)), [1.0]);
     assert_eq!(floats(&cast(HostTensor::from_slice(&[1e6f32]), DType::F16)), [f64::INFINITY]);
+    // A little above a tie is no tie, however little; from f64 a rounding on the way may hide that.
+    let tie = 1.0f64 + 1.0 / 256.0;
+    let above = [tie as f32, (tie as f32).next_up(), (tie as f32).next_down()];
+    assert_eq!(floats(&cast(HostTensor::from_slice(&above), DType::BF16)), [1.0, 1.0 + 1.0 / 128.0, 1.0]);
+    let above = cast(HostTensor::from_slice(&[tie.next_up(), tie.next_down()]), DType::BF16);
+    assert!(above[0].accepts(Scalar::new(half::bf16::from_f32(1.0 + 1.0 / 128.0))).is_ok());
     // Rounded once: by way of f64 the tie would fall to the other side.
     let v = (1i64 << 53) + (1 << 29) + 1;
     assert_eq!(floats(&cast(HostTensor::from_slice(&[v]), DType::F32)), [f64::from(v as f32)]);

@@ -4,7 +4,7 @@ pub(in crate::gemm) use f32_kernels::F32;
 pub(in crate::gemm) use f64_kernels::F64;
 
 mod f32_kernels {
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Dots, Kernels, Reading, Tile};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.
@@ -26,7 +26,7 @@ mod f32_kernels {
 }
 
 mod f64_kernels {
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Dots, Kernels, Reading, Tile};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 4) lanes of a vector.

@@ -38,6 +38,17 @@ pub(super) struct Tile<T> {
     pub tail: usize,
 }
 
+/// Dot products of adjacent depths with a vector.
+///
+/// The safety contract: `rows` is readable at `i * row + p` for the kernel's rows `i` and `p < k`, `x` at `p`; the sums are
+/// writable for as many elements as the kernel has rows. The instruction set of the table must be present.
+pub(super) struct Dots<T> {
+    pub k: usize,
+    pub rows: *const T,
+    pub row: isize,
+    pub x: *const T,
+}
+
 pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
 
 /// How a kernel reads its operands.
@@ -61,6 +72,8 @@ pub(super) struct Kernels<T: 'static> {
     pub vectors: usize,
     /// Whether kernels exist that read unpacked operands.
     pub strided: bool,
+    /// Dot products of one row, and of four.
+    pub dots: Option<[unsafe fn(&Dots<T>, *mut T); 2]>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
     pub table: &'static [&'static [&'static [Kernel<T>]]],
 }

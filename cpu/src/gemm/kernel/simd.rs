@@ -51,7 +51,9 @@ macro_rules! simd_kernels {
                         b = b.wrapping_offset(bk);
                     };
                 }
-                for _ in 0..t.k / 4 {
+                // Kernels for unpacked operands serve small products: they are many, so they are kept short.
+                let unrolled = if READING == PACKED { t.k / 4 } else { 0 };
+                for _ in 0..unrolled {
                     if READING == PACKED {
                         // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
                         $prefetch(a.wrapping_add(AHEAD).cast::<i8>());
@@ -64,7 +66,7 @@ macro_rules! simd_kernels {
                     step!();
                     step!();
                 }
-                for _ in 0..t.k % 4 {
+                for _ in 0..t.k - 4 * unrolled {
                     step!();
                 }
                 if t.add {
@@ -84,6 +86,48 @@ macro_rules! simd_kernels {
             }
         }
 
+        /// # Safety
+        /// The contract of [`Dots`] for R rows, and the feature must be present.
+        #[target_feature(enable = $feature)]
+        unsafe fn dots<const R: usize>(d: &Dots<$t>, sums: *mut $t) {
+            const L: usize = $lanes;
+            let mut acc = [[$zero; 2]; R];
+            // SAFETY: every access below is one that the contract of `Dots` allows.
+            unsafe {
+                let mut k = 0;
+                while k + 2 * L <= d.k {
+                    let x = [$load(d.x.add(k)), $load(d.x.add(k + L))];
+                    for i in 0..R {
+                        let row = d.rows.offset(i as isize * d.row).add(k);
+                        acc[i][0] = $fma($load(row), x[0], acc[i][0]);
+                        acc[i][1] = $fma($load(row.add(L)), x[1], acc[i][1]);
+                    }
+                    k += 2 * L;
+                }
+                while k < d.k {
+                    let n = L.min(d.k - k);
+                    let x = $load_masked(d.x.add(k), n);
+                    for i in 0..R {
+                        let row = d.rows.offset(i as isize * d.row).add(k);
+                        acc[i][0] = $fma($load_masked(row, n), x, acc[i][0]);
+                    }
+                    k += n;
+                }
+                for i in 0..R {
+                    let mut lanes = [0.0; L];
+                    $store(lanes.as_mut_ptr(), $add(acc[i][0], acc[i][1]));
+                    let mut width = L / 2;
+                    while width > 0 {
+                        for l in 0..width {
+                            lanes[l] += lanes[l + width];
+                        }
+                        width /= 2;
+                    }
+                    *sums.add(i) = lanes[0];
+                }
+            }
+        }
+
         simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
     (@table $table:ident, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt, [$($vec:literal)*]) => {
@@ -93,6 +137,7 @@ macro_rules! simd_kernels {
             lanes: $lanes,
             vectors: $nv,
             strided: true,
+            dots: Some([dots::<1>, dots::<4>]),
             table: &[
                 &[$(simd_kernels!(@rows $vec, 0, $rows)),*],
                 &[$(simd_kernels!(@rows $vec, 1, $rows)),*],

@@ -1,1 +1,230 @@
-//! Complex numbers.
+//! Block kernels of complex numbers: scalar code, since they are seldom what a program waits for.
+
+use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
+use super::entry::{C, V, resolve_scalar};
+use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
+use crate::simd::Isa;
+use num_complex::Complex;
+use std::marker::PhantomData;
+
+/// The functions of a complex type.
+trait Number: MulAddElem {
+    type Real: Copy;
+    fn unary(op: u8, z: Self) -> Self;
+    fn abs(z: Self) -> Self::Real;
+    fn binary(op: u8, a: Self, b: Self) -> Self;
+}
+
+macro_rules! number {
+    ($($t:ty),+) => {$(
+        impl MulAddElem for Complex<$t> {
+            #[inline(always)]
+            fn mul_add(a: Self, b: Self, c: Self) -> Self {
+                a * b + c
+            }
+        }
+
+        impl Number for Complex<$t> {
+            type Real = $t;
+            #[inline(always)]
+            fn unary(op: u8, z: Self) -> Self {
+                const ONE: Complex<$t> = Complex::new(1.0, 0.0);
+                match op {
+                    NEG => -z,
+                    SIGN => {
+                        let r = Number::abs(z);
+                        if r == 0.0 { Complex::new(0.0, 0.0) } else { z / r }
+                    }
+                    SQRT => z.sqrt(),
+                    RSQRT => ONE / z.sqrt(),
+                    RECIP => ONE / z,
+                    EXP => z.exp(),
+                    EXPM1 => {
+                        // e^z - 1 without the cancellation near 0: e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y/2).
+                        let (e, h) = (z.re.exp_m1(), (z.im * 0.5).sin());
+                        Complex::new(e * z.im.cos() - 2.0 * h * h, (e + 1.0) * z.im.sin())
+                    }
+                    LOG => z.ln(),
+                    LOG1P => {
+                        // |1 + z|^2 = 1 + (2x + x^2 + y^2).
+                        let (x, y) = (z.re, z.im);
+                        Complex::new(0.5 * (x * (x + 2.0) + y * y).ln_1p(), y.atan2(1.0 + x))
+                    }
+                    SIN => z.sin(),
+                    COS => z.cos(),
+                    TANH => z.tanh(),
+                    // The other sign where e^-z would overflow.
+                    _ if z.re < 0.0 => {
+                        let e = z.exp();
+                        e / (ONE + e)
+                    }
+                    _ => ONE / (ONE + (-z).exp()),
+                }
+            }
+            #[inline(always)]
+            fn abs(z: Self) -> $t {
+                z.re.hypot(z.im)
+            }
+            #[inline(always)]
+            fn binary(op: u8, a: Self, b: Self) -> Self {
+                match op {
+                    ADD => a + b,
+                    SUB => a - b,
+                    MUL => a * b,
+                    DIV => divide(a, b),
+                    _ if b.re == 0.0 && b.im == 0.0 => Complex::new(1.0, 0.0),
+                    _ if a.re == 0.0 && a.im == 0.0 => Complex::new(0.0, 0.0),
+                    _ => a.powc(b),
+                }
+            }
+        }
+    )+};
+}
+
+number!(f32, f64);
+
+/// a / b with the divisor scaled by its larger part, so that squares neither overflow nor vanish (Smith's method).
+#[inline(always)]
+fn divide<T>(a: Complex<T>, b: Complex<T>) -> Complex<T>
+where
+    T: Copy + PartialOrd + std::ops::Add<Output = T> + std::ops::Sub<Output = T> + std::ops::Mul<Output = T>,
+    T: std::ops::Div<Output = T> + std::ops::Neg<Output = T> + Default,
+{
+    let size = |x: T| if x < T::default() { -x } else { x };
+    if size(b.im) <= size(b.re) {
+        let r = b.im / b.re;
+        let d = b.re + b.im * r;
+        Complex::new((a.re + a.im * r) / d, (a.im - a.re * r) / d)
+    } else {
+        let r = b.re / b.im;
+        let d = b.re * r + b.im;
+        Complex::new((a.re * r + a.im) / d, (a.im * r - a.re) / d)
+    }
+}
+
+const NEG: u8 = 0;
+const SIGN: u8 = 1;
+const SQRT: u8 = 2;
+const RSQRT: u8 = 3;
+const RECIP: u8 = 4;
+const EXP: u8 = 5;
+const EXPM1: u8 = 6;
+const LOG: u8 = 7;
+const LOG1P: u8 = 8;
+const SIN: u8 = 9;
+const COS: u8 = 10;
+const TANH: u8 = 11;
+const SIGMOID: u8 = 12;
+
+const ADD: u8 = 0;
+const SUB: u8 = 1;
+const MUL: u8 = 2;
+const DIV: u8 = 3;
+const POW: u8 = 4;
+
+struct Unary<T, const OP: u8>(PhantomData<T>);
+struct Binary<T, const OP: u8>(PhantomData<T>);
+struct Abs<T>(PhantomData<T>);
+
+impl<T: Number, const OP: u8> Fn1 for Unary<T, OP> {
+    type A = T;
+    type R = T;
+    #[inline(always)]
+    fn f(a: T) -> T {
+        T::unary(OP, a)
+    }
+}
+
+impl<T: Number> Fn1 for Abs<T> {
+    type A = T;
+    type R = T::Real;
+    #[inline(always)]
+    fn f(a: T) -> T::Real {
+        T::abs(a)
+    }
+}
+
+impl<T: Number, const OP: u8> Fn2 for Binary<T, OP> {
+    type A = T;
+    type B = T;
+    type R = T;
+    #[inline(always)]
+    fn f(a: T, b: T) -> T {
+        T::binary(OP, a, b)
+    }
+}
+
+fn unary_of<T: Number>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+    Some(match op {
+        UnaryOp::Neg => resolve_scalar::<Each<Unary<T, NEG>>>(isa),
+        UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
+        UnaryOp::Sign => resolve_scalar::<Each<Unary<T, SIGN>>>(isa),
+        UnaryOp::Sqrt => resolve_scalar::<Each<Unary<T, SQRT>>>(isa),
+        UnaryOp::Rsqrt => resolve_scalar::<Each<Unary<T, RSQRT>>>(isa),
+        UnaryOp::Recip => resolve_scalar::<Each<Unary<T, RECIP>>>(isa),
+        UnaryOp::Exp => resolve_scalar::<Each<Unary<T, EXP>>>(isa),
+        UnaryOp::Expm1 => resolve_scalar::<Each<Unary<T, EXPM1>>>(isa),
+        UnaryOp::Log => resolve_scalar::<Each<Unary<T, LOG>>>(isa),
+        UnaryOp::Log1p => resolve_scalar::<Each<Unary<T, LOG1P>>>(isa),
+        UnaryOp::Sin => resolve_scalar::<Each<Unary<T, SIN>>>(isa),
+        UnaryOp::Cos => resolve_scalar::<Each<Unary<T, COS>>>(isa),
+        UnaryOp::Tanh => resolve_scalar::<Each<Unary<T, TANH>>>(isa),
+        UnaryOp::Sigmoid => resolve_scalar::<Each<Unary<T, SIGMOID>>>(isa),
+        _ => return None,
+    })
+}
+
+/// See [`super::unary`].
+pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
+    match elem {
+        Elem::C64 => unary_of::<Complex<f32>>(isa, op),
+        Elem::C128 => unary_of::<Complex<f64>>(isa, op),
+        _ => None,
+    }
+}
+
+fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
+    match form {
+        Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
+        Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
+        Form::SV => resolve_scalar::<Zip<F, C, V>>(isa),
+    }
+}
+
+fn binary_of<T: Number>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+    Some(match op {
+        BinaryOp::Add => zip::<Binary<T, ADD>>(isa, form),
+        BinaryOp::Sub => zip::<Binary<T, SUB>>(isa, form),
+        BinaryOp::Mul => zip::<Binary<T, MUL>>(isa, form),
+        BinaryOp::Div => zip::<Binary<T, DIV>>(isa, form),
+        BinaryOp::Pow => zip::<Binary<T, POW>>(isa, form),
+        _ => return None,
+    })
+}
+
+/// See [`super::binary`].
+pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    match elem {
+        Elem::C64 => binary_of::<Complex<f32>>(isa, op, form),
+        Elem::C128 => binary_of::<Complex<f64>>(isa, op, form),
+        _ => None,
+    }
+}
+
+fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> BlockFn {
+    match form {
+        FmaForm::VVV => resolve_scalar::<MulAdd<T, V, V>>(isa),
+        FmaForm::VSV => resolve_scalar::<MulAdd<T, C, V>>(isa),
+        FmaForm::VVS => resolve_scalar::<MulAdd<T, V, C>>(isa),
+        FmaForm::VSS => resolve_scalar::<MulAdd<T, C, C>>(isa),
+    }
+}
+
+/// See [`super::fma`].
+pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
+    match elem {
+        Elem::C64 => Some(fma_of::<Complex<f32>>(isa, form)),
+        Elem::C128 => Some(fma_of::<Complex<f64>>(isa, form)),
+        _ => None,
+    }
+}

@@ -61,3 +61,22 @@ pub fn resolve_scalar<B: Block>(isa: Isa) -> BlockFn {
         _ => portable::<B>,
     }
 }
+
+/// Whether an operand is a block or a single value, as a type.
+pub trait Operand {
+    /// True for a block.
+    const BLOCK: bool;
+}
+
+/// A block.
+pub struct V;
+/// A single value.
+pub struct C;
+
+impl Operand for V {
+    const BLOCK: bool = true;
+}
+
+impl Operand for C {
+    const BLOCK: bool = false;
+}

@@ -1,6 +1,7 @@
 //! Block kernels of f32 and f64, with explicit vectors.
 
-use super::entry::{Block, resolve};
+use super::divmod::{FloorDiv, Rem};
+use super::entry::{Block, C, Operand, V, resolve};
 use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
 use crate::math::{double, single};
 use crate::simd::{Float, Isa, Real, Simd};
@@ -40,19 +41,6 @@ impl<T: Real, O: Op1<T>> Block for Map1<O, T> {
             }
         }
     }
-}
-
-/// Form of an operand as a type: the vector at index `i`.
-trait Operand {
-    const BLOCK: bool;
-}
-struct V;
-struct C;
-impl Operand for V {
-    const BLOCK: bool = true;
-}
-impl Operand for C {
-    const BLOCK: bool = false;
 }
 
 /// Reads an operand: the vector at `i`, of which `left` elements exist, or the single value.
@@ -215,6 +203,22 @@ op2! {
     Max: |a, b| a.max_nan(b);
 }
 
+struct Pow;
+
+impl Op2<f32> for Pow {
+    #[inline(always)]
+    fn f<S: Simd>(s: S, a: S::F32, b: S::F32) -> S::F32 {
+        single::pow(s, a, b)
+    }
+}
+
+impl Op2<f64> for Pow {
+    #[inline(always)]
+    fn f<S: Simd>(s: S, a: S::F64, b: S::F64) -> S::F64 {
+        double::pow(s, a, b)
+    }
+}
+
 macro_rules! for_real {
     ($elem:expr, $isa:expr, $t:ident => $block:ty) => {
         match $elem {
@@ -257,7 +261,7 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
             }
         };
     }
-    pick!(Add, Sub, Mul, Div, Min, Max)
+    pick!(Add, Sub, Mul, Div, Min, Max, Pow, Rem, FloorDiv)
 }
 
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {

@@ -1,1 +1,366 @@
-//! Integers.
+//! Block kernels of integers and bools.
+
+use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
+use super::entry::{C, V, resolve_scalar};
+use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
+use crate::simd::Isa;
+use std::marker::PhantomData;
+
+/// The arithmetic of an integer type, as [`BinaryOp`] and [`UnaryOp`] state it.
+trait Integer: MulAddElem {
+    fn add(self, b: Self) -> Self;
+    fn sub(self, b: Self) -> Self;
+    fn mul(self, b: Self) -> Self;
+    fn min(self, b: Self) -> Self;
+    fn max(self, b: Self) -> Self;
+    fn and(self, b: Self) -> Self;
+    fn or(self, b: Self) -> Self;
+    fn xor(self, b: Self) -> Self;
+    fn shl(self, b: Self) -> Self;
+    fn shr(self, b: Self) -> Self;
+    fn floor_div(self, b: Self) -> Self;
+    fn rem(self, b: Self) -> Self;
+    fn pow(self, b: Self) -> Self;
+    fn neg(self) -> Self;
+    fn abs(self) -> Self;
+    fn sign(self) -> Self;
+    fn not(self) -> Self;
+}
+
+macro_rules! integer {
+    ($t:ty, $unsigned:ty, |$a:ident, $b:ident| $floor_div:expr, |$c:ident| $abs:expr, $sign:expr, $pow_negative:expr) => {
+        impl MulAddElem for $t {
+            #[inline(always)]
+            fn mul_add(a: $t, b: $t, c: $t) -> $t {
+                a.wrapping_mul(b).wrapping_add(c)
+            }
+        }
+
+        impl Integer for $t {
+            #[inline(always)]
+            fn add(self, b: $t) -> $t {
+                self.wrapping_add(b)
+            }
+            #[inline(always)]
+            fn sub(self, b: $t) -> $t {
+                self.wrapping_sub(b)
+            }
+            #[inline(always)]
+            fn mul(self, b: $t) -> $t {
+                self.wrapping_mul(b)
+            }
+            #[inline(always)]
+            fn min(self, b: $t) -> $t {
+                Ord::min(self, b)
+            }
+            #[inline(always)]
+            fn max(self, b: $t) -> $t {
+                Ord::max(self, b)
+            }
+            #[inline(always)]
+            fn and(self, b: $t) -> $t {
+                self & b
+            }
+            #[inline(always)]
+            fn or(self, b: $t) -> $t {
+                self | b
+            }
+            #[inline(always)]
+            fn xor(self, b: $t) -> $t {
+                self ^ b
+            }
+            #[inline(always)]
+            fn shl(self, b: $t) -> $t {
+                if (b as $unsigned) < <$t>::BITS as $unsigned { self.wrapping_shl(b as u32) } else { 0 }
+            }
+            #[inline(always)]
+            fn shr(self, b: $t) -> $t {
+                let most = (<$t>::BITS - 1) as $unsigned;
+                if (b as $unsigned) <= most {
+                    self.wrapping_shr(b as u32)
+                } else if <$t>::MIN == 0 {
+                    0
+                } else {
+                    self.wrapping_shr(most as u32)
+                }
+            }
+            #[inline(always)]
+            fn floor_div(self, b: $t) -> $t {
+                let ($a, $b) = (self, b);
+                $floor_div
+            }
+            #[inline(always)]
+            fn rem(self, b: $t) -> $t {
+                if b == 0 { 0 } else { self.wrapping_sub(self.floor_div(b).wrapping_mul(b)) }
+            }
+            #[inline(always)]
+            fn pow(self, b: $t) -> $t {
+                if b < 0 as $t {
+                    let f: fn($t, $t) -> $t = $pow_negative;
+                    return f(self, b);
+                }
+                let (mut result, mut base, mut exponent) = (1 as $t, self, b as $unsigned);
+                while exponent != 0 {
+                    if exponent & 1 != 0 {
+                        result = result.wrapping_mul(base);
+                    }
+                    base = base.wrapping_mul(base);
+                    exponent >>= 1;
+                }
+                result
+            }
+            #[inline(always)]
+            fn neg(self) -> $t {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            fn abs(self) -> $t {
+                let $c = self;
+                $abs
+            }
+            #[inline(always)]
+            fn sign(self) -> $t {
+                let f: fn($t) -> $t = $sign;
+                f(self)
+            }
+            #[inline(always)]
+            fn not(self) -> $t {
+                !self
+            }
+        }
+    };
+}
+
+macro_rules! signed {
+    ($t:ty, $unsigned:ty, |$a:ident, $b:ident| $floor_div:expr) => {
+        integer!($t, $unsigned, |$a, $b| $floor_div, |x| x.wrapping_abs(), |x| x.signum(), |a, b| match a {
+            1 => 1,
+            -1 if b & 1 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        });
+    };
+}
+
+macro_rules! unsigned {
+    ($t:ty, |$a:ident, $b:ident| $floor_div:expr) => {
+        integer!($t, $t, |$a, $b| $floor_div, |x| x, |x| (x != 0) as $t, |_, _| 0);
+    };
+}
+
+/// floor(a / b) through a float type that holds both exactly: two such quotients differ by more than its rounding, so
+/// the floor is right, and the division is a vector one.
+macro_rules! by_float {
+    ($t:ty, $float:ty, $a:expr, $b:expr) => {{
+        let q = ($a as $float / $b as $float).floor();
+        // Zero for a zero divisor; MIN / -1 wraps to MIN.
+        let q = if $b == 0 { 0.0 } else { q };
+        let q = if q > <$t>::MAX as $float { <$t>::MIN as $float } else { q };
+        // SAFETY: the quotient is within the type, and never NaN.
+        unsafe { q.to_int_unchecked::<i32>() as $t }
+    }};
+}
+
+signed!(i8, u8, |a, b| by_float!(i8, f32, a, b));
+signed!(i16, u16, |a, b| by_float!(i16, f32, a, b));
+signed!(i32, u32, |a, b| by_float!(i32, f64, a, b));
+signed!(i64, u64, |a, b| {
+    if b == 0 {
+        0
+    } else {
+        let q = a.wrapping_div(b);
+        // The quotient of unlike signs was rounded up.
+        if (a ^ b) < 0 && q.wrapping_mul(b) != a { q - 1 } else { q }
+    }
+});
+unsigned!(u8, |a, b| by_float!(u8, f32, a, b));
+unsigned!(u16, |a, b| by_float!(u16, f32, a, b));
+unsigned!(u32, |a, b| a.checked_div(b).unwrap_or(0));
+unsigned!(u64, |a, b| a.checked_div(b).unwrap_or(0));
+
+macro_rules! fn2 {
+    ($($name:ident $method:ident),+) => {$(
+        struct $name<T>(PhantomData<T>);
+        impl<T: Integer> Fn2 for $name<T> {
+            type A = T;
+            type B = T;
+            type R = T;
+            #[inline(always)]
+            fn f(a: T, b: T) -> T {
+                a.$method(b)
+            }
+        }
+    )+};
+}
+
+fn2!(Add add, Sub sub, Mul mul, Min min, Max max, And and, Or or, Xor xor, Shl shl, Shr shr, FloorDiv floor_div, Rem rem, Pow pow);
+
+macro_rules! fn1 {
+    ($($name:ident $method:ident),+) => {$(
+        struct $name<T>(PhantomData<T>);
+        impl<T: Integer> Fn1 for $name<T> {
+            type A = T;
+            type R = T;
+            #[inline(always)]
+            fn f(a: T) -> T {
+                a.$method()
+            }
+        }
+    )+};
+}
+
+fn1!(Neg neg, Abs abs, Sign sign, Not not);
+
+/// Copies.
+struct Same<T>(PhantomData<T>);
+impl<T: Copy> Fn1 for Same<T> {
+    type A = T;
+    type R = T;
+    #[inline(always)]
+    fn f(a: T) -> T {
+        a
+    }
+}
+
+/// Not of a bool.
+struct NotBool;
+impl Fn1 for NotBool {
+    type A = u8;
+    type R = u8;
+    #[inline(always)]
+    fn f(a: u8) -> u8 {
+        u8::from(a == 0)
+    }
+}
+
+/// `$f::<T>(...)` for the integer type of `elem`.
+macro_rules! by_type {
+    ($elem:expr, $f:ident($($arg:expr),*)) => {
+        match $elem {
+            Elem::I8 => $f::<i8>($($arg),*),
+            Elem::I16 => $f::<i16>($($arg),*),
+            Elem::I32 => $f::<i32>($($arg),*),
+            Elem::I64 => $f::<i64>($($arg),*),
+            Elem::U8 => $f::<u8>($($arg),*),
+            Elem::U16 => $f::<u16>($($arg),*),
+            Elem::U32 => $f::<u32>($($arg),*),
+            Elem::U64 => $f::<u64>($($arg),*),
+            _ => None,
+        }
+    };
+}
+
+/// The unsigned type of the same width: where the operation does not see the sign, one kernel serves both.
+fn unsigned_elem(elem: Elem) -> Elem {
+    match elem {
+        Elem::I8 => Elem::U8,
+        Elem::I16 => Elem::U16,
+        Elem::I32 => Elem::U32,
+        Elem::I64 => Elem::U64,
+        other => other,
+    }
+}
+
+fn zip<F: Fn2>(isa: Isa, form: Form) -> Option<BlockFn> {
+    Some(match form {
+        Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
+        Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
+        Form::SV => resolve_scalar::<Zip<F, C, V>>(isa),
+    })
+}
+
+/// Operations of which signed and unsigned differ.
+fn binary_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+    match op {
+        BinaryOp::Min => zip::<Min<T>>(isa, form),
+        BinaryOp::Max => zip::<Max<T>>(isa, form),
+        BinaryOp::Pow => zip::<Pow<T>>(isa, form),
+        BinaryOp::Rem => zip::<Rem<T>>(isa, form),
+        BinaryOp::FloorDiv => zip::<FloorDiv<T>>(isa, form),
+        BinaryOp::Shr => zip::<Shr<T>>(isa, form),
+        _ => None,
+    }
+}
+
+/// Operations of which signed and unsigned are one.
+fn bitwise_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+    match op {
+        BinaryOp::Add => zip::<Add<T>>(isa, form),
+        BinaryOp::Sub => zip::<Sub<T>>(isa, form),
+        BinaryOp::Mul => zip::<Mul<T>>(isa, form),
+        BinaryOp::And => zip::<And<T>>(isa, form),
+        BinaryOp::Or => zip::<Or<T>>(isa, form),
+        BinaryOp::Xor => zip::<Xor<T>>(isa, form),
+        BinaryOp::Shl => zip::<Shl<T>>(isa, form),
+        _ => None,
+    }
+}
+
+/// See [`super::binary`].
+pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    if elem == Elem::Bool {
+        return match op {
+            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => zip::<Or<u8>>(isa, form),
+            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => zip::<And<u8>>(isa, form),
+            BinaryOp::Xor => zip::<Xor<u8>>(isa, form),
+            _ => None,
+        };
+    }
+    match op {
+        BinaryOp::Min | BinaryOp::Max | BinaryOp::Pow | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Shr => {
+            by_type!(elem, binary_of(isa, op, form))
+        }
+        _ => match unsigned_elem(elem) {
+            Elem::U8 => bitwise_of::<u8>(isa, op, form),
+            Elem::U16 => bitwise_of::<u16>(isa, op, form),
+            Elem::U32 => bitwise_of::<u32>(isa, op, form),
+            Elem::U64 => bitwise_of::<u64>(isa, op, form),
+            _ => None,
+        },
+    }
+}
+
+fn unary_of<T: Integer>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+    Some(match op {
+        UnaryOp::Neg => resolve_scalar::<Each<Neg<T>>>(isa),
+        UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
+        UnaryOp::Sign => resolve_scalar::<Each<Sign<T>>>(isa),
+        UnaryOp::Not => resolve_scalar::<Each<Not<T>>>(isa),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => resolve_scalar::<Each<Same<T>>>(isa),
+        _ => return None,
+    })
+}
+
+/// See [`super::unary`].
+pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
+    if elem == Elem::Bool {
+        return match op {
+            UnaryOp::Not => Some(resolve_scalar::<Each<NotBool>>(isa)),
+            UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
+                Some(resolve_scalar::<Each<Same<u8>>>(isa))
+            }
+            _ => None,
+        };
+    }
+    by_type!(elem, unary_of(isa, op))
+}
+
+fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> Option<BlockFn> {
+    Some(match form {
+        FmaForm::VVV => resolve_scalar::<MulAdd<T, V, V>>(isa),
+        FmaForm::VSV => resolve_scalar::<MulAdd<T, C, V>>(isa),
+        FmaForm::VVS => resolve_scalar::<MulAdd<T, V, C>>(isa),
+        FmaForm::VSS => resolve_scalar::<MulAdd<T, C, C>>(isa),
+    })
+}
+
+/// See [`super::fma`].
+pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
+    match unsigned_elem(elem) {
+        Elem::U8 => fma_of::<u8>(isa, form),
+        Elem::U16 => fma_of::<u16>(isa, form),
+        Elem::U32 => fma_of::<u32>(isa, form),
+        Elem::U64 => fma_of::<u64>(isa, form),
+        _ => None,
+    }
+}

@@ -5,11 +5,16 @@
 //! returns `None` where the operation has no meaning for the type (sine of an integer) or where the type is carried
 //! as another one (f16 and bf16 are carried as f32 and only [`cast`]).
 
+mod cast;
+mod compare;
 mod complex;
+mod divmod;
+mod each;
 mod entry;
 mod float;
 mod int;
 mod kinds;
+mod reduce;
 
 pub use kinds::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
 
@@ -17,38 +22,40 @@ use crate::simd::Isa;
 
 /// `dst[i] = op(a[i])`.
 pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
-    float::unary(isa, op, elem)
+    float::unary(isa, op, elem).or_else(|| int::unary(isa, op, elem)).or_else(|| complex::unary(isa, op, elem))
 }
 
 /// `dst[i] = op(a[i], b[i])`; `form` says which operand is a single value.
 pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
     float::binary(isa, op, elem, form)
+        .or_else(|| int::binary(isa, op, elem, form))
+        .or_else(|| complex::binary(isa, op, elem, form))
 }
 
 /// `dst[i] = a[i] * b[i] + c[i]`, rounded once for floats; `form` says which operands are single values.
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
-    float::fma(isa, elem, form)
+    float::fma(isa, elem, form).or_else(|| int::fma(isa, elem, form)).or_else(|| complex::fma(isa, elem, form))
 }
 
 /// `dst[i] = op(a[i], b[i])` as bools (bytes 0 and 1); `form` says which operand is a single value.
-pub fn compare(_isa: Isa, _op: CompareOp, _elem: Elem, _form: Form) -> Option<BlockFn> {
-    None
+pub fn compare(isa: Isa, op: CompareOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    compare::compare(isa, op, elem, form)
 }
 
 /// `dst[i] = if a[i] { b[i] } else { c[i] }`; `a` is a block of bools, `b`, `c` and `dst` are of `elem`; `form` says
 /// which of `b` (first letter) and `c` (second letter) is a single value.
-pub fn select(_isa: Isa, _elem: Elem, _form: Form) -> Option<BlockFn> {
-    None
+pub fn select(isa: Isa, elem: Elem, form: Form) -> Option<BlockFn> {
+    compare::select(isa, elem, form)
 }
 
 /// `dst[i] = a[i]` converted, for every pair of types: float to integer truncates and saturates, NaN becomes 0;
 /// integer to integer wraps; to bool is `!= 0`; to f16, bf16, f32 rounds to nearest even; real to complex has imaginary
 /// part 0; complex to real keeps the real part. Of types of different sizes not in place.
-pub fn cast(_isa: Isa, _from: Elem, _to: Elem) -> Option<BlockFn> {
-    None
+pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
+    cast::cast(isa, from, to)
 }
 
 /// `*dst = op(a[0], a[1], ...)`: one value of `elem`, or one u64 for an index.
-pub fn reduce(_isa: Isa, _op: ReduceOp, _elem: Elem) -> Option<BlockFn> {
-    None
+pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+    reduce::reduce(isa, op, elem)
 }

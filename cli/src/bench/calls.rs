@@ -1,0 +1,58 @@
+//! Cases of many short calls: what one operation costs beside its arithmetic.
+
+use std::cell::RefCell;
+
+use millstream::{DType, Device, Event, Tensor};
+
+use super::random::Normal;
+use super::timing::{self, Timing};
+use crate::failure::Outcome;
+
+/// A short call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `x + x` of 1,024 elements.
+    AddSmall,
+    /// Ten operations, then one evaluation.
+    Adds10,
+    /// A view.
+    Reshape,
+    /// One small operation and a full wait.
+    Sync,
+}
+
+/// Times a call.
+pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
+    let x = Normal::new(1, DType::F32).tensor(&[1024]).to(device);
+    x.check()?;
+    // On a device that queues, calls are queued one after the other and waited for at the end of a loop, as peers do.
+    let queued: RefCell<Vec<Event>> = RefCell::default();
+    let compute = |y: Tensor| -> Outcome {
+        if device.is_host() {
+            y.eval()?;
+        } else {
+            queued.borrow_mut().push(y.eval_async()?);
+        }
+        Ok(())
+    };
+    let finish = || -> Outcome { Ok(queued.take().iter().try_for_each(Event::wait)?) };
+    match call {
+        Call::AddSmall => timing::call(|| compute(&x + &x), finish),
+        Call::Sync => timing::call(|| Ok((&x + &x).eval()?), finish),
+        Call::Adds10 => {
+            let ten = || {
+                let mut y = x.clone();
+                for _ in 0..5 {
+                    y = (&y + &x).tanh();
+                }
+                compute(y)
+            };
+            timing::call(ten, finish)
+        }
+        Call::Reshape => {
+            let m = Tensor::full(&[4096, 4096], 1f32).to(device).copy();
+            m.eval()?;
+            timing::call(|| Ok(m.reshape(&[2048, 8192]).check()?), finish)
+        }
+    }
+}

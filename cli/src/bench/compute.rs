@@ -1,0 +1,262 @@
+//! The computed cases: how the tensor is built, what its elements must be, what arithmetic and bytes it takes at least.
+
+use millstream::{DType, Keep, Tensor};
+
+use super::random::Normal;
+
+/// What is said about a case beside its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Arithmetic a second.
+    Flop,
+    /// Bytes a second.
+    Bytes,
+}
+
+/// A tensor to be computed from random inputs.
+#[derive(Clone, Debug)]
+pub struct Compute {
+    /// The dtype of inputs and output.
+    pub dtype: DType,
+    /// The sizes of the case.
+    pub sizes: Vec<usize>,
+    /// The shapes of the inputs.
+    pub inputs: Vec<Vec<usize>>,
+    /// How many elements the result has.
+    pub elements: usize,
+    /// The graph, as a program would write it.
+    pub build: fn(&[Tensor]) -> Tensor,
+    /// An element of the result in double precision, from the inputs and sizes.
+    pub expected: fn(&[Normal], &[usize], usize) -> f64,
+    /// How many input elements one such element takes: what checking it costs.
+    pub reach: usize,
+    /// The least arithmetic.
+    pub flop: u64,
+    /// The least bytes read and written.
+    pub bytes: u64,
+    /// What is said about it.
+    pub shown: Shown,
+}
+
+impl Compute {
+    /// The relative error above which a result is wrong, whatever the order of the arithmetic.
+    pub fn bound(&self) -> f64 {
+        match self.dtype {
+            DType::F64 => 1e-11,
+            DType::F32 => 1e-4,
+            half => 4.0 * half.epsilon(),
+        }
+    }
+}
+
+fn bytes(dtype: DType, elements: &[usize]) -> u64 {
+    elements.iter().map(|&n| n as u64).sum::<u64>() * dtype.size() as u64
+}
+
+fn dot(of: &[Normal], sizes: &[usize], i: usize) -> f64 {
+    match (of, sizes) {
+        ([a, b, ..], &[_, k, n]) => (0..k).map(|j| a.at(i / n * k + j) * b.at(j * n + i % n)).sum(),
+        _ => f64::NAN,
+    }
+}
+
+/// `A @ B`.
+pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
+    let (m, k, n) = (sizes[0], sizes[1], sizes[2]);
+    Compute {
+        dtype,
+        sizes: sizes.to_vec(),
+        inputs: vec![vec![m, k], vec![k, n]],
+        elements: m * n,
+        build: |x| x[0].matmul(&x[1]),
+        expected: dot,
+        reach: 2 * k,
+        flop: 2 * (m * k * n) as u64,
+        bytes: bytes(dtype, &[m * k, k * n, m * n]),
+        shown: Shown::Flop,
+    }
+}
+
+/// `gelu(A @ B + bias)`.
+pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
+    let (m, n) = (sizes[0], sizes[2]);
+    let product = matmul(dtype, sizes);
+    let mut inputs = product.inputs;
+    inputs.push(vec![n]);
+    Compute {
+        inputs,
+        build: |x| (x[0].matmul(&x[1]) + &x[2]).gelu(),
+        expected: |of, sizes, i| {
+            let bias = of.last().map_or(f64::NAN, |b| b.at(i % sizes[2]));
+            let v = dot(of, sizes, i) + bias;
+            0.5 * v * (1.0 + erf(v * std::f64::consts::FRAC_1_SQRT_2))
+        },
+        flop: product.flop + (m * n) as u64,
+        bytes: product.bytes + bytes(dtype, &[n]),
+        ..product
+    }
+}
+
+/// A case over `inputs` rows of `n` elements, one result for each.
+fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
+    Compute {
+        dtype,
+        sizes: vec![n],
+        inputs: vec![vec![n]; inputs],
+        elements: n,
+        build: |x| x[0].clone(),
+        expected: |of, _, i| of[0].at(i),
+        reach: inputs,
+        flop: flop * n as u64,
+        bytes: bytes(dtype, &vec![n; inputs + 1]),
+        shown: Shown::Bytes,
+    }
+}
+
+/// A copy.
+pub fn copy(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute { build: |x| x[0].copy(), ..elementwise(dtype, sizes[0], 1, 0) }
+}
+
+/// `x + y`.
+pub fn add(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute {
+        build: |x| &x[0] + &x[1],
+        expected: |of, _, i| of[0].at(i) + of[1].at(i),
+        ..elementwise(dtype, sizes[0], 2, 1)
+    }
+}
+
+/// `exp(x)`.
+pub fn exp(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute { build: |x| x[0].exp(), expected: |of, _, i| of[0].at(i).exp(), ..elementwise(dtype, sizes[0], 1, 1) }
+}
+
+/// `tanh(1.5x + y) * sigmoid(x) - sqrt(|y|)`.
+pub fn chain(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute {
+        build: |t| {
+            let (x, y) = (&t[0], &t[1]);
+            (x * 1.5 + y).tanh() * x.sigmoid() - y.abs().sqrt()
+        },
+        expected: |of, _, i| {
+            let (x, y) = (of[0].at(i), of[1].at(i));
+            (1.5 * x + y).tanh() / (1.0 + (-x).exp()) - y.abs().sqrt()
+        },
+        ..elementwise(dtype, sizes[0], 2, 8)
+    }
+}
+
+/// The sum of all elements.
+pub fn sum(dtype: DType, sizes: &[usize]) -> Compute {
+    let n = sizes[0];
+    Compute {
+        elements: 1,
+        build: |x| x[0].sum(&[], Keep::No),
+        expected: |of, sizes, _| (0..sizes[0]).map(|i| of[0].at(i)).sum(),
+        reach: n,
+        bytes: bytes(dtype, &[n, 1]),
+        ..elementwise(dtype, n, 1, 1)
+    }
+}
+
+/// A case over the rows of one matrix, one result for each element.
+fn rows(dtype: DType, sizes: &[usize], flop: u64) -> Compute {
+    let (r, c) = (sizes[0], sizes[1]);
+    Compute { sizes: sizes.to_vec(), inputs: vec![vec![r, c]], reach: c, ..elementwise(dtype, r * c, 1, flop) }
+}
+
+/// Softmax of each row.
+pub fn softmax(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute {
+        build: |x| x[0].softmax(-1),
+        expected: |of, sizes, i| {
+            let c = sizes[1];
+            let row = i / c * c;
+            let total: f64 = (row..row + c).map(|j| of[0].at(j).exp()).sum();
+            of[0].at(i).exp() / total
+        },
+        ..rows(dtype, sizes, 4)
+    }
+}
+
+/// Each row brought to mean 0 and variance 1.
+pub fn layernorm(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute {
+        build: |x| x[0].layernorm(1, 1e-5),
+        expected: |of, sizes, i| {
+            let c = sizes[1];
+            let row: Vec<f64> = (i / c * c..i / c * c + c).map(|j| of[0].at(j)).collect();
+            let mean = row.iter().sum::<f64>() / c as f64;
+            let variance = row.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / c as f64;
+            (of[0].at(i) - mean) / (variance + 1e-5).sqrt()
+        },
+        ..rows(dtype, sizes, 6)
+    }
+}
+
+/// A transposed copy.
+pub fn transpose(dtype: DType, sizes: &[usize]) -> Compute {
+    Compute {
+        build: |x| x[0].transpose().contiguous(),
+        expected: |of, sizes, i| of[0].at(i % sizes[0] * sizes[1] + i / sizes[0]),
+        reach: 1,
+        ..rows(dtype, sizes, 0)
+    }
+}
+
+/// The sum of each column.
+pub fn colsum(dtype: DType, sizes: &[usize]) -> Compute {
+    let (r, c) = (sizes[0], sizes[1]);
+    Compute {
+        elements: c,
+        build: |x| x[0].sum(&[0], Keep::No),
+        expected: |of, sizes, i| (0..sizes[0]).map(|r| of[0].at(r * sizes[1] + i)).sum(),
+        reach: r,
+        bytes: bytes(dtype, &[r * c, c]),
+        ..rows(dtype, sizes, 1)
+    }
+}
+
+/// The error function to about 15 digits: the series near 0, the continued fraction of its complement beyond.
+fn erf(x: f64) -> f64 {
+    let size = x.abs();
+    let scale = (-size * size).exp() / std::f64::consts::PI.sqrt();
+    let value = if size < 3.0 {
+        let (mut term, mut sum) = (size, size);
+        for n in 1..100 {
+            term *= 2.0 * size * size / (2 * n + 1) as f64;
+            sum += term;
+        }
+        2.0 * scale * sum
+    } else {
+        let fraction = (1..60).rev().fold(size, |below, n| size + n as f64 / 2.0 / below);
+        1.0 - scale / fraction
+    };
+    value.copysign(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_function_is_exact_enough() {
+        for (x, y) in [(0.0, 0.0), (0.5, 0.5204998778130465), (1.0, 0.8427007929497149), (2.0, 0.9953222650189527)] {
+            assert!((erf(x) - y).abs() < 1e-14, "{x}");
+            assert_eq!(erf(-x), -erf(x));
+        }
+        assert!((erf(2.9999999) - erf(3.0)).abs() < 1e-10 && erf(9.0) == 1.0);
+        assert!((erf(3.5) - 0.9999992569016276).abs() < 1e-15);
+    }
+
+    #[test]
+    fn flop_and_bytes_are_those_of_the_definition() {
+        let case = matmul(DType::F16, &[2, 3, 5]);
+        assert_eq!((case.flop, case.bytes, case.elements), (60, 2 * (6 + 15 + 10), 10));
+        let case = add(DType::F32, &[100]);
+        assert_eq!((case.bytes, case.elements), (1200, 100));
+        let case = colsum(DType::F32, &[7, 9]);
+        assert_eq!((case.bytes, case.elements, case.reach), (4 * (63 + 9), 9, 7));
+    }
+}

@@ -1,0 +1,307 @@
+//! `millstream bench`, and the table that `millstream` alone prints.
+//!
+//! A time is the median of one evaluation through the public tensor API: the plan cached, the graph built anew each time,
+//! inputs on the device, outputs fresh tensors, from the first call to completion. Every result is checked against a
+//! computation in double precision, so that a fast wrong answer is no result.
+
+mod baseline;
+mod calls;
+mod cases;
+mod compute;
+mod events;
+mod launches;
+mod random;
+mod row;
+mod timing;
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use millstream::{DType, Device, Idea, Runtime, Tensor};
+
+use crate::args;
+use crate::devices;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::interrupt;
+use crate::output::{Progress, note, say};
+use baseline::{Baseline, Store};
+use cases::{Case, Kind};
+use compute::Compute;
+use random::Normal;
+use row::{Row, Rates};
+use timing::Timing;
+
+/// The most repeats of one case; on GPUs, where each is waited for, fewer.
+const REPEATS: usize = 2000;
+const REPEATS_QUEUED: usize = 300;
+
+/// How many elements of a result are checked, and how many input elements that may take.
+const SAMPLES: usize = 4096;
+const SAMPLE_WORK: usize = 1 << 22;
+
+/// Where cases run.
+struct Place<'a> {
+    runtime: &'a Runtime,
+    device: Device,
+    seconds: f64,
+}
+
+/// Runs `bench`.
+pub fn run(args: &args::Bench) -> Outcome {
+    if args.list {
+        return say(cases::list());
+    }
+    interrupt::install();
+    let runtime = millstream::default_runtime()?;
+    // Everything that the user gave is checked before the first case runs.
+    let named = args.cases.iter().map(String::as_str);
+    let cases: Vec<Case> = if args.cases.is_empty() { standard()? } else { named.map(Case::parse).collect::<Outcome<_>>()? };
+    for idea in &args.without {
+        runtime.set_idea(idea.parse::<Idea>()?, false);
+    }
+    let baseline = args.compare.as_deref().map(Baseline::load).transpose()?;
+    let device = match &args.device {
+        Some(name) => runtime.device(name)?,
+        None => runtime.default_device()?,
+    };
+    let store = args.save.as_deref().map(|path| Store::open(path, &device)).transpose()?;
+
+    let place = Place { runtime, device, seconds: args.seconds };
+    let mut report = Report::new(&cases, args.json, cases.len());
+    for case in &cases {
+        if let Some(row) = report.take(&place, case)?
+            && let Some(store) = &store
+        {
+            store.append(&row)?;
+        }
+    }
+    let (rows, failure) = report.end();
+    if let Some(baseline) = baseline {
+        let verdict = baseline.compare(&rows, args.tolerance);
+        // Standard output belongs to the JSON lines, if they were asked for.
+        if args.json {
+            note(&verdict.text);
+        } else {
+            say(&verdict.text)?;
+        }
+        if verdict.regressions > 0 && failure.is_none() {
+            return Err(Failure::failed(format!("{} cases are slower than the baseline", verdict.regressions)));
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Runs the standard cases on every device.
+pub fn tour(args: &args::Tour) -> Outcome {
+    interrupt::install();
+    let runtime = millstream::default_runtime()?;
+    let devices = devices::chosen(runtime, args.device.as_deref())?;
+    let cases = standard()?;
+    let count = devices.len() * cases.len();
+    // All in all half a minute of measuring, so that preparing and checking end within the minute, too.
+    let seconds = args.seconds.unwrap_or((30.0 / count as f64).clamp(0.05, 1.0));
+    let mut report = Report::new(&cases, false, count);
+    for device in devices {
+        let place = Place { runtime, device, seconds };
+        for case in &cases {
+            report.take(&place, case)?;
+        }
+    }
+    let (_, failure) = report.end();
+    say("% of limit: the time that the device's measured bandwidth and arithmetic allow, over the time taken.")?;
+    say("error: the largest difference from a computation in double precision, over the largest value.")?;
+    failure.map_or(Ok(()), Err)
+}
+
+fn standard() -> Outcome<Vec<Case>> {
+    cases::STANDARD.iter().copied().map(Case::parse).collect()
+}
+
+/// Prints rows as they come and remembers what went wrong.
+struct Report {
+    json: bool,
+    table: crate::table::Table,
+    progress: Progress,
+    rows: Vec<Row>,
+    failure: Option<Failure>,
+}
+
+impl Report {
+    fn new(cases: &[Case], json: bool, steps: usize) -> Report {
+        let width = cases.iter().map(|c| c.name.len()).max().unwrap_or_default();
+        Report { json, table: row::table(width), progress: Progress::new(steps), rows: Vec::new(), failure: None }
+    }
+
+    /// Times one case and prints its row. A case that fails does not stop the others; an interrupt or a closed pipe does.
+    fn take(&mut self, place: &Place<'_>, case: &Case) -> Outcome<Option<Row>> {
+        interrupt::check()?;
+        self.progress.at(format!("{} {}", place.device.name(), case.name));
+        let measured = measure(place, case);
+        self.progress.step();
+        let row = match measured {
+            Ok(row) => row,
+            Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+            Err(mut failure) => {
+                failure.message = failure.message.map(|m| format!("{} on {}: {m}", case.name, place.device.name()));
+                self.fail(failure);
+                return Ok(None);
+            }
+        };
+        if self.json {
+            self.progress.say(serde_json::to_string(&row).map_err(|e| Failure::failed(e.to_string()))?)?;
+        } else {
+            if self.rows.is_empty() {
+                self.progress.say(self.table.head())?;
+            }
+            self.progress.say(self.table.line(&row.cells()))?;
+        }
+        self.rows.push(row.clone());
+        if let (Kind::Compute(compute), Some(error)) = (&case.kind, row.max_err)
+            && error > compute.bound()
+        {
+            let text = format!("{} on {}: wrong result: error {error:.2e}, bound {:.2e}", case.name, row.device, compute.bound());
+            self.fail(Failure::failed(text));
+            return Ok(None);
+        }
+        Ok(Some(row))
+    }
+
+    /// Notes a failure; all but the last are printed here, the last by whoever ends the program.
+    fn fail(&mut self, failure: Failure) {
+        if let Some(earlier) = self.failure.replace(failure) {
+            note(earlier.to_string());
+        }
+    }
+
+    fn end(self) -> (Vec<Row>, Option<Failure>) {
+        (self.rows, self.failure)
+    }
+}
+
+/// Times one case.
+fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
+    let device = &place.device;
+    match &case.kind {
+        Kind::Compute(compute) => measure_compute(place, &case.name, compute),
+        Kind::Call(call) => Ok(Row::new(&case.name, device, calls::time(*call, device)?)),
+        Kind::ColdStart => Ok(Row::new(&case.name, device, cold_start(device, place.seconds)?)),
+        Kind::Event(how) => {
+            let (timing, cpu_ms) = events::time(*how, place.seconds)?;
+            Ok(Row { cpu_ms, ..Row::new(&case.name, device, timing) })
+        }
+        Kind::Launch { prepared } => {
+            Ok(Row::new(&case.name, device, launches::time(place.runtime, device, *prepared)?))
+        }
+    }
+}
+
+fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<Row> {
+    let device = &place.device;
+    let profile = device.measure()?;
+    if compute.bytes > profile.memory {
+        return Err(Failure::usage(format!("needs {} bytes, but the device has {}", compute.bytes, profile.memory)));
+    }
+    let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
+    let inputs: Vec<Tensor> = sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
+    inputs.iter().try_for_each(Tensor::check)?;
+    let mut host_us = Vec::new();
+    let most = if device.is_host() { REPEATS } else { REPEATS_QUEUED };
+    let timing = timing::repeat(place.seconds, most, || {
+        let start = Instant::now();
+        let result = (compute.build)(&inputs);
+        if device.is_host() {
+            result.eval()?;
+        } else {
+            let event = result.eval_async()?;
+            host_us.push(start.elapsed().as_secs_f64() * 1e6);
+            event.wait()?;
+        }
+        Ok(start.elapsed())
+    })?;
+    let max_err = largest_error(compute, &sources, &(compute.build)(&inputs))?;
+    let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
+    Ok(Row {
+        max_err: Some(max_err),
+        host_us: (!device.is_host()).then(|| Timing::of(host_us).ms),
+        ..Row::new(name, device, timing).with_rates(&rates, &profile)
+    })
+}
+
+/// The largest error of a sample of elements, divided by the largest value among them.
+fn largest_error(compute: &Compute, sources: &[Normal], result: &Tensor) -> Outcome<f64> {
+    let values: Vec<f64> = match compute.dtype {
+        DType::F64 => result.to_vec::<f64>()?,
+        _ => result.cast(DType::F32).to_vec::<f32>()?.into_iter().map(f64::from).collect(),
+    };
+    if values.len() != compute.elements {
+        return Err(Failure::failed(format!("the result has {} elements, not {}", values.len(), compute.elements)));
+    }
+    let count = compute.elements.min(SAMPLES).min((SAMPLE_WORK / compute.reach.max(1)).max(64));
+    let (mut error, mut largest) = (0f64, 0f64);
+    for sample in 0..count {
+        interrupt::check()?;
+        let i = if count == compute.elements { sample } else { random::mix(sample as u64) as usize % compute.elements };
+        let expected = (compute.expected)(sources, &compute.sizes, i);
+        largest = largest.max(expected.abs());
+        let difference = (values.get(i).copied().unwrap_or(f64::NAN) - expected).abs();
+        // JSON has no infinity: the largest number stands for a result that is no number.
+        error = error.max(if difference.is_finite() { difference } else { f64::MAX });
+    }
+    Ok(if error == f64::MAX { error } else { error / largest.max(f64::MIN_POSITIVE) })
+}
+
+/// Times a new process of this program that adds numbers on the device.
+fn cold_start(device: &Device, seconds: f64) -> Outcome<Timing> {
+    let program = std::env::current_exe().map_err(|e| Failure::failed(format!("this program cannot be found: {e}")))?;
+    timing::repeat(seconds, 50, || {
+        let start = Instant::now();
+        let mut command = Command::new(&program);
+        command.args(["eval", "sum([1, 1, 1, 1] + 1)", "--device", device.name()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).env_remove("MILLSTREAM_TRACE");
+        let status = command.status().map_err(|e| Failure::failed(format!("a new process: {e}")))?;
+        if !status.success() {
+            return Err(Failure::failed(format!("the new process ended with {status}")));
+        }
+        Ok(start.elapsed())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str) -> Compute {
+        match Case::parse(name).unwrap_or_else(|f| panic!("{f}")).kind {
+            Kind::Compute(compute) => compute,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn error_of(name: &str, change: impl Fn(Tensor) -> Tensor) -> f64 {
+        let compute = case(name);
+        let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
+        let inputs: Vec<Tensor> = sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape)).collect();
+        largest_error(&compute, &sources, &change((compute.build)(&inputs))).unwrap_or_else(|f| panic!("{f}"))
+    }
+
+    #[test]
+    fn every_case_computes_what_its_reference_says() {
+        for name in [
+            "matmul_f32_17x33x9", "matmul_f64_5x64x7", "matmul_f16_12x40x6", "matmul_bf16_8x16x8", "linear_f32_6x20x10",
+            "linear_bf16_6x20x10", "copy_f32_1001", "add_f32_1001", "exp_f32_1001", "chain_f32_1001", "sum_f32_10001",
+            "softmax_f32_13x77", "layernorm_f32_13x77", "transpose_f32_13x77", "colsum_f32_13x77",
+        ] {
+            let error = error_of(name, |t| t);
+            assert!(error <= case(name).bound(), "{name}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_result_is_seen() {
+        for name in ["matmul_f32_17x33x9", "chain_f32_1001", "softmax_f32_13x77", "transpose_f32_13x13"] {
+            assert!(error_of(name, |t| t * 1.01) > case(name).bound(), "{name}");
+        }
+        assert!(error_of("transpose_f32_9x9", |t| t.transpose()) > 0.1);
+        assert_eq!(error_of("add_f32_100", |t| t / 0.0 * 0.0), f64::MAX, "NaN is the largest error");
+    }
+}

@@ -1,0 +1,186 @@
+//! One line of figures: as a table's row and as a JSON object.
+
+use millstream::{DType, Device, DeviceProfile};
+use serde::{Deserialize, Serialize};
+
+use super::compute::Shown;
+use super::timing::Timing;
+use crate::table::{Align, Table, short, short_or_dash};
+
+/// What was measured of one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The case's name.
+    pub case: String,
+    /// The device.
+    pub device: String,
+    /// The host's threads.
+    pub threads: usize,
+    /// The median time in milliseconds.
+    pub ms: f64,
+    /// Half of the distance between the quartiles of the times, in milliseconds.
+    #[serde(default)]
+    pub spread_ms: f64,
+    /// Arithmetic a second, in 10^9.
+    #[serde(default)]
+    pub gflops: Option<f64>,
+    /// Bytes a second, in 10^9.
+    #[serde(default)]
+    pub gbps: Option<f64>,
+    /// The least time that the device's measured limits allow, over the time taken.
+    #[serde(default)]
+    pub limit_fraction: Option<f64>,
+    /// The largest error of a sample, over the largest value.
+    #[serde(default)]
+    pub max_err: Option<f64>,
+    /// On devices that queue, the host's part in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_us: Option<f64>,
+    /// For events, the CPU time in milliseconds of a wait of 200 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<f64>,
+}
+
+/// What a case takes at least.
+pub struct Rates {
+    /// Arithmetic.
+    pub flop: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Which of them is said.
+    pub shown: Shown,
+    /// In which dtype.
+    pub dtype: DType,
+}
+
+/// The least seconds that a device's limits allow: the larger of moving the bytes through the level they live in and doing
+/// the arithmetic.
+fn floor(rates: &Rates, profile: &DeviceProfile) -> f64 {
+    let moving = profile.level_for(rates.bytes).map_or(0.0, |level| rates.bytes as f64 / level.bandwidth);
+    moving.max(rates.flop as f64 / profile.rate(rates.dtype))
+}
+
+impl Row {
+    /// A time alone.
+    pub fn new(case: &str, device: &Device, timing: Timing) -> Row {
+        Row {
+            case: case.to_string(),
+            device: device.name().to_string(),
+            threads: device.host().profile().units,
+            ms: timing.ms,
+            spread_ms: timing.spread,
+            gflops: None,
+            gbps: None,
+            limit_fraction: None,
+            max_err: None,
+            host_us: None,
+            cpu_ms: None,
+        }
+    }
+
+    /// Adds what the time means for a case that takes so much.
+    pub fn with_rates(mut self, rates: &Rates, profile: &DeviceProfile) -> Row {
+        let a_second = |amount: u64| Some(amount as f64 / self.ms.max(1e-9) / 1e6);
+        match rates.shown {
+            Shown::Flop => self.gflops = a_second(rates.flop),
+            Shown::Bytes => self.gbps = a_second(rates.bytes),
+        }
+        self.limit_fraction = Some(floor(rates, profile) / (self.ms.max(1e-9) * 1e-3));
+        self
+    }
+
+    /// The row of a table.
+    pub fn cells(&self) -> Vec<String> {
+        vec![
+            self.device.clone(),
+            self.case.clone(),
+            short(self.ms),
+            short_or_dash(self.gflops),
+            short_or_dash(self.gbps),
+            self.limit_fraction.map_or_else(|| "-".into(), |f| format!("{:.0} %", f * 100.0)),
+            self.max_err.map_or_else(|| "-".into(), |e| format!("{e:.1e}")),
+            self.cpu_ms.map_or_else(String::new, |ms| format!("{} ms of CPU time in a wait of 200 ms", short(ms))),
+        ]
+    }
+}
+
+/// The table of rows whose longest case has so many letters.
+pub fn table(width: usize) -> Table {
+    Table::new(&[
+        ("device", Align::Left, 6),
+        ("case", Align::Left, width),
+        ("ms", Align::Right, 9),
+        ("GFLOP/s", Align::Right, 8),
+        ("GB/s", Align::Right, 8),
+        ("% of limit", Align::Right, 0),
+        ("error", Align::Right, 8),
+        ("", Align::Left, 0),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream::DeviceKind;
+    use millstream::core::how::{MemoryLevel, Transfer};
+
+    fn profile() -> DeviceProfile {
+        let level = |name: &str, bytes, bandwidth| MemoryLevel {
+            name: name.into(),
+            bytes,
+            line: 64,
+            ways: 8,
+            shared_by: 1,
+            bandwidth,
+        };
+        DeviceProfile {
+            kind: DeviceKind::Cpu,
+            description: "test".into(),
+            architecture: "none".into(),
+            driver: String::new(),
+            memory: 1 << 30,
+            levels: vec![level("L1", 1 << 10, 100e9), level("memory", 1 << 30, 10e9)],
+            rates: vec![(DType::F32, 50e9)],
+            units: 1,
+            lanes: 8,
+            registers: 16,
+            shared_memory: 0,
+            max_group: 1,
+            max_bindings: 64,
+            max_binding: u64::MAX,
+            offset_alignment: 1,
+            launch: 0.0,
+            transfer: Transfer { latency: 0.0, bandwidth: f64::INFINITY },
+            features: vec![],
+            measured: true,
+        }
+    }
+
+    #[test]
+    fn the_floor_is_the_limit_that_binds() {
+        let rates = |flop, bytes| Rates { flop, bytes, shown: Shown::Bytes, dtype: DType::F32 };
+        assert_eq!(floor(&rates(0, 1000), &profile()), 1000.0 / 100e9);
+        assert_eq!(floor(&rates(0, 1_000_000), &profile()), 1e6 / 10e9);
+        assert_eq!(floor(&rates(1_000_000_000, 1000), &profile()), 1e9 / 50e9);
+    }
+
+    #[test]
+    fn rows_survive_json_and_missing_figures_are_null() {
+        let row = Row {
+            case: "x_call".into(),
+            device: "cpu".into(),
+            threads: 2,
+            ms: 0.5,
+            spread_ms: 0.01,
+            gflops: None,
+            gbps: Some(3.0),
+            limit_fraction: None,
+            max_err: None,
+            host_us: None,
+            cpu_ms: None,
+        };
+        let text = serde_json::to_string(&row).unwrap();
+        assert!(text.contains("\"gflops\":null") && !text.contains("host_us"), "{text}");
+        assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+    }
+}

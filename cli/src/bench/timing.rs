@@ -1,0 +1,92 @@
+//! How long something takes: the protocol that peers are timed with, too.
+
+use std::time::{Duration, Instant};
+
+use crate::failure::Outcome;
+use crate::interrupt;
+
+/// A time and how much it varied, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// The median.
+    pub ms: f64,
+    /// Half of the distance between the quartiles.
+    pub spread: f64,
+}
+
+impl Timing {
+    /// Sums up single times in milliseconds.
+    pub fn of(mut times: Vec<f64>) -> Timing {
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let i = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));
+            times.get(i).copied().unwrap_or_default()
+        };
+        Timing { ms: at(0.5), spread: (at(0.75) - at(0.25)) / 2.0 }
+    }
+
+    /// The same for one of `n` equal parts.
+    pub fn per(self, n: usize) -> Timing {
+        Timing { ms: self.ms / n as f64, spread: self.spread / n as f64 }
+    }
+}
+
+/// Times one piece of work: three times unmeasured, then at least five times until the time is over or there are enough.
+pub fn repeat(seconds: f64, most: usize, mut work: impl FnMut() -> Outcome<Duration>) -> Outcome<Timing> {
+    for _ in 0..3 {
+        interrupt::check()?;
+        work()?;
+    }
+    let mut times = Vec::new();
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while times.len() < 5 || (Instant::now() < end && times.len() < most) {
+        interrupt::check()?;
+        times.push(work()?.as_secs_f64() * 1e3);
+    }
+    Ok(Timing::of(times))
+}
+
+/// How many calls a loop makes whose single calls are too short to time.
+pub const CALLS: usize = 1000;
+
+/// Times a call in seven loops of [`CALLS`], each with `after` at its end.
+pub fn call(mut call: impl FnMut() -> Outcome, mut after: impl FnMut() -> Outcome) -> Outcome<Timing> {
+    let mut times = Vec::new();
+    for round in 0..8 {
+        interrupt::check()?;
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            call()?;
+        }
+        after()?;
+        // The first round warms up.
+        if round > 0 {
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(Timing::of(times).per(CALLS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ignores_outliers() {
+        let timing = Timing::of(vec![1.0, 900.0, 2.0, 3.0, 2.5]);
+        assert_eq!(timing.ms, 2.5);
+        assert!(timing.spread <= 1.0);
+        assert_eq!(Timing::of(vec![]).ms, 0.0);
+    }
+
+    #[test]
+    fn work_is_repeated_at_least_five_times_after_warming_up() {
+        let mut runs = 0;
+        let timing = repeat(0.0, 2000, || {
+            runs += 1;
+            Ok(Duration::from_millis(runs))
+        });
+        assert_eq!(runs, 8);
+        assert_eq!(timing.unwrap_or_else(|f| panic!("{f}")).ms, 6.0);
+    }
+}

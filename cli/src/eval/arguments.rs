@@ -1,0 +1,191 @@
+//! The arguments of a call, asked for by name and converted to what the library takes.
+
+use millstream::{DType, Keep, Tensor};
+
+use super::functions::Function;
+use super::trouble::Trouble;
+use super::value::{Array, Beside, Numbers, Value, pair};
+
+/// More dimensions than NumPy can have.
+const MOST_DIMENSIONS: usize = 64;
+
+/// The arguments of one call. Each is taken at most once.
+pub struct Arguments<'a> {
+    function: &'a Function,
+    /// The place of the call.
+    pub at: usize,
+    given: Vec<(&'a str, Value, usize)>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Matches values with the function's parameters: by place first, then by name.
+    pub fn new(
+        function: &'a Function,
+        at: usize,
+        values: Vec<(Value, usize)>,
+        names: &[Option<String>],
+    ) -> Result<Arguments<'a>, Trouble> {
+        let parameters: Vec<&str> = function.parameters().map(|(name, _)| name).collect();
+        let mut given: Vec<(&str, Value, usize)> = Vec::new();
+        for (i, ((value, place), name)) in values.into_iter().zip(names).enumerate() {
+            let found = match name {
+                None if names.iter().take(i).any(Option::is_some) => {
+                    return Err(Trouble::new(place, "an argument without a name follows one with a name"));
+                }
+                None => parameters.get(i),
+                // One axis or several: people write either.
+                Some(n) => parameters.iter().find(|p| *p == n || (**p == "axes" && n == "axis")),
+            };
+            let Some(parameter) = found else {
+                let what = name.as_ref().map_or("so many arguments".into(), |n| format!("no argument {n:?}"));
+                let text = format!("{} takes {what}", function.name);
+                let text = if name.is_none() { text.replace("takes", "does not take") } else { text };
+                return Err(Trouble::new(place, text).suggest(function.signature()));
+            };
+            if given.iter().any(|(p, ..)| p == parameter) {
+                return Err(Trouble::new(place, format!("the argument {parameter:?} is given twice")));
+            }
+            given.push((parameter, value, place));
+        }
+        Ok(Arguments { function, at, given })
+    }
+
+    fn take(&mut self, name: &str) -> Option<(Value, usize)> {
+        let i = self.given.iter().position(|(n, ..)| *n == name)?;
+        let (_, value, at) = self.given.swap_remove(i);
+        Some((value, at))
+    }
+
+    /// The value of an argument that must be there, and its place.
+    pub fn value(&mut self, name: &str) -> Result<(Value, usize), Trouble> {
+        self.take(name).ok_or_else(|| {
+            Trouble::new(self.at, format!("{} needs the argument {name:?}", self.function.name))
+                .suggest(self.function.signature())
+        })
+    }
+
+    fn wrong(&self, at: usize, name: &str, wanted: &str, value: &Value) -> Trouble {
+        Trouble::new(at, format!("{name:?} of {} must be {wanted}, not {}", self.function.name, value.what()))
+            .suggest(self.function.signature())
+    }
+
+    /// A tensor; numbers and arrays become one.
+    pub fn tensor(&mut self, name: &str) -> Result<Tensor, Trouble> {
+        let (value, at) = self.value(name)?;
+        value.tensor(None).ok_or_else(|| self.wrong(at, name, "a tensor", &value))
+    }
+
+    /// Two values for an operation on pairs.
+    pub fn pair(&mut self, a: &str, b: &str) -> Result<(Tensor, Beside), Trouble> {
+        let ((x, at), (y, _)) = (self.value(a)?, self.value(b)?);
+        pair(&x, &y).ok_or_else(|| Trouble::new(at, format!("{} takes tensors and numbers, not dtypes", self.function.name)))
+    }
+
+    /// What may stand beside a tensor of this dtype.
+    pub fn beside(&mut self, name: &str, dtype: DType) -> Result<Beside, Trouble> {
+        let (value, at) = self.value(name)?;
+        Ok(match value {
+            Value::Int(v) => Beside::Int(v),
+            Value::Float(v) => Beside::Float(v),
+            Value::Bool(v) => Beside::Bool(v),
+            other => Beside::Tensor(other.tensor(Some(dtype)).ok_or_else(|| self.wrong(at, name, "a number or a tensor", &other))?),
+        })
+    }
+
+    /// A whole number.
+    pub fn int(&mut self, name: &str) -> Result<isize, Trouble> {
+        match self.value(name)? {
+            (Value::Int(v), at) => isize::try_from(v).map_err(|_| Trouble::new(at, format!("{v} is out of range"))),
+            (other, at) => Err(self.wrong(at, name, "a whole number", &other)),
+        }
+    }
+
+    /// A whole number, or this one where it is not given.
+    pub fn int_or(&mut self, name: &str, default: isize) -> Result<isize, Trouble> {
+        if self.has(name) { self.int(name) } else { Ok(default) }
+    }
+
+    /// A whole number from 0 on.
+    pub fn count_or(&mut self, name: &str, default: usize) -> Result<usize, Trouble> {
+        let at = self.place(name);
+        let value = self.int_or(name, default as isize)?;
+        usize::try_from(value).map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
+    }
+
+    /// A number, or this one where it is not given.
+    pub fn float_or(&mut self, name: &str, default: f64) -> Result<f64, Trouble> {
+        match self.take(name) {
+            None => Ok(default),
+            Some((Value::Float(v), _)) => Ok(v),
+            Some((Value::Int(v), _)) => Ok(v as f64),
+            Some((other, at)) => Err(self.wrong(at, name, "a number", &other)),
+        }
+    }
+
+    /// Whether reduced axes stay.
+    pub fn keep(&mut self) -> Result<Keep, Trouble> {
+        match self.take("keep") {
+            None | Some((Value::Bool(false), _)) => Ok(Keep::No),
+            Some((Value::Bool(true), _)) => Ok(Keep::Yes),
+            Some((other, at)) => Err(self.wrong(at, "keep", "true or false", &other)),
+        }
+    }
+
+    /// Axes: one number, an array of them, or none for all.
+    pub fn axes(&mut self) -> Result<Vec<isize>, Trouble> {
+        if !self.has("axes") {
+            return Ok(Vec::new());
+        }
+        let at = self.place("axes");
+        let axes = self.ints("axes")?;
+        if axes.is_empty() {
+            // The library reads an empty list as all axes, which is not what an empty list says.
+            return Err(Trouble::new(at, "an empty list of axes").suggest("leave it out to reduce over all axes"));
+        }
+        Ok(axes)
+    }
+
+    /// One or several whole numbers.
+    pub fn ints(&mut self, name: &str) -> Result<Vec<isize>, Trouble> {
+        let (value, at) = self.value(name)?;
+        let numbers = match &value {
+            Value::Int(v) => vec![*v],
+            Value::Array(Array { shape, numbers: Numbers::Ints(v) }) if shape.len() == 1 => v.clone(),
+            Value::Array(Array { shape, .. }) if shape == &[0] => vec![],
+            other => return Err(self.wrong(at, name, "a whole number or a list of them", other)),
+        };
+        if numbers.len() > MOST_DIMENSIONS {
+            return Err(Trouble::new(at, format!("tensors have at most {MOST_DIMENSIONS} dimensions here")));
+        }
+        let narrow = |v: i64| isize::try_from(v).map_err(|_| Trouble::new(at, format!("{v} is out of range")));
+        numbers.into_iter().map(narrow).collect()
+    }
+
+    /// A shape.
+    pub fn sizes(&mut self, name: &str) -> Result<Vec<usize>, Trouble> {
+        let at = self.place(name);
+        let size = |v: isize| usize::try_from(v).map_err(|_| Trouble::new(at, format!("the size {v} is negative")));
+        self.ints(name)?.into_iter().map(size).collect()
+    }
+
+    /// A dtype.
+    pub fn dtype(&mut self, name: &str) -> Result<DType, Trouble> {
+        match self.value(name)? {
+            (Value::DType(d), _) => Ok(d),
+            (other, at) => Err(self.wrong(at, name, "a dtype such as f32", &other)),
+        }
+    }
+
+    /// A dtype, if it is given.
+    pub fn dtype_if(&mut self, name: &str) -> Result<Option<DType>, Trouble> {
+        if self.has(name) { self.dtype(name).map(Some) } else { Ok(None) }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.given.iter().any(|(n, ..)| *n == name)
+    }
+
+    fn place(&self, name: &str) -> usize {
+        self.given.iter().find(|(n, ..)| *n == name).map_or(self.at, |(.., at)| *at)
+    }
+}

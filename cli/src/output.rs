@@ -1,0 +1,60 @@
+//! Standard output that may be closed any time, and the bar that only people see.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::{Failure, Outcome};
+
+/// Writes a text and a newline to standard output.
+pub fn say(text: impl AsRef<str>) -> Outcome {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes()).and_then(|()| out.write_all(b"\n")).map_err(Failure::stdout)
+}
+
+/// Sends what is still held back.
+pub fn flush() -> Outcome {
+    io::stdout().lock().flush().map_err(Failure::stdout)
+}
+
+/// A note on standard error; nobody is to blame if it cannot be written.
+pub fn note(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
+}
+
+/// A progress bar on standard error, if that is a terminal; nothing otherwise.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar of so many steps.
+    pub fn new(steps: usize) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress(bar)
+    }
+
+    /// Says what is being done.
+    pub fn at(&self, what: impl Into<String>) {
+        self.0.set_message(what.into());
+    }
+
+    /// One step is done.
+    pub fn step(&self) {
+        self.0.inc(1);
+    }
+
+    /// Prints a line above the bar.
+    pub fn say(&self, text: impl AsRef<str>) -> Outcome {
+        self.0.suspend(|| say(text))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

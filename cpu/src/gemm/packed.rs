@@ -1,0 +1,108 @@
+//! Operands that are packed ahead of time and used many times: a model's weights.
+
+use super::blocking::{Blocking, Isa, Shape, even};
+use super::kernel::kernels;
+use super::source::{PackBlock, PackSource, Prepacked};
+use super::{Element, Side};
+use crate::workers::Workers;
+
+/// How an operand is packed as a whole: for one side, instruction set and depth block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct PackedLayout {
+    /// Rows (for B: columns) of the operand.
+    pub rows: usize,
+    /// Depth of the operand.
+    pub depth: usize,
+    /// Rows of a micro-panel.
+    pub panel: usize,
+    /// Depth of a block.
+    pub kc: usize,
+}
+
+impl PackedLayout {
+    /// The layout that a product of this shape and blocking reads without packing again.
+    pub fn new<T: Element>(side: Side, isa: Isa, shape: Shape, blocking: &Blocking) -> PackedLayout {
+        let table = kernels::<T>(isa);
+        let (rows, panel) = match side {
+            Side::A => (shape.m, table.mr),
+            Side::B => (shape.n, table.nr()),
+        };
+        PackedLayout { rows, depth: shape.k, panel, kc: even(shape.k, blocking.kc, 8) }
+    }
+
+    fn padded_rows(&self) -> usize {
+        self.rows.next_multiple_of(self.panel)
+    }
+
+    /// Elements of the packed operand.
+    pub fn elements(&self) -> usize {
+        self.padded_rows() * self.depth
+    }
+
+    /// Packs product 0 of `source` into the first [`PackedLayout::elements`] elements of `dst`; false if there are fewer,
+    /// or if the source is smaller than the layout.
+    pub fn pack<T: Element>(&self, source: &dyn PackSource<T>, workers: &Workers, dst: &mut [T]) -> bool {
+        let Some(dst) = dst.get_mut(..self.elements()) else { return false };
+        if !source.covers(1, self.rows, self.depth) {
+            return false;
+        }
+        // One task for each depth block: what it writes is one piece of `dst`.
+        let blocks: Vec<_> = dst.chunks_mut((self.padded_rows() * self.kc).max(1)).map(parking_lot::Mutex::new).collect();
+        workers.run(blocks.len(), &|i| {
+            let k = i * self.kc;
+            let depth = self.kc.min(self.depth - k);
+            let block = PackBlock { batch: 0, row: 0, rows: self.rows, k, depth, panel: self.panel };
+            source.pack(&block, &mut blocks[i].lock());
+        });
+        true
+    }
+}
+
+/// An operand packed before; all products of a batch share it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a, T> {
+    data: &'a [T],
+    layout: PackedLayout,
+}
+
+impl<'a, T: Element> Packed<'a, T> {
+    /// What [`PackedLayout::pack`] wrote. `None` if `data` has fewer elements than the layout.
+    pub fn new(data: &'a [T], layout: PackedLayout) -> Option<Packed<'a, T>> {
+        (data.len() >= layout.elements() && layout.panel > 0 && layout.kc > 0).then_some(Packed { data, layout })
+    }
+}
+
+impl<T: Element> PackSource<T> for Packed<'_, T> {
+    fn pack(&self, block: &PackBlock, dst: &mut [T]) {
+        // Reached only when a product needs another panel or depth block than this was packed for.
+        let PackedLayout { panel, kc, depth, .. } = self.layout;
+        for (p, out) in dst.chunks_exact_mut((block.panel * block.depth).max(1)).enumerate() {
+            for (q, out) in out.chunks_exact_mut(block.panel).enumerate() {
+                for (i, o) in out.iter_mut().enumerate() {
+                    let r = p * block.panel + i;
+                    *o = T::ZERO;
+                    if r < block.rows {
+                        let (r, k) = (block.row + r, block.k + q);
+                        let start = k / kc * kc;
+                        let here = kc.min(depth - start);
+                        let at = self.layout.padded_rows() * start + r / panel * panel * here + (k - start) * panel + r % panel;
+                        *o = self.data[at];
+                    }
+                }
+            }
+        }
+    }
+
+    fn covers(&self, _: usize, rows: usize, depth: usize) -> bool {
+        self.layout.rows >= rows && self.layout.depth >= depth
+    }
+
+    fn same_for_batch(&self) -> bool {
+        true
+    }
+
+    fn prepacked(&self, _: usize) -> Option<Prepacked<T>> {
+        let PackedLayout { rows, depth, panel, kc } = self.layout;
+        Some(Prepacked { base: self.data.as_ptr(), panel, kc, rows, depth, padded_rows: self.layout.padded_rows() })
+    }
+}

@@ -1,0 +1,97 @@
+//! Comparisons into bools, and selection by bools.
+
+use super::each::{Choose, Fn2, Zip};
+use super::entry::{C, V, resolve_scalar};
+use super::{BlockFn, CompareOp, Elem, Form};
+use crate::simd::Isa;
+use num_complex::Complex;
+use std::marker::PhantomData;
+
+macro_rules! fn2 {
+    ($($name:ident: $bound:ident |$a:ident, $b:ident| $e:expr;)+) => {$(
+        struct $name<T>(PhantomData<T>);
+        impl<T: Copy + $bound> Fn2 for $name<T> {
+            type A = T;
+            type B = T;
+            type R = u8;
+            #[inline(always)]
+            fn f($a: T, $b: T) -> u8 {
+                u8::from($e)
+            }
+        }
+    )+};
+}
+
+fn2! {
+    Eq: PartialEq |a, b| a == b;
+    Ne: PartialEq |a, b| a != b;
+    Lt: PartialOrd |a, b| a < b;
+    Le: PartialOrd |a, b| a <= b;
+    Gt: PartialOrd |a, b| a > b;
+    Ge: PartialOrd |a, b| a >= b;
+}
+
+fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
+    match form {
+        Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
+        Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
+        Form::SV => resolve_scalar::<Zip<F, C, V>>(isa),
+    }
+}
+
+fn equality<T: Copy + PartialEq>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
+    match op {
+        CompareOp::Eq => Some(zip::<Eq<T>>(isa, form)),
+        CompareOp::Ne => Some(zip::<Ne<T>>(isa, form)),
+        _ => None,
+    }
+}
+
+fn order<T: Copy + PartialOrd>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
+    Some(match op {
+        CompareOp::Eq => zip::<Eq<T>>(isa, form),
+        CompareOp::Ne => zip::<Ne<T>>(isa, form),
+        CompareOp::Lt => zip::<Lt<T>>(isa, form),
+        CompareOp::Le => zip::<Le<T>>(isa, form),
+        CompareOp::Gt => zip::<Gt<T>>(isa, form),
+        CompareOp::Ge => zip::<Ge<T>>(isa, form),
+    })
+}
+
+/// See [`super::compare`].
+pub fn compare(isa: Isa, op: CompareOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    match elem {
+        Elem::Bool | Elem::U8 => order::<u8>(isa, op, form),
+        Elem::U16 => order::<u16>(isa, op, form),
+        Elem::U32 => order::<u32>(isa, op, form),
+        Elem::U64 => order::<u64>(isa, op, form),
+        Elem::I8 => order::<i8>(isa, op, form),
+        Elem::I16 => order::<i16>(isa, op, form),
+        Elem::I32 => order::<i32>(isa, op, form),
+        Elem::I64 => order::<i64>(isa, op, form),
+        Elem::F32 => order::<f32>(isa, op, form),
+        Elem::F64 => order::<f64>(isa, op, form),
+        Elem::C64 => equality::<Complex<f32>>(isa, op, form),
+        Elem::C128 => equality::<Complex<f64>>(isa, op, form),
+        Elem::F16 | Elem::Bf16 => None,
+    }
+}
+
+fn choose<T: Copy>(isa: Isa, form: Form) -> BlockFn {
+    match form {
+        Form::VV => resolve_scalar::<Choose<T, V, V>>(isa),
+        Form::VS => resolve_scalar::<Choose<T, V, C>>(isa),
+        Form::SV => resolve_scalar::<Choose<T, C, V>>(isa),
+    }
+}
+
+/// See [`super::select`].
+pub fn select(isa: Isa, elem: Elem, form: Form) -> Option<BlockFn> {
+    Some(match elem.size() {
+        1 => choose::<u8>(isa, form),
+        2 => choose::<u16>(isa, form),
+        4 => choose::<u32>(isa, form),
+        8 => choose::<u64>(isa, form),
+        _ => choose::<[u64; 2]>(isa, form),
+    })
+}

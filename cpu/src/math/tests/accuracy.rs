@@ -1,0 +1,332 @@
+//! Error bounds and special values of the maths functions.
+
+use super::reference::{self, Dd, Scaled};
+use super::{Random, run1, run2};
+use crate::math::{BinaryOp, Elem, Form, UnaryOp, binary, unary};
+use crate::simd::Isa;
+
+/// The bound that the functions promise.
+const BOUND: f64 = 2.0;
+
+/// Functions of f32 with a reference whose error is far below an f32's.
+const SINGLE: [(UnaryOp, fn(f64) -> f64); 13] = [
+    (UnaryOp::Exp, f64::exp),
+    (UnaryOp::Expm1, f64::exp_m1),
+    (UnaryOp::Log, f64::ln),
+    (UnaryOp::Log1p, f64::ln_1p),
+    (UnaryOp::Tanh, f64::tanh),
+    (UnaryOp::Sigmoid, sigmoid),
+    (UnaryOp::Sin, f64::sin),
+    (UnaryOp::Cos, f64::cos),
+    (UnaryOp::Erf, erf),
+    (UnaryOp::Rsqrt, rsqrt),
+    (UnaryOp::Sqrt, f64::sqrt),
+    (UnaryOp::Recip, f64::recip),
+    (UnaryOp::Abs, f64::abs),
+];
+
+fn sigmoid(x: f64) -> f64 {
+    if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
+}
+
+fn erf(x: f64) -> f64 {
+    let Dd(high, low) = reference::erf(x);
+    high + low
+}
+
+fn rsqrt(x: f64) -> f64 {
+    1.0 / x.sqrt()
+}
+
+/// The distance of an f32 from an exact value, in units in the last place of an f32 of that size.
+fn ulps(got: f32, want: f64) -> f64 {
+    let near = want as f32;
+    if got.is_nan() || near.is_nan() || got.is_infinite() || near.is_infinite() {
+        return if got == near || (got.is_nan() && near.is_nan()) { 0.0 } else { f64::INFINITY };
+    }
+    let exponent = ((near.abs().to_bits() >> 23) as i32).max(1) - 150;
+    (f64::from(got) - want).abs() / 2f64.powi(exponent)
+}
+
+fn check_single(op: UnaryOp, f: fn(f64) -> f64, x: &[f32], seed: u64) {
+    for isa in Isa::available() {
+        let kernel = unary(isa, op, Elem::F32).unwrap();
+        let mut y = vec![0f32; x.len()];
+        run1(kernel, x, &mut y);
+        for (&x, &y) in x.iter().zip(&y) {
+            let want = f(f64::from(x));
+            let error = ulps(y, want);
+            assert!(error <= BOUND, "{op:?} on {isa:?}: {x:e} gives {y:e}, not {want:e}: {error} ulp (seed {seed})");
+            if !want.is_nan() {
+                assert_eq!(y.is_sign_negative(), want.is_sign_negative(), "{op:?} on {isa:?}: the sign of {y} for {x:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_functions_are_within_two_ulp_for_random_arguments_of_every_size() {
+    let mut random = Random::new();
+    let seed = random.seed;
+    for (op, f) in SINGLE {
+        let mut x: Vec<f32> = (0..40_000).map(|_| f32::from_bits(random.bits() as u32)).collect();
+        // Where most functions are curved.
+        x.extend((0..40_000).map(|_| (random.unit() * 20.0 - 10.0) as f32));
+        x.extend((0..20_000).map(|_| (random.unit() * 240.0 - 120.0) as f32));
+        x.extend((0..20_000).map(|_| (random.unit() * 2.0 - 1.0) as f32));
+        check_single(op, f, &x, seed);
+    }
+}
+
+#[test]
+fn f32_functions_are_within_two_ulp_for_every_f16() {
+    let x: Vec<f32> = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f32()).collect();
+    for (op, f) in SINGLE {
+        check_single(op, f, &x, 0);
+    }
+}
+
+#[test]
+fn f32_functions_are_right_at_the_edges() {
+    let mut x = Vec::new();
+    for edge in [
+        0.0,
+        f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        1.0,
+        2.0,
+        0.5,
+        f32::MAX,
+        f32::INFINITY,
+        88.722_84,
+        89.0,
+        103.972_08,
+        104.0,
+        87.336_55,
+        17.328_68,
+        9.02,
+        3.95,
+        0.95,
+        std::f32::consts::LN_2 / 2.0,
+        std::f32::consts::FRAC_PI_4,
+        std::f32::consts::FRAC_PI_2,
+        std::f32::consts::PI,
+        1.0e5,
+        8.507_059e37,
+        std::f32::consts::SQRT_2,
+        std::f32::consts::FRAC_1_SQRT_2,
+    ] {
+        // And its neighbours.
+        for step in -40..=40 {
+            let near = f32::from_bits((edge.to_bits() as i32 + step).max(0) as u32);
+            x.extend([near, -near]);
+        }
+    }
+    x.extend([f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xffff_ffff)]);
+    for (op, f) in SINGLE {
+        check_single(op, f, &x, 0);
+    }
+}
+
+#[test]
+fn sine_and_cosine_of_huge_f32_keep_their_bound() {
+    let mut random = Random::new();
+    let seed = random.seed;
+    // Exponents from 2^16 to 2^127.
+    let x: Vec<f32> = (0..30_000)
+        .map(|_| {
+            let exponent = 143 + random.below(112) as u32;
+            let mantissa = random.bits() as u32 & 0x807f_ffff;
+            f32::from_bits(exponent << 23 | mantissa)
+        })
+        .collect();
+    check_single(UnaryOp::Sin, f64::sin, &x, seed);
+    check_single(UnaryOp::Cos, f64::cos, &x, seed);
+}
+
+#[test]
+fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
+    let functions: [(UnaryOp, f64, fn(f64) -> Scaled); 10] = [
+        (UnaryOp::Exp, 1e308, |x| reference::exp(Dd::from(x))),
+        (UnaryOp::Expm1, 1e308, |x| if x.abs() < 1e-290 { Dd::from(x).into() } else { reference::expm1(Dd::from(x)) }),
+        (UnaryOp::Log, 1e308, |x| reference::log(x).into()),
+        (UnaryOp::Log1p, 1e308, |x| reference::log1p(x).into()),
+        (UnaryOp::Tanh, 1e308, |x| reference::tanh(x).into()),
+        (UnaryOp::Sigmoid, 1e308, reference::sigmoid),
+        (UnaryOp::Sin, 1e5, |x| if x.abs() < 1e-150 { Dd::from(x).into() } else { reference::sin(x, 0).into() }),
+        (UnaryOp::Cos, 1e5, |x| reference::sin(x, 1).into()),
+        (UnaryOp::Erf, 1e308, |x| reference::erf(x).into()),
+        (UnaryOp::Rsqrt, 1e308, |x| reference::rsqrt(x).into()),
+    ];
+    let mut random = Random::new();
+    let seed = random.seed;
+    for (op, limit, f) in functions {
+        let mut x: Vec<f64> = (0..2_000).map(|_| f64::from_bits(random.bits())).collect();
+        x.extend((0..3_000).map(|_| random.unit() * 2.0 - 1.0));
+        x.extend((0..3_000).map(|_| random.unit() * 12.0 - 6.0));
+        x.extend((0..1_500).map(|_| random.unit() * 1500.0 - 750.0));
+        x.extend((0..500).map(|_| random.unit() * 2e5 - 1e5));
+        x.retain(|x| x.abs() <= limit);
+        let want: Vec<Scaled> = x.iter().map(|&x| f(x)).collect();
+        for isa in Isa::available() {
+            let kernel = unary(isa, op, Elem::F64).unwrap();
+            let mut y = vec![0f64; x.len()];
+            run1(kernel, &x, &mut y);
+            for ((&x, &y), want) in x.iter().zip(&y).zip(&want) {
+                let error = want.ulps(y);
+                assert!(error <= BOUND, "{op:?} on {isa:?}: {x:e} gives {y:e}, not {want:?}: {error} ulp (seed {seed})");
+            }
+        }
+    }
+}
+
+#[test]
+fn f64_functions_are_right_at_special_values() {
+    let tiny = f64::from_bits(1);
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let cases: [(UnaryOp, &[(f64, f64)]); 10] = [
+        (UnaryOp::Exp, &[(0.0, 1.0), (-0.0, 1.0), (inf, inf), (-inf, 0.0), (nan, nan), (710.0, inf), (-746.0, 0.0)]),
+        (UnaryOp::Exp, &[(-745.0, tiny), (709.782_712_893_384, 1.797_693_134_862_273_2e308)]),
+        (UnaryOp::Expm1, &[(0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -1.0), (nan, nan), (tiny, tiny)]),
+        (UnaryOp::Log, &[(0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (1.0, 0.0), (nan, nan), (-inf, nan)]),
+        (UnaryOp::Log1p, &[(-1.0, -inf), (-0.0, -0.0), (-2.0, nan), (inf, inf), (nan, nan), (tiny, tiny)]),
+        (UnaryOp::Tanh, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (tiny, tiny), (50.0, 1.0)]),
+        (UnaryOp::Sigmoid, &[(0.0, 0.5), (inf, 1.0), (-inf, 0.0), (nan, nan)]),
+        (UnaryOp::Sin, &[(0.0, 0.0), (-0.0, -0.0), (inf, nan), (nan, nan), (tiny, tiny), (-tiny, -tiny)]),
+        (UnaryOp::Cos, &[(0.0, 1.0), (-0.0, 1.0), (-inf, nan), (nan, nan)]),
+        (UnaryOp::Erf, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (7.0, 1.0)]),
+    ];
+    for isa in Isa::available() {
+        for (op, cases) in cases {
+            let kernel = unary(isa, op, Elem::F64).unwrap();
+            for &(x, want) in cases {
+                let mut y = [0f64];
+                run1(kernel, &[x], &mut y);
+                let same = y[0].to_bits() == want.to_bits() || (y[0].is_nan() && want.is_nan());
+                assert!(same, "{op:?} on {isa:?}: {x:e} gives {:e}, not {want:e}", y[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn sine_and_cosine_of_huge_f64_agree_with_the_platform() {
+    let mut random = Random::new();
+    let x: Vec<f64> = (0..2000).map(|_| 1e5 * 10f64.powf(random.unit() * 300.0)).collect();
+    for isa in Isa::available() {
+        for (op, f) in [(UnaryOp::Sin, f64::sin as fn(f64) -> f64), (UnaryOp::Cos, f64::cos)] {
+            let mut y = vec![0.0; x.len()];
+            run1(unary(isa, op, Elem::F64).unwrap(), &x, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                assert_eq!(y, f(x), "{op:?} of {x:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_powers_are_within_two_ulp() {
+    let mut random = Random::new();
+    let seed = random.seed;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for i in 0..100_000 {
+        let (x, y) = match i % 4 {
+            0 => (f32::from_bits(random.bits() as u32), f32::from_bits(random.bits() as u32)),
+            // Results over the whole range.
+            1 => {
+                let x = f32::from_bits(random.bits() as u32 & 0x7fff_ffff);
+                (x, ((random.unit() * 300.0 - 150.0) / f64::from(x).log2()) as f32)
+            }
+            2 => ((random.unit() * 8.0 - 4.0) as f32, random.below(41) as f32 - 20.0),
+            // Bases near 1 with large exponents.
+            _ => {
+                let x = 1.0 + (random.unit() - 0.5) as f32 * 2f32.powi(-(random.below(20) as i32));
+                (x, ((random.unit() * 300.0 - 150.0) / f64::from(x).log2()) as f32)
+            }
+        };
+        a.push(x);
+        b.push(y);
+    }
+    for isa in Isa::available() {
+        let mut dst = vec![0f32; a.len()];
+        run2(binary(isa, BinaryOp::Pow, Elem::F32, Form::VV).unwrap(), &a, &b, &mut dst);
+        for i in 0..a.len() {
+            let want = f64::from(a[i]).powf(f64::from(b[i]));
+            let error = ulps(dst[i], want);
+            assert!(error <= BOUND, "{:e}^{:e} on {isa:?} is {:e}, not {want:e}: {error} (seed {seed})", a[i], b[i], dst[i]);
+        }
+    }
+}
+
+#[test]
+fn powers_of_special_values_are_those_of_c99() {
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        0.5,
+        -0.5,
+        2.5,
+        -2.5,
+        1e10,
+        -1e10,
+        16_777_215.0,
+        16_777_217.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        f32::MAX,
+    ];
+    for isa in Isa::available() {
+        let single = binary(isa, BinaryOp::Pow, Elem::F32, Form::SV).unwrap();
+        let double = binary(isa, BinaryOp::Pow, Elem::F64, Form::SV).unwrap();
+        let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+        for &x in &values {
+            let mut y = vec![0f32; values.len()];
+            run2(single, &[x], &values, &mut y);
+            let mut z = vec![0f64; values.len()];
+            run2(double, &[f64::from(x)], &wide, &mut z);
+            for (i, &exponent) in values.iter().enumerate() {
+                let want = f64::from(x).powf(f64::from(exponent));
+                assert!(ulps(y[i], want) <= BOUND, "{x:e}^{exponent:e} on {isa:?} is {:e}, not {want:e}", y[i]);
+                if !want.is_nan() {
+                    assert_eq!(y[i].is_sign_negative(), want.is_sign_negative(), "{x:e}^{exponent:e}");
+                }
+                assert!(z[i] == want || (z[i].is_nan() && want.is_nan()), "f64 {x:e}^{exponent:e} on {isa:?}");
+            }
+        }
+    }
+}
+
+/// Every f32 there is, which takes minutes: `cargo test --release every_f32 -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn f32_functions_are_within_two_ulp_for_every_f32() {
+    for (op, f) in SINGLE {
+        let isa = Isa::detect();
+        let kernel = unary(isa, op, Elem::F32).unwrap();
+        let (mut x, mut y) = (vec![0f32; 1 << 16], vec![0f32; 1 << 16]);
+        let (mut worst, mut at) = (0.0, 0.0);
+        for high in 0..1 << 16 {
+            for (low, x) in x.iter_mut().enumerate() {
+                *x = f32::from_bits(high << 16 | low as u32);
+            }
+            run1(kernel, &x, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                let error = ulps(y, f(f64::from(x)));
+                if error > worst {
+                    (worst, at) = (error, x);
+                }
+            }
+        }
+        println!("{op:?} on {isa:?}: at most {worst:.3} ulp, at {at:e}");
+        assert!(worst <= BOUND);
+    }
+}

@@ -1,0 +1,256 @@
+//! Functions in double-double arithmetic (about 100 bits), against which the f64 functions are measured.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// The unevaluated sum of two f64.
+#[derive(Clone, Copy, Debug)]
+pub struct Dd(pub f64, pub f64);
+
+const LN2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
+const TWO_OVER_SQRT_PI: Dd = Dd(std::f64::consts::FRAC_2_SQRT_PI, 1.533_545_961_316_588_2e-17);
+/// pi/2 in three parts of 53 bits.
+const HALF_PI: [f64; 3] = [1.570_796_326_794_896_6, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+
+fn two_sum(a: f64, b: f64) -> Dd {
+    let s = a + b;
+    let t = s - a;
+    Dd(s, (a - (s - t)) + (b - t))
+}
+
+fn two_product(a: f64, b: f64) -> Dd {
+    let p = a * b;
+    Dd(p, a.mul_add(b, -p))
+}
+
+fn normal(a: f64, b: f64) -> Dd {
+    let s = a + b;
+    Dd(s, b - (s - a))
+}
+
+impl From<f64> for Dd {
+    fn from(x: f64) -> Dd {
+        Dd(x, 0.0)
+    }
+}
+
+impl Neg for Dd {
+    type Output = Dd;
+    fn neg(self) -> Dd {
+        Dd(-self.0, -self.1)
+    }
+}
+
+impl Add for Dd {
+    type Output = Dd;
+    fn add(self, b: Dd) -> Dd {
+        let (s, t) = (two_sum(self.0, b.0), two_sum(self.1, b.1));
+        let r = normal(s.0, s.1 + t.0);
+        normal(r.0, r.1 + t.1)
+    }
+}
+
+impl Sub for Dd {
+    type Output = Dd;
+    fn sub(self, b: Dd) -> Dd {
+        self + -b
+    }
+}
+
+impl Mul for Dd {
+    type Output = Dd;
+    fn mul(self, b: Dd) -> Dd {
+        let p = two_product(self.0, b.0);
+        normal(p.0, p.1 + (self.0 * b.1 + self.1 * b.0))
+    }
+}
+
+impl Div for Dd {
+    type Output = Dd;
+    fn div(self, b: Dd) -> Dd {
+        let q = self.0 / b.0;
+        let r = self - b * Dd::from(q);
+        let q2 = r.0 / b.0;
+        let r = r - b * Dd::from(q2);
+        normal(q, q2) + Dd::from(r.0 / b.0)
+    }
+}
+
+/// A value times a power of two, for results beyond the range of f64.
+#[derive(Clone, Copy, Debug)]
+pub struct Scaled(pub Dd, pub i32);
+
+impl From<Dd> for Scaled {
+    fn from(x: Dd) -> Scaled {
+        Scaled(x, 0)
+    }
+}
+
+fn times_two_to(x: f64, n: i32) -> f64 {
+    let half = n / 2;
+    x * 2f64.powi(half) * 2f64.powi(n - half)
+}
+
+impl Scaled {
+    /// The distance of `got` from it, in units of the last place of an f64 of its size.
+    pub fn ulps(self, got: f64) -> f64 {
+        let Scaled(x, n) = self;
+        if !got.is_finite() || !times_two_to(x.0, n).is_finite() {
+            return if got == times_two_to(x.0, n) || (got.is_nan() && x.0.is_nan()) { 0.0 } else { f64::INFINITY };
+        }
+        // Compared at the size of x.
+        let got = times_two_to(got, -n);
+        let exponent = if x.0 == 0.0 { -1074 } else { (((x.0.to_bits() >> 52) & 0x7ff) as i32 - 1075).max(-1074 - n) };
+        let difference = (Dd::from(got) - x).0.abs();
+        times_two_to(difference, -exponent)
+    }
+}
+
+/// (e^x - 1, n) for the r of x = n ln 2 + r.
+fn reduced_expm1(x: Dd) -> (Dd, i32) {
+    let n = (x.0 / LN2.0).round();
+    let r = x - LN2 * Dd::from(n);
+    let r = Dd(r.0 / 256.0, r.1 / 256.0);
+    let mut e = Dd::from(0.0);
+    for i in (1..16).rev() {
+        e = (e + Dd::from(1.0)) * r / Dd::from(f64::from(i));
+    }
+    for _ in 0..8 {
+        e = e * e + e + e;
+    }
+    (e, n as i32)
+}
+
+pub fn exp(x: Dd) -> Scaled {
+    if x.0.abs() > 1e4 {
+        return Dd::from(x.0.exp()).into();
+    }
+    let (e, n) = reduced_expm1(x);
+    Scaled(e + Dd::from(1.0), n)
+}
+
+pub fn expm1(x: Dd) -> Scaled {
+    if x.0 > 1000.0 {
+        return Dd::from(f64::INFINITY).into();
+    }
+    if x.0 < -100.0 {
+        return Dd::from(-1.0).into();
+    }
+    let (e, n) = reduced_expm1(x);
+    if n == 0 {
+        return e.into();
+    }
+    // 2^n (1 + e) - 1 = 2^n (e + 1 - 2^-n).
+    if n > 200 {
+        return Scaled(e + Dd::from(1.0), n);
+    }
+    let p = 2f64.powi(n);
+    (Dd(e.0 * p, e.1 * p) + Dd::from(p) - Dd::from(1.0)).into()
+}
+
+fn log1p_parts(x: Dd) -> Dd {
+    let y = x.0.ln_1p();
+    let Scaled(e, n) = expm1(Dd::from(y));
+    debug_assert_eq!(n, 0);
+    let d = (x - e) / (e + Dd::from(1.0));
+    Dd::from(y) + d - d * d / Dd::from(2.0)
+}
+
+pub fn log(x: f64) -> Dd {
+    if !(x > 0.0 && x.is_finite()) {
+        return Dd::from(x.ln());
+    }
+    let (x, shift) = if x < f64::MIN_POSITIVE { (x * 2f64.powi(60), -60.0) } else { (x, 0.0) };
+    let n = x.log2().round();
+    let m = times_two_to(x, -(n as i32));
+    log1p_parts(Dd::from(m) - Dd::from(1.0)) + LN2 * Dd::from(n + shift)
+}
+
+pub fn log1p(x: f64) -> Dd {
+    if x.abs() < 0.5 {
+        return if x.abs() < 1e-200 { Dd::from(x) } else { log1p_parts(Dd::from(x)) };
+    }
+    if !(x > -1.0 && x.is_finite()) {
+        return Dd::from(x.ln_1p());
+    }
+    let u = two_sum(1.0, x);
+    // ln(u0 + u1) = ln u0 + ln(1 + u1 / u0).
+    let small = Dd::from(u.1) / Dd::from(u.0);
+    log(u.0) + small - small * small / Dd::from(2.0)
+}
+
+pub fn tanh(x: f64) -> Dd {
+    if !(x.abs() < 30.0) {
+        return Dd::from(x.tanh());
+    }
+    if x.abs() < 1e-200 {
+        return Dd::from(x);
+    }
+    let Scaled(e, n) = expm1(Dd::from(2.0 * x));
+    assert_eq!(n, 0);
+    e / (e + Dd::from(2.0))
+}
+
+pub fn sigmoid(x: f64) -> Scaled {
+    if x.is_nan() {
+        return Dd::from(x).into();
+    }
+    if x > 0.0 {
+        let Scaled(e, n) = exp(Dd::from(-x.min(800.0)));
+        let p = times_two_to(1.0, n);
+        return (Dd::from(1.0) / (Dd(e.0 * p, e.1 * p) + Dd::from(1.0))).into();
+    }
+    let Scaled(e, n) = exp(Dd::from(x.max(-800.0)));
+    let p = times_two_to(1.0, n);
+    Scaled(e / (Dd(e.0 * p, e.1 * p) + Dd::from(1.0)), n)
+}
+
+/// sin(x + quarter pi/2) for |x| <= 1e5.
+pub fn sin(x: f64, quarter: i64) -> Dd {
+    let n = (x / HALF_PI[0]).round();
+    let mut r = Dd::from(x);
+    for part in HALF_PI {
+        r = r - two_product(n, part);
+    }
+    let quadrant = (n as i64 + quarter).rem_euclid(4);
+    let r2 = r * r;
+    let odd = quadrant % 2;
+    // Taylor's series, from its smallest term.
+    let mut sum = Dd::from(0.0);
+    for i in (1..16).rev() {
+        let (a, b) = if odd == 1 { (2 * i - 1, 2 * i) } else { (2 * i, 2 * i + 1) };
+        sum = -(r2 * (sum + Dd::from(1.0))) / Dd::from((a * b) as f64);
+    }
+    let sum = if odd == 1 { sum + Dd::from(1.0) } else { sum * r + r };
+    if quadrant >= 2 { -sum } else { sum }
+}
+
+pub fn erf(x: f64) -> Dd {
+    let a = x.abs();
+    if !(a < 7.0) {
+        return Dd::from(if x.is_nan() { x } else { x.signum() });
+    }
+    if a < 1e-150 {
+        return TWO_OVER_SQRT_PI * Dd::from(x);
+    }
+    // 2/sqrt(pi) e^(-x^2) times the sum of x (2 x^2)^k / (1 3 5 ... (2k+1)): all terms are positive.
+    let x2 = two_product(a, a);
+    let (mut term, mut sum, mut k) = (Dd::from(a), Dd::from(a), 1.0);
+    while term.0 > sum.0 * 1e-33 {
+        term = term * (x2 + x2) / Dd::from(2.0 * k + 1.0);
+        sum = sum + term;
+        k += 1.0;
+    }
+    let Scaled(e, n) = exp(-x2);
+    let p = 2f64.powi(n);
+    let y = TWO_OVER_SQRT_PI * sum * Dd(e.0 * p, e.1 * p);
+    if x < 0.0 { -y } else { y }
+}
+
+pub fn rsqrt(x: f64) -> Dd {
+    if !(x > 1e-300 && x < 1e300) {
+        return Dd::from(1.0 / x.sqrt());
+    }
+    let y = 1.0 / x.sqrt();
+    let rest = Dd::from(1.0) - Dd::from(x) * two_product(y, y);
+    Dd::from(y) + rest * Dd::from(0.5 * y)
+}

@@ -1,0 +1,365 @@
+//! Row after row: the lanes run along the row.
+
+use std::sync::{Arc, OnceLock};
+
+use millstream_core::backend::Bindings;
+use millstream_core::{Dims, Error, Expr, Result, Scalar};
+use smallvec::SmallVec;
+
+use super::build::{Built, Request, build};
+use super::fold::{Cascade, FOLD_BLOCK, Folds, Partial};
+use super::{Shape, TASK};
+use crate::backend::Machine;
+use crate::program::strip::REGISTER_BYTES;
+use crate::program::{Base, Bases, Cursor, Frame, Operand, bases, may_be_direct, seek, step, with_scratch};
+use crate::stream::Run;
+
+/// Rows of at least this many elements are cut into pieces, if there are few of them.
+const LONG: usize = 256 << 10;
+/// So many rows are not few.
+const MANY: usize = 64;
+
+pub(super) struct Along {
+    machine: Arc<Machine>,
+    expr: Expr,
+    dims: Dims,
+    inner: usize,
+    varies: Vec<bool>,
+    operands: Vec<Operand>,
+    inputs: usize,
+    pub(super) lane: usize,
+    /// The row's dimensions beside the lanes'.
+    others: SmallVec<[usize; 6]>,
+    outer: SmallVec<[usize; 6]>,
+    /// The place in the row that one step along each dimension makes.
+    places: SmallVec<[i64; 6]>,
+    pub(super) built: Built,
+    careful: OnceLock<Option<Built>>,
+    rows: usize,
+    /// Strips of a row.
+    strips: usize,
+    keeps: bool,
+    is_long: bool,
+    uses_index: bool,
+}
+
+/// A piece of a row: lanes of one strip.
+#[derive(Clone, Copy)]
+struct Piece {
+    strip: usize,
+    start: usize,
+    count: usize,
+}
+
+impl Along {
+    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Along> {
+        let op = shape.op;
+        let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
+        let row: usize = op.dims[shape.inner..].iter().product();
+        let rows: usize = op.dims[..shape.inner].iter().product();
+        let is_long = row >= LONG && rows < MANY;
+        let others: SmallVec<[usize; 6]> = (shape.inner..op.dims.len()).filter(|&d| d != lane).collect();
+        let mut places: SmallVec<[i64; 6]> = SmallVec::from_elem(0, op.dims.len());
+        let mut next = 1;
+        for d in (shape.inner..op.dims.len()).rev() {
+            places[d] = next;
+            next *= op.dims[d].max(1) as i64;
+        }
+        let mut new = Along {
+            machine: machine.clone(),
+            expr: expr.clone(),
+            dims: op.dims.clone(),
+            inner: shape.inner,
+            varies: shape.varies.clone(),
+            operands: shape.operands.clone(),
+            inputs: op.inputs.len(),
+            lane,
+            strips: others.iter().map(|&d| op.dims[d]).product(),
+            others,
+            outer: (0..shape.inner).collect(),
+            places,
+            built: Built::empty()?,
+            careful: OnceLock::new(),
+            rows,
+            keeps: !is_long,
+            is_long,
+            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
+        };
+        new.built = new.build(false)?;
+        let kept: usize = new.built.kept.iter().map(|k| k.size * row).sum();
+        if kept > machine.topology.l2().size / 2 {
+            new.keeps = false;
+            new.built = new.build(false)?;
+        }
+        Ok(new)
+    }
+
+    fn build(&self, careful: bool) -> Result<Built> {
+        build(&Request {
+            expr: &self.expr,
+            isa: self.machine.isa,
+            operands: &self.operands,
+            inputs: self.inputs,
+            varies: &self.varies,
+            inner: self.inner,
+            dims: &self.dims,
+            lane: self.lane,
+            keep: self.keeps,
+            careful,
+        })
+    }
+
+    fn careful(&self) -> Result<&Built> {
+        let made = self.careful.get_or_init(|| self.build(true).ok());
+        made.as_ref().ok_or_else(|| Error::internal("a row program could not be compiled a second time"))
+    }
+
+    fn row_length(&self) -> usize {
+        self.strips * self.dims[self.lane]
+    }
+
+    /// Calls `f` with a frame for this code, its registers, and memory for kept rows.
+    fn with_frame<R>(&self, built: &Built, params: &[Scalar], f: impl FnOnce(&mut Worker<'_>) -> R) -> R {
+        let code = &built.code;
+        let block = code.block(REGISTER_BYTES).min(FOLD_BLOCK);
+        let registers = code.scratch(block);
+        let singles = (code.singles.len() * size_of::<u128>()).next_multiple_of(64);
+        let row = self.row_length();
+        let kept: usize = built.kept.iter().map(|k| (k.size * row).next_multiple_of(64)).sum();
+        with_scratch(registers + singles + kept, |scratch| {
+            // SAFETY: registers, single values and kept rows follow each other in the scratch memory.
+            let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
+            frame.lane = self.lane;
+            frame.cursors.resize(self.operands.len(), Cursor::plain(0));
+            let mut at = scratch.wrapping_add(registers + singles);
+            let mut kept = SmallVec::new();
+            for k in &built.kept {
+                kept.push((at, k.size));
+                at = at.wrapping_add((k.size * row).next_multiple_of(64));
+            }
+            let index = SmallVec::from_elem(0, self.dims.len());
+            let folds = Folds::new(&built.folds);
+            f(&mut Worker { along: self, built, frame, folds, index, kept, block })
+        })
+    }
+
+    fn rows(&self, built: &Built, bases: &Bases, params: &[Scalar], from: usize, to: usize) {
+        self.with_frame(built, params, |w| {
+            w.launch();
+            seek(&mut w.index, &self.dims, &self.outer, from);
+            for _ in from..to {
+                w.row(bases);
+                step(&mut w.index, &self.dims, &self.outer);
+            }
+        });
+    }
+
+    /// Each row in pieces, pass after pass, the pieces of a pass at once.
+    fn long_rows(&self, built: &Built, bases: &Bases, params: &[Scalar]) {
+        let n = self.dims[self.lane];
+        let (piece, pieces) = if n > TASK { (TASK, n.div_ceil(TASK)) } else { (n, 1) };
+        let total = self.strips * pieces;
+        let per_task = (TASK / piece).max(1);
+        let tasks = total.div_ceil(per_task);
+        let mut partials: Vec<Option<Partial>> = vec![None; tasks * built.folds.len()];
+        self.with_frame(built, params, |w| {
+            w.launch();
+            for row in 0..self.rows {
+                seek(&mut w.index, &self.dims, &self.outer, row);
+                for s in 0..built.stages.len() {
+                    w.row_values(s, bases);
+                    if !built.stages[s].has_pass {
+                        continue;
+                    }
+                    let out = Table(partials.as_mut_ptr());
+                    let (index, singles) = (&w.index, w.singles());
+                    self.machine.workers.run(tasks, &|t| {
+                        self.with_frame(built, params, |w| {
+                            w.index.copy_from_slice(index);
+                            w.take_singles(&singles);
+                            for p in t * per_task..total.min((t + 1) * per_task) {
+                                let start = p % pieces * piece;
+                                let count = piece.min(n - start);
+                                w.piece(s, bases, Piece { strip: p / pieces, start, count });
+                            }
+                            for (f, state) in w.folds.states.iter().enumerate() {
+                                // SAFETY: every task has places of its own, all inside the vector.
+                                unsafe { *out.at(t * built.folds.len() + f) = state.total(&built.folds[f]) };
+                            }
+                        });
+                    });
+                    for (f, &(stage, single)) in built.fold_results.iter().enumerate() {
+                        if stage == s {
+                            let mut all = Cascade::new();
+                            for t in 0..tasks {
+                                if let Some(p) = partials[t * built.folds.len() + f] {
+                                    all.push(&built.folds[f], p);
+                                }
+                            }
+                            w.set_single(single, all.result(&built.folds[f]));
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// A table that tasks write to at places of their own.
+#[derive(Clone, Copy)]
+struct Table(*mut Option<Partial>);
+
+impl Table {
+    fn at(&self, i: usize) -> *mut Option<Partial> {
+        self.0.wrapping_add(i)
+    }
+}
+
+// SAFETY: tasks use different elements, and the table outlives them.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Run for Along {
+    fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let bases = bases(bindings, &self.operands)?;
+        let built = if may_be_direct(&bases, &self.operands, self.inputs) { &self.built } else { self.careful()? };
+        if self.is_long {
+            self.long_rows(built, &bases, bindings.params);
+            return Ok(());
+        }
+        let per_task = (TASK / self.row_length().max(1)).max(1);
+        let tasks = self.rows.div_ceil(per_task);
+        self.machine.workers.run(tasks, &|t| {
+            self.rows(built, &bases, bindings.params, t * per_task, self.rows.min((t + 1) * per_task));
+        });
+        Ok(())
+    }
+}
+
+/// One thread's state.
+struct Worker<'a> {
+    along: &'a Along,
+    built: &'a Built,
+    frame: Frame<'a>,
+    folds: Folds<'a>,
+    index: SmallVec<[usize; 6]>,
+    kept: SmallVec<[(*mut u8, usize); 2]>,
+    block: usize,
+}
+
+impl Worker<'_> {
+    fn launch(&mut self) {
+        // SAFETY: launch-level steps use only single values.
+        unsafe { self.frame.run(self.built.launch, 1, &mut self.folds) };
+    }
+
+    /// Points all operands at the current index, for `n` lanes or for one value.
+    fn aim(&mut self, bases: &[Base], lane: Option<usize>, n: usize) {
+        let first = self.frame.code.first_input();
+        for (i, (o, b)) in self.along.operands.iter().zip(bases).enumerate() {
+            let at = b.first.wrapping_offset(o.offset(&self.index));
+            self.frame.set(first + i, at);
+            self.frame.cursors[i] = if o.is_plain() {
+                Cursor::plain(lane.map_or(0, |d| o.strides[d]))
+            } else {
+                o.cursor(lane, &self.index, n, at, b)
+            };
+        }
+        if self.along.uses_index {
+            self.frame.index.clear();
+            self.frame.index.extend(self.index.iter().map(|&i| i as i64));
+        }
+        self.frame.done = 0;
+    }
+
+    /// The values of the row that a stage begins with.
+    fn row_values(&mut self, s: usize, bases: &[Base]) {
+        let segment = self.built.stages[s].row_single;
+        if self.frame.code.segments[segment].is_empty() {
+            return;
+        }
+        self.index[self.along.inner..].fill(0);
+        self.aim(bases, None, 1);
+        // SAFETY: the dispatcher checked all bindings; a row has one value of each of these.
+        unsafe { self.frame.run(segment, 1, &mut self.folds) };
+    }
+
+    fn row(&mut self, bases: &[Base]) {
+        for s in 0..self.built.stages.len() {
+            self.row_values(s, bases);
+            if !self.built.stages[s].has_pass {
+                continue;
+            }
+            self.folds.clear();
+            let count = self.along.dims[self.along.lane];
+            if count > 0 {
+                for strip in 0..self.along.strips {
+                    self.piece(s, bases, Piece { strip, start: 0, count });
+                }
+            }
+            for (f, &(stage, single)) in self.built.fold_results.iter().enumerate() {
+                if stage == s {
+                    let result = self.folds.states[f].result(&self.built.folds[f]);
+                    self.set_single(single, result);
+                }
+            }
+        }
+    }
+
+    /// One pass over a piece of the row.
+    fn piece(&mut self, s: usize, bases: &[Base], piece: Piece) {
+        let along = self.along;
+        let stage = &self.built.stages[s];
+        self.index[along.inner..].fill(0);
+        seek(&mut self.index, &along.dims, &along.others, piece.strip);
+        self.index[along.lane] = piece.start;
+        self.aim(bases, Some(along.lane), piece.count);
+        let (first, before) = (self.frame.code.first_kept(), piece.strip * along.dims[along.lane] + piece.start);
+        for (k, &(at, size)) in self.kept.iter().enumerate() {
+            self.frame.set(first + k, at.wrapping_add(before * size));
+        }
+        self.folds.step = along.places[along.lane];
+        self.folds.place = self.index.iter().zip(&along.places).map(|(&i, &p)| i as i64 * p).sum();
+        // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
+        // what exists, kept rows have room for the row, and blocks are no longer than the frame's.
+        unsafe {
+            self.frame.run(stage.each_single, 1, &mut self.folds);
+            loop {
+                let count = (piece.count - self.frame.done).min(self.block);
+                self.frame.run(stage.each_block, count, &mut self.folds);
+                if self.frame.done + count == piece.count {
+                    break;
+                }
+                self.frame.advance(count);
+                for (k, &(_, size)) in self.kept.iter().enumerate() {
+                    self.frame.set(first + k, self.frame.pointer(first + k).wrapping_add(count * size));
+                }
+                self.folds.place += count as i64 * self.folds.step;
+            }
+        }
+    }
+
+    fn single(&self, number: usize) -> *mut u128 {
+        self.frame.pointer(self.frame.code.first_single() + number).cast()
+    }
+
+    fn set_single(&mut self, number: u16, value: u128) {
+        // SAFETY: a single value of this frame.
+        unsafe { self.single(number as usize).write(value) };
+    }
+
+    fn singles(&self) -> Vec<u128> {
+        // SAFETY: single values of this frame.
+        (0..self.frame.code.singles.len()).map(|i| unsafe { self.single(i).read() }).collect()
+    }
+
+    fn take_singles(&mut self, from: &[u128]) {
+        for (i, v) in from.iter().enumerate() {
+            self.set_single(i as u16, *v);
+        }
+    }
+}

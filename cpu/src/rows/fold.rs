@@ -1,0 +1,529 @@
+//! Folding blocks to one value, and values to a row's result in a fixed order.
+//!
+//! A block of at most [`FOLD_BLOCK`] elements is summed in many interleaved partial sums; the results of blocks are joined
+//! pairwise, as a binary counter carries. The error of a sum therefore grows with the logarithm of its length, and the
+//! order depends on the shape alone.
+
+use std::marker::PhantomData;
+
+use millstream_core::{Binary, DType, Error, Reduce, Result, Scalar};
+use num_complex::Complex;
+
+use crate::math::BlockFn;
+use crate::program::{Folder, find_binary};
+use crate::simd::Isa;
+
+/// The most elements that are folded at once.
+pub(super) const FOLD_BLOCK: usize = 4096;
+
+/// The result of part of a row: the value, and for `ArgMax` and `ArgMin` its place.
+pub(super) type Partial = [u128; 2];
+
+/// How one reduction is folded.
+#[derive(Clone)]
+pub(super) struct Fold {
+    /// Which one.
+    pub op: Reduce,
+    /// The type of its elements, as they are computed with.
+    pub dtype: DType,
+    /// Block to [`Partial`]: `dst` is a partial, `a` the elements, `b` the other factors if products are folded.
+    reduce: BlockFn,
+    join: Join,
+    identity: u128,
+}
+
+#[derive(Clone, Copy)]
+enum Join {
+    /// A kernel on two values.
+    Value(BlockFn),
+    /// The better of two, the earlier if both are as good.
+    Place(unsafe fn(&Partial, &Partial) -> bool),
+}
+
+impl Fold {
+    /// The fold of elements of `dtype`, or of products of two.
+    pub fn new(isa: Isa, op: Reduce, dtype: DType, products: bool) -> Result<Fold> {
+        let dtype = dtype.compute();
+        let missing = || Error::internal(format!("the CPU has no {} of {dtype}", op.name()));
+        let reduce = if products { dot(isa, dtype) } else { kernel(isa, op, dtype) }.ok_or_else(missing)?;
+        let join = |op: Binary| find_binary(isa, op, dtype, crate::math::Form::VV).map(|f| Join::Value(f.f));
+        let join = match op {
+            Reduce::Sum => join(Binary::Add)?,
+            Reduce::Prod => join(Binary::Mul)?,
+            Reduce::Max => join(Binary::Max)?,
+            Reduce::Min => join(Binary::Min)?,
+            Reduce::ArgMax | Reduce::ArgMin => {
+                Join::Place(second_is_better(op == Reduce::ArgMax, dtype).ok_or_else(missing)?)
+            }
+        };
+        Ok(Fold { op, dtype, reduce, join, identity: u128::from_ne_bytes(op.identity(dtype).bytes()) })
+    }
+
+    /// Whether the result is a place.
+    pub fn is_place(&self) -> bool {
+        matches!(self.op, Reduce::ArgMax | Reduce::ArgMin)
+    }
+
+    fn join(&self, a: &Partial, b: &Partial) -> Partial {
+        match self.join {
+            Join::Value(f) => {
+                let mut out = [0; 2];
+                // SAFETY: all three point to one value of the fold's type.
+                unsafe { f((&raw mut out).cast(), (&raw const *a).cast(), (&raw const *b).cast(), std::ptr::null(), 1) };
+                out
+            }
+            // SAFETY: both are partials of this fold.
+            Join::Place(better) => unsafe { if better(a, b) { *b } else { *a } },
+        }
+    }
+}
+
+/// Results so far, joined as a binary counter carries.
+#[derive(Clone)]
+pub(super) struct Cascade {
+    count: u64,
+    levels: [Partial; 48],
+}
+
+impl Cascade {
+    pub fn new() -> Cascade {
+        Cascade { count: 0, levels: [[0; 2]; 48] }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Takes the result of the next part.
+    pub fn push(&mut self, fold: &Fold, mut partial: Partial) {
+        let level = self.count.trailing_ones() as usize;
+        for l in 0..level {
+            partial = fold.join(&self.levels[l], &partial);
+        }
+        self.levels[level] = partial;
+        self.count += 1;
+    }
+
+    /// The result of all parts; `None` if there were none.
+    pub fn total(&self, fold: &Fold) -> Option<Partial> {
+        let mut out: Option<Partial> = None;
+        let mut left = self.count;
+        while left != 0 {
+            let l = left.trailing_zeros() as usize;
+            out = Some(match out {
+                None => self.levels[l],
+                Some(low) => fold.join(&self.levels[l], &low),
+            });
+            left &= left - 1;
+        }
+        out
+    }
+
+    /// The reduction's result, as a single value.
+    pub fn result(&self, fold: &Fold) -> u128 {
+        match self.total(fold) {
+            Some(p) if fold.is_place() => p[1],
+            Some(p) => p[0],
+            None => fold.identity,
+        }
+    }
+}
+
+/// The folds of a row in progress.
+pub(super) struct Folds<'a> {
+    pub folds: &'a [Fold],
+    pub states: Vec<Cascade>,
+    /// The place in the row of the current block's first element.
+    pub place: i64,
+    /// Places from one element to the next.
+    pub step: i64,
+}
+
+impl<'a> Folds<'a> {
+    pub fn new(folds: &'a [Fold]) -> Folds<'a> {
+        Folds { folds, states: vec![Cascade::new(); folds.len()], place: 0, step: 1 }
+    }
+
+    /// Forgets the last row.
+    pub fn clear(&mut self) {
+        for s in &mut self.states {
+            s.clear();
+        }
+    }
+}
+
+impl Folder for Folds<'_> {
+    #[inline]
+    unsafe fn fold(&mut self, fold: u16, a: *const u8, b: *const u8, n: usize) {
+        let f = &self.folds[fold as usize];
+        let mut partial: Partial = [0; 2];
+        // SAFETY: the caller promises `n` elements; the kernel writes one partial.
+        unsafe { (f.reduce)((&raw mut partial).cast(), a, b, std::ptr::null(), n) };
+        if f.is_place() {
+            partial[1] = (self.place + partial[1] as i64 * self.step) as u64 as u128;
+        }
+        self.states[fold as usize].push(f, partial);
+    }
+}
+
+/// Elements that can be folded.
+trait Number: Copy + PartialEq + 'static {
+    const ZERO: Self;
+    const ONE: Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+/// Elements that have an order.
+trait Ordered: Number + PartialOrd {
+    const LOWEST: Self;
+    const HIGHEST: Self;
+}
+
+macro_rules! ints {
+    ($($t:ty),+) => {$(
+        impl Number for $t {
+            const ZERO: $t = 0;
+            const ONE: $t = 1;
+            #[inline(always)]
+            fn plus(self, other: $t) -> $t { self.wrapping_add(other) }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t { self.wrapping_mul(other) }
+        }
+        impl Ordered for $t {
+            const LOWEST: $t = <$t>::MIN;
+            const HIGHEST: $t = <$t>::MAX;
+        }
+    )+};
+}
+ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($t:ty),+) => {$(
+        impl Number for $t {
+            const ZERO: $t = 0.0;
+            const ONE: $t = 1.0;
+            #[inline(always)]
+            fn plus(self, other: $t) -> $t { self + other }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t { self * other }
+        }
+        impl Ordered for $t {
+            const LOWEST: $t = <$t>::NEG_INFINITY;
+            const HIGHEST: $t = <$t>::INFINITY;
+        }
+        impl Number for Complex<$t> {
+            const ZERO: Self = Complex::new(0.0, 0.0);
+            const ONE: Self = Complex::new(1.0, 0.0);
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+        }
+    )+};
+}
+floats!(f32, f64);
+
+/// A fold of a block, compiled for each instruction set.
+trait BlockFold {
+    /// # Safety
+    /// As [`BlockFn`]; `dst` is a [`Partial`].
+    unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2")]
+unsafe fn avx512<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { F::run(dst, a, b, n) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+unsafe fn avx2<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { F::run(dst, a, b, n) }
+}
+
+unsafe fn base<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { F::run(dst, a, b, n) }
+}
+
+fn pick<F: BlockFold>(isa: Isa) -> BlockFn {
+    match isa.or_portable() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::<F>,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::<F>,
+        _ => base::<F>,
+    }
+}
+
+/// Interleaved accumulators: enough vectors to hide the latency of an addition.
+const WIDE: usize = 64;
+
+/// Folds a block in `WIDE` interleaved accumulators, then those as a tree.
+#[inline(always)]
+unsafe fn interleaved<T: Copy>(n: usize, start: T, at: impl Fn(usize) -> T, join: impl Fn(T, T) -> T) -> T {
+    if n < WIDE {
+        let mut all = start;
+        for i in 0..n {
+            all = join(all, at(i));
+        }
+        return all;
+    }
+    let mut lanes = [start; WIDE];
+    let mut i = 0;
+    while i + WIDE <= n {
+        for (j, lane) in lanes.iter_mut().enumerate() {
+            *lane = join(*lane, at(i + j));
+        }
+        i += WIDE;
+    }
+    for (j, lane) in lanes.iter_mut().enumerate().take(n - i) {
+        *lane = join(*lane, at(i + j));
+    }
+    let mut half = WIDE / 2;
+    while half > 0 {
+        for j in 0..half {
+            lanes[j] = join(lanes[j], lanes[j + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+macro_rules! simple_fold {
+    ($name:ident, $bound:ident, $start:ident, |$x:ident, $y:ident| $e:expr) => {
+        pub(super) struct $name<T>(PhantomData<T>);
+        impl<T: $bound> BlockFold for $name<T> {
+            #[inline(always)]
+            unsafe fn run(dst: *mut u8, a: *const u8, _: *const u8, n: usize) {
+                let a = a.cast::<T>();
+                // SAFETY: the caller promises `n` elements, and room for one.
+                unsafe {
+                    let all = interleaved(n, T::$start, |i| a.add(i).read_unaligned(), |$x, $y| $e);
+                    dst.cast::<T>().write(all);
+                }
+            }
+        }
+    };
+}
+
+simple_fold!(Sum, Number, ZERO, |x, y| x.plus(y));
+simple_fold!(Product, Number, ONE, |x, y| x.times(y));
+// A value that is not equal to itself is NaN, and stays.
+#[allow(clippy::eq_op)]
+mod extremes {
+    use super::*;
+    simple_fold!(Largest, Ordered, LOWEST, |x, y| if y > x || y != y { y } else { x });
+    simple_fold!(Smallest, Ordered, HIGHEST, |x, y| if y < x || y != y { y } else { x });
+
+    /// Whether `y` beats `x`: it is larger (or smaller), or the first NaN.
+    #[inline(always)]
+    pub(super) fn beats<T: Ordered, const MAX: bool>(x: T, y: T) -> bool {
+        (if MAX { y > x } else { y < x }) || (y != y && x == x)
+    }
+
+    pub(super) struct Place<T, const MAX: bool>(PhantomData<T>);
+    impl<T: Ordered, const MAX: bool> BlockFold for Place<T, MAX> {
+        #[inline(always)]
+        unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize) {
+            let mut partial: Partial = [0; 2];
+            // SAFETY: the caller's promise, passed on.
+            unsafe {
+                let out = (&raw mut partial).cast::<u8>();
+                if MAX { Largest::<T>::run(out, a, b, n) } else { Smallest::<T>::run(out, a, b, n) }
+                let best = out.cast::<T>().read();
+                let mut i = 0;
+                while i < n {
+                    let x = a.cast::<T>().add(i).read_unaligned();
+                    if x == best || (best != best && x != x) {
+                        break;
+                    }
+                    i += 1;
+                }
+                partial[1] = if i < n { i as u128 } else { 0 };
+                dst.cast::<Partial>().write_unaligned(partial);
+            }
+        }
+    }
+}
+use extremes::{Largest, Place, Smallest, beats};
+
+struct Dot<T, const FUSED: bool>(PhantomData<T>);
+
+macro_rules! dots {
+    ($($t:ty),+) => {$(
+        impl<const FUSED: bool> BlockFold for Dot<$t, FUSED> {
+            #[inline(always)]
+            unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize) {
+                let (a, b) = (a.cast::<$t>(), b.cast::<$t>());
+                // SAFETY: the caller promises `n` elements at both, and room for one.
+                unsafe {
+                    let at = |i: usize| (a.add(i).read_unaligned(), b.add(i).read_unaligned());
+                    let join = |s: $t, (x, y): ($t, $t)| if FUSED { x.mul_add(y, s) } else { x * y + s };
+                    let mut lanes = [0.0 as $t; WIDE];
+                    let mut i = 0;
+                    while i + WIDE <= n {
+                        for j in 0..WIDE {
+                            lanes[j] = join(lanes[j], at(i + j));
+                        }
+                        i += WIDE;
+                    }
+                    for j in 0..n - i {
+                        lanes[j] = join(lanes[j], at(i + j));
+                    }
+                    let mut half = WIDE / 2;
+                    while half > 0 {
+                        for j in 0..half {
+                            lanes[j] += lanes[j + half];
+                        }
+                        half /= 2;
+                    }
+                    dst.cast::<$t>().write(lanes[0]);
+                }
+            }
+        }
+    )+};
+}
+dots!(f32, f64);
+
+/// The sum of products of two blocks.
+fn dot(isa: Isa, dtype: DType) -> Option<BlockFn> {
+    let fused = !matches!(isa.or_portable(), Isa::Portable);
+    match (dtype, fused) {
+        (DType::F32, true) => Some(pick::<Dot<f32, true>>(isa)),
+        (DType::F32, false) => Some(pick::<Dot<f32, false>>(isa)),
+        (DType::F64, true) => Some(pick::<Dot<f64, true>>(isa)),
+        (DType::F64, false) => Some(pick::<Dot<f64, false>>(isa)),
+        _ => None,
+    }
+}
+
+macro_rules! by_number {
+    ($dtype:expr, $isa:expr, $fold:ident) => {
+        match $dtype {
+            DType::I8 => Some(pick::<$fold<i8>>($isa)),
+            DType::I16 => Some(pick::<$fold<i16>>($isa)),
+            DType::I32 => Some(pick::<$fold<i32>>($isa)),
+            DType::I64 => Some(pick::<$fold<i64>>($isa)),
+            DType::U8 => Some(pick::<$fold<u8>>($isa)),
+            DType::U16 => Some(pick::<$fold<u16>>($isa)),
+            DType::U32 => Some(pick::<$fold<u32>>($isa)),
+            DType::U64 => Some(pick::<$fold<u64>>($isa)),
+            DType::F32 => Some(pick::<$fold<f32>>($isa)),
+            DType::F64 => Some(pick::<$fold<f64>>($isa)),
+            DType::C64 => Some(pick::<$fold<Complex<f32>>>($isa)),
+            DType::C128 => Some(pick::<$fold<Complex<f64>>>($isa)),
+            _ => None,
+        }
+    };
+}
+
+macro_rules! by_order {
+    ($dtype:expr, $t:ident => $e:expr) => {
+        match $dtype {
+            DType::Bool | DType::U8 => {
+                type $t = u8;
+                Some($e)
+            }
+            DType::I8 => {
+                type $t = i8;
+                Some($e)
+            }
+            DType::I16 => {
+                type $t = i16;
+                Some($e)
+            }
+            DType::I32 => {
+                type $t = i32;
+                Some($e)
+            }
+            DType::I64 => {
+                type $t = i64;
+                Some($e)
+            }
+            DType::U16 => {
+                type $t = u16;
+                Some($e)
+            }
+            DType::U32 => {
+                type $t = u32;
+                Some($e)
+            }
+            DType::U64 => {
+                type $t = u64;
+                Some($e)
+            }
+            DType::F32 => {
+                type $t = f32;
+                Some($e)
+            }
+            DType::F64 => {
+                type $t = f64;
+                Some($e)
+            }
+            _ => None,
+        }
+    };
+}
+
+fn kernel(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
+    match op {
+        Reduce::Sum => by_number!(dtype, isa, Sum),
+        Reduce::Prod => by_number!(dtype, isa, Product),
+        Reduce::Max => by_order!(dtype, T => pick::<Largest<T>>(isa)),
+        Reduce::Min => by_order!(dtype, T => pick::<Smallest<T>>(isa)),
+        Reduce::ArgMax => by_order!(dtype, T => pick::<Place<T, true>>(isa)),
+        Reduce::ArgMin => by_order!(dtype, T => pick::<Place<T, false>>(isa)),
+    }
+}
+
+/// Whether the second of two partials wins: it is better, or as good and lies before.
+fn second_is_better(max: bool, dtype: DType) -> Option<unsafe fn(&Partial, &Partial) -> bool> {
+    unsafe fn compare<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> bool {
+        // SAFETY: a partial of this fold holds a value of `T` in its first bytes.
+        let (x, y) = unsafe { ((&raw const *a).cast::<T>().read(), (&raw const *b).cast::<T>().read()) };
+        beats::<T, MAX>(x, y) || (!beats::<T, MAX>(y, x) && (b[1] as i64) < a[1] as i64)
+    }
+    match max {
+        true => by_order!(dtype, T => compare::<T, true>),
+        false => by_order!(dtype, T => compare::<T, false>),
+    }
+}
+
+/// One more element for each lane: `dst` holds places (i64), `a` the best values so far (written too), `b` the new values,
+/// `c` the place of the new values (one i64). For rows whose lanes are different rows.
+pub(super) fn place_step(op: Reduce, dtype: DType) -> Option<BlockFn> {
+    unsafe fn run<T: Ordered, const MAX: bool>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        let (places, best, new) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>());
+        // SAFETY: the caller promises `n` elements at the first three, one at the last, and that `a` is a register.
+        unsafe {
+            let place = c.cast::<i64>().read();
+            for i in 0..n {
+                let (x, y) = (best.add(i).read(), new.add(i).read_unaligned());
+                let wins = beats::<T, MAX>(x, y);
+                best.add(i).write(if wins { y } else { x });
+                let old = places.add(i).read();
+                places.add(i).write(if wins { place } else { old });
+            }
+        }
+    }
+    match op {
+        Reduce::ArgMax => by_order!(dtype.compute(), T => run::<T, true> as BlockFn),
+        Reduce::ArgMin => by_order!(dtype.compute(), T => run::<T, false> as BlockFn),
+        _ => None,
+    }
+}
+
+/// The value that a reduction of values of this dtype starts from; for a place, that of its values.
+pub(super) fn start(op: Reduce, dtype: DType) -> Scalar {
+    match op {
+        Reduce::ArgMax => Scalar::lowest(dtype.compute()),
+        Reduce::ArgMin => Scalar::highest(dtype.compute()),
+        _ => op.identity(dtype.compute()),
+    }
+}

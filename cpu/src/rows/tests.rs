@@ -1,0 +1,246 @@
+//! Row programs against the reference.
+
+use millstream_core::{Access, Binary, DType, Expr, ExprBuilder, Guard, Id, Node, Op, Reduce, Scalar, Unary};
+
+use super::RowsKernel;
+use crate::program::testing::{Random, access, check, machine, reach};
+use crate::simd::Isa;
+
+fn inputs(r: &mut Random, op: &Op) -> Vec<millstream_core::what::HostTensor> {
+    op.inputs
+        .iter()
+        .map(|a| {
+            let (low, high) = reach(a, &op.dims);
+            r.tensor(a.dtype, (high - low) as usize, (-low) as usize)
+        })
+        .collect()
+}
+
+fn random_case(r: &mut Random, isa: Isa, nodes: usize) {
+    let rank = 1 + r.below(3);
+    let inner = r.below(rank + 1);
+    let dims: Vec<usize> = (0..rank)
+        .map(|_| {
+            let most = r.pick(&[1, 3, 9, 40]);
+            1 + r.below(most) - usize::from(r.below(60) == 0)
+        })
+        .collect();
+    let dtypes: Vec<DType> = (0..1 + r.below(3)).map(|_| r.pick(&DType::ALL)).collect();
+    let mut params = Vec::new();
+    let (b, pool) = r.expr(&dtypes, &mut params, rank, nodes, true);
+    let wanted: Vec<Id> = (0..1 + r.below(2)).map(|i| if i == 0 { pool[pool.len() - 1] } else { r.pick(&pool) }).collect();
+    let out_types: Vec<DType> = wanted.iter().map(|&o| b.dtype(o)).collect();
+    let expr = b.finish(&wanted);
+    let accesses: Vec<Access> = dtypes
+        .iter()
+        .map(|&d| {
+            let mut a = access(r, d, &dims, false);
+            if r.below(6) == 0 {
+                let d = r.below(rank);
+                let mut coefficients = vec![0isize; rank];
+                coefficients[d] = r.pick(&[1, 1, 2, -1]);
+                let (offset, limit) = (r.below(7) as isize - 3, 1 + r.below(dims[d].max(1) + 2));
+                a.guards.push(Guard { coefficients: coefficients.as_slice().into(), offset, limit });
+                a.fill = r.scalar(a.dtype);
+            }
+            a
+        })
+        .collect();
+    let varies = Op {
+        dims: dims.as_slice().into(),
+        inputs: accesses.clone(),
+        outputs: vec![],
+        body: millstream_core::Body::Rows { inner, expr: expr.clone() },
+    }
+    .varying();
+    let outs: Vec<Access> = expr
+        .outputs()
+        .iter()
+        .zip(&out_types)
+        .map(|(id, &d)| {
+            let mut a = access(r, d, &dims, true);
+            if !varies[id.at()] && r.below(2) == 0 {
+                // One for each row; neighbouring rows may then be neighbours in memory.
+                let mut next = 1;
+                for i in (0..rank).rev() {
+                    a.strides[i] = if i < inner { next } else { 0 };
+                    next *= if i < inner { dims[i].max(1) as isize } else { 1 };
+                }
+            }
+            a
+        })
+        .collect();
+    let Ok(op) = Op::rows(&dims, inner, accesses, outs, expr) else { return };
+    let inputs = inputs(r, &op);
+    let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+    check(&op, &*kernel, &inputs, &params, r.below(8) == 0);
+}
+
+#[test]
+fn random_row_programs_give_what_the_reference_gives() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for round in 0..400 {
+            let seed = r.0;
+            let case = || random_case(&mut r, isa, 1 + round % 12);
+            if let Err(e) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(case)) {
+                eprintln!("SEED={seed} {isa:?} round {round}");
+                std::panic::resume_unwind(e);
+            }
+        }
+    }
+}
+
+/// The sum, largest and place of the largest over the last `rank - inner` dimensions.
+fn reductions(dtype: DType) -> Expr {
+    let mut b = ExprBuilder::new();
+    let x = b.input(0, dtype);
+    let all: Vec<Id> = [Reduce::Sum, Reduce::Max, Reduce::ArgMax, Reduce::Min, Reduce::ArgMin]
+        .iter()
+        .map(|&r| b.reduce(r, x).unwrap())
+        .collect();
+    b.finish(&all)
+}
+
+#[test]
+fn rows_of_every_length_and_layout_are_reduced_right() {
+    let mut r = Random::fresh();
+    let isa = Isa::detect();
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::F16, DType::U8] {
+        for (rows, row) in [(3usize, 5000usize), (700, 3), (129, 64), (1, 70_000), (5, 0), (0, 5), (2, 130)] {
+            for transposed in [false, true] {
+                let strides = if transposed { [1, rows.max(1) as isize] } else { [row as isize, 1] };
+                let outs = [dtype, dtype, DType::I64, dtype, DType::I64];
+                let outs = outs.iter().map(|&d| Access::new(d, &[1, 0])).collect();
+                let op = Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], outs, reductions(dtype)).unwrap();
+                let x = inputs(&mut r, &op);
+                let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                check(&op, &*kernel, &x, &[], false);
+            }
+        }
+    }
+}
+
+pub(crate) fn softmax(dtype: DType) -> Expr {
+    let mut b = ExprBuilder::new();
+    let x = b.input(0, dtype);
+    let m = b.reduce(Reduce::Max, x).unwrap();
+    let d = b.binary(Binary::Sub, x, m).unwrap();
+    let e = b.unary(Unary::Exp, d).unwrap();
+    let s = b.reduce(Reduce::Sum, e).unwrap();
+    let y = b.binary(Binary::Div, e, s).unwrap();
+    b.finish(&[y])
+}
+
+pub(crate) fn layernorm(dtype: DType, n: usize) -> Expr {
+    let mut b = ExprBuilder::new();
+    let (x, w, bias) = (b.input(0, dtype), b.input(1, dtype), b.input(2, dtype));
+    let count = b.constant(Scalar::from_f64(1.0 / n as f64, dtype));
+    let eps = b.constant(Scalar::from_f64(1e-5, dtype));
+    let s = b.reduce(Reduce::Sum, x).unwrap();
+    let mean = b.binary(Binary::Mul, s, count).unwrap();
+    let d = b.binary(Binary::Sub, x, mean).unwrap();
+    let q = b.binary(Binary::Mul, d, d).unwrap();
+    let v = b.reduce(Reduce::Sum, q).unwrap();
+    let v = b.binary(Binary::Mul, v, count).unwrap();
+    let v = b.binary(Binary::Add, v, eps).unwrap();
+    let r = b.unary(Unary::Rsqrt, v).unwrap();
+    let y = b.binary(Binary::Mul, d, r).unwrap();
+    let y = b.binary(Binary::Mul, y, w).unwrap();
+    let y = b.binary(Binary::Add, y, bias).unwrap();
+    b.finish(&[y])
+}
+
+#[test]
+fn softmax_and_layernorm_hold_their_bounds_in_every_shape() {
+    let mut r = Random::fresh();
+    for dtype in [DType::F32, DType::BF16, DType::F64] {
+        for (rows, row) in [(5usize, 1000usize), (300, 10), (2, 300_000), (64, 128), (3, 1)] {
+            for transposed in [false, true] {
+                if row > 100_000 && (transposed || dtype != DType::F32) {
+                    continue;
+                }
+                let strides = if transposed { [1, rows as isize] } else { [row as isize, 1] };
+                let x = || Access::new(dtype, &strides);
+                let w = || Access::new(dtype, &[0, 1]);
+                for (reads, expr) in [(vec![x()], softmax(dtype)), (vec![x(), w(), w()], layernorm(dtype, row))] {
+                    let op = Op::rows(&[rows, row], 1, reads, vec![x()], expr).unwrap();
+                    let mut tensors = inputs(&mut r, &op);
+                    for t in &mut tensors {
+                        for i in 0..t.len() {
+                            t.set(i, Scalar::from_f64(r.unit() * 4.0, dtype)).unwrap();
+                        }
+                    }
+                    let kernel = RowsKernel::new(&op, machine(Isa::detect(), 2)).unwrap();
+                    check(&op, &*kernel, &tensors, &[], false);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_overlap_and_padding_is_filled() {
+    // The largest of every 3x3 window of an image, one pixel of padding around it.
+    let mut r = Random::fresh();
+    let (h, w) = (9usize, 14usize);
+    let mut b = ExprBuilder::new();
+    let x = b.input(0, DType::F32);
+    let m = b.reduce(Reduce::Max, x).unwrap();
+    let expr = b.finish(&[m]);
+    let guard = |a: isize, b: isize, c: isize, d: isize, limit: usize| Guard {
+        coefficients: [a, b, c, d].as_slice().into(),
+        offset: -1,
+        limit,
+    };
+    let access = Access {
+        base: -(w as isize) - 1,
+        guards: [guard(1, 0, 1, 0, h), guard(0, 1, 0, 1, w)].into_iter().collect(),
+        fill: Scalar::lowest(DType::F32),
+        ..Access::new(DType::F32, &[w as isize, 1, w as isize, 1])
+    };
+    let out = Access::new(DType::F32, &[w as isize, 1, 0, 0]);
+    let op = Op::rows(&[h, w, 3, 3], 2, vec![access], vec![out], expr).unwrap();
+    let x = [r.tensor(DType::F32, h * w, 0)];
+    let kernel = RowsKernel::new(&op, machine(Isa::detect(), 1)).unwrap();
+    check(&op, &*kernel, &x, &[], false);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let mut r = Random::fresh();
+    let n = 700_001;
+    let mut b = ExprBuilder::new();
+    let x = b.input(0, DType::F32);
+    let s = b.reduce(Reduce::Sum, x).unwrap();
+    let op = Op::rows(
+        &[1, n],
+        1,
+        vec![Access::new(DType::F32, &[n as isize, 1])],
+        vec![Access::new(DType::F32, &[1, 0])],
+        b.finish(&[s]),
+    )
+    .unwrap();
+    let data: Vec<f32> = (0..n).map(|_| r.unit() as f32).collect();
+    let sums: Vec<u32> = [1, 2, 3]
+        .into_iter()
+        .map(|threads| {
+            let kernel = RowsKernel::new(&op, machine(Isa::detect(), threads)).unwrap();
+            let mut out = [0f32];
+            crate::program::testing::launch(&*kernel, &op, &[data.as_ptr().cast()], &[out.as_mut_ptr().cast()]);
+            out[0].to_bits()
+        })
+        .collect();
+    assert_eq!(sums[0], sums[1]);
+    assert_eq!(sums[0], sums[2]);
+}
+
+#[test]
+fn a_listing_names_every_stage() {
+    let x = || Access::new(DType::F32, &[100, 1]);
+    let op = Op::rows(&[8, 100], 1, vec![x()], vec![x()], softmax(DType::F32)).unwrap();
+    let text = RowsKernel::new(&op, machine(Isa::detect(), 1)).unwrap().text();
+    assert!(text.contains("stage 2") && text.contains("exp.f32") && text.contains("kept0"), "{text}");
+    assert_eq!(text.matches("exp.f32").count(), 1, "{text}");
+    assert!(!op.exprs().any(|e| e.nodes().iter().any(|(n, _)| *n == Node::Acc)));
+}
