@@ -74,6 +74,8 @@ pub(super) struct Built {
     pub kept: Vec<Kept>,
     /// Where lanes run across rows: the single value that holds the place in the row.
     pub place: Option<u16>,
+    /// Registers that are used only once in many elements: the higher levels of long sums.
+    pub cold: usize,
 }
 
 /// What a node's value varies with.
@@ -104,6 +106,7 @@ struct Builder<'a> {
     products: Vec<bool>,
     /// Sums on several levels, to be joined before the next stage.
     pending: Vec<Levels>,
+    cold: usize,
 }
 
 /// A sum on several levels.
@@ -174,6 +177,7 @@ impl<'a> Builder<'a> {
             folds: Vec::new(),
             fold_results: Vec::new(),
             place: None,
+            cold: 0,
         })
     }
 
@@ -293,6 +297,7 @@ impl<'a> Builder<'a> {
             fold_results: self.fold_results,
             kept: self.sizes,
             place: self.place,
+            cold: self.cold,
         })
     }
 
@@ -539,6 +544,7 @@ impl<'a> Builder<'a> {
             self.asm.call(segment, join, binary.name(), dtype, high, &[high, low]);
             self.asm.call(segment, find_splat(dtype.size())?, "splat", dtype, low, &[identity]);
             levels.push(high);
+            self.cold += 1;
             terms *= NEXT_LEVEL;
         }
         if levels.len() > 1 {
@@ -566,6 +572,7 @@ impl Built {
             fold_results: Vec::new(),
             kept: Vec::new(),
             place: None,
+            cold: 0,
         })
     }
 }

@@ -1,0 +1,189 @@
+//! What happens when a device fails: a typed error, nothing lost, and the program goes on.
+
+use std::time::Duration;
+
+use millstream::core::sim::{Faults, Sim, SimFamily};
+use millstream::cpu::{CpuFamily, CpuOptions};
+use millstream::{Device, ErrorKind, Keep, Result, Runtime, Tensor};
+
+/// A runtime with a simulated accelerator, and its controls.
+fn simulated() -> (Runtime, Device, Sim) {
+    let sim = Sim::new();
+    let family = SimFamily::new(CpuFamily::new(CpuOptions::default()), "cpu", &sim);
+    let folder = std::env::temp_dir().join(format!("millstream-faults-{}-{:p}", std::process::id(), &sim));
+    let runtime = millstream::runtime().family(family).cache(folder).build();
+    let device = runtime.device("sim").expect("the simulated device");
+    (runtime, device, sim)
+}
+
+/// Five kernels that cannot be fused into fewer.
+fn program(x: &Tensor) -> Tensor {
+    let y = x.matmul(x).softmax(1).matmul(x);
+    (y.sum(&[0], Keep::Yes) + x).layernorm(1, 1e-5)
+}
+
+fn input(device: &Device) -> Tensor {
+    let data: Vec<f32> = (0..64).map(|i| (i as f32 * 0.37).sin()).collect();
+    Tensor::from_shape(&[8, 8], &data).to(device)
+}
+
+#[test]
+fn the_simulated_device_computes_what_the_cpu_does() -> Result<()> {
+    let (runtime, device, sim) = simulated();
+    let expected = program(&input(&runtime.host()?)).to_vec::<f32>()?;
+    assert_eq!(program(&input(&device)).to_vec::<f32>()?, expected);
+    assert!(sim.launches() >= 3 && sim.copies() >= 2);
+    assert!(sim.clock() > Duration::ZERO);
+    Ok(())
+}
+
+#[test]
+fn a_move_between_devices_is_in_the_profile() -> Result<()> {
+    let (runtime, device, _) = simulated();
+    runtime.profiler().start();
+    let here = Tensor::from_slice(&[1.0f32, 2.0]).to(&runtime.host()?);
+    let there = Tensor::from_slice(&[3.0f32, 4.0]).to(&device);
+    let sum = &here + &there;
+    assert!(sum.device()?.same(&device));
+    assert_eq!(sum.to_vec::<f32>()?, [4.0, 6.0]);
+    let moves: Vec<_> = runtime.profiler().records().into_iter().filter(|r| &*r.name == "move").collect();
+    assert!(moves.iter().any(|m| m.note == "cpu -> sim") && moves.iter().any(|m| m.note == "sim -> cpu"), "{moves:?}");
+    Ok(())
+}
+
+#[test]
+fn running_out_of_memory_at_any_allocation_is_clean() -> Result<()> {
+    let (_, device, sim) = simulated();
+    let x = input(&device);
+    let expected = program(&x).to_vec::<f32>()?;
+    for n in 1.. {
+        // A fresh device each time, so that the pool has nothing kept.
+        let (_, device, sim) = simulated();
+        let x = input(&device);
+        sim.set(Faults { out_of_memory_at: Some(n), ..Faults::default() });
+        let y = program(&x);
+        match y.to_vec::<f32>() {
+            Ok(values) => {
+                assert_eq!(values, expected);
+                assert!(n > 1, "the first allocation must have failed");
+                break;
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+                assert!(error.suggestion().is_some());
+                // With memory again, the same tensor gives its value.
+                sim.set(Faults::default());
+                assert_eq!(y.to_vec::<f32>()?, expected);
+            }
+        }
+    }
+    sim.set(Faults::default());
+    Ok(())
+}
+
+#[test]
+fn a_compile_error_is_returned_and_a_second_try_succeeds() -> Result<()> {
+    let (runtime, device, sim) = simulated();
+    let x = input(&device);
+    sim.set(Faults { compile_error_at: Some(2), ..Faults::default() });
+    let y = program(&x);
+    let error = y.eval().unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::Compile, Some(-3)));
+    assert!(error.location().is_some_and(|l| l.file().ends_with("faults.rs")), "{error}");
+    assert_eq!(runtime.errors().count(ErrorKind::Compile), 1);
+    y.eval()?;
+    Ok(())
+}
+
+#[test]
+fn a_device_lost_at_any_launch_is_reported_with_the_step_and_the_host_goes_on() -> Result<()> {
+    let launches = {
+        let (_, device, sim) = simulated();
+        let x = input(&device);
+        sim.set(Faults::default());
+        program(&x).eval()?;
+        sim.launches()
+    };
+    assert!(launches >= 3);
+    for n in 1..=launches {
+        let (runtime, device, sim) = simulated();
+        let x = input(&device);
+        sim.set(Faults { lost_at_launch: Some(n), ..Faults::default() });
+        let error = program(&x).eval().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+        assert!(error.chain().iter().any(|c| c.contains("on sim")), "{error}");
+        assert!(device.is_lost());
+        // Later work there fails at once; the host still has the input and computes.
+        assert_eq!((&x + 1.0).eval().unwrap_err().kind(), ErrorKind::DeviceLost);
+        let host = runtime.host()?;
+        assert_eq!(program(&x.to(&host)).to_vec::<f32>()?.len(), 64);
+        // Opened again, it works again.
+        assert_eq!(runtime.device("sim").unwrap_err().kind(), ErrorKind::DeviceLost);
+        sim.repair();
+        let again = runtime.device("sim")?;
+        assert!(!again.same(&device));
+        program(&input(&again)).eval()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_lived_only_on_a_lost_device_is_gone_and_says_so() -> Result<()> {
+    let (runtime, device, sim) = simulated();
+    let y = &input(&device) * 2.0;
+    y.eval()?;
+    sim.set(Faults { lost_at_launch: Some(1), ..Faults::default() });
+    assert!((&y + 1.0).eval().is_err());
+    let error = y.to(&runtime.host()?).to_vec::<f32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeviceLost);
+    assert!(error.suggestion().is_some_and(|s| s.contains("again")));
+    Ok(())
+}
+
+#[test]
+fn a_failed_copy_is_an_error_and_the_next_read_succeeds() -> Result<()> {
+    let (_, device, sim) = simulated();
+    let y = &input(&device) + 1.0;
+    y.eval()?;
+    sim.set(Faults { copy_error_at: Some(1), ..Faults::default() });
+    assert_eq!(y.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Launch);
+    assert_eq!(y.to_vec::<f32>()?.len(), 64);
+    Ok(())
+}
+
+#[test]
+fn a_slow_copy_is_waited_for() -> Result<()> {
+    let (_, device, sim) = simulated();
+    let y = &input(&device) + 1.0;
+    y.eval()?;
+    sim.set(Faults { copy_delay: Duration::from_millis(30), ..Faults::default() });
+    let started = std::time::Instant::now();
+    assert_eq!(y.to_vec::<f32>()?.len(), 64);
+    assert!(started.elapsed() >= Duration::from_millis(30));
+    Ok(())
+}
+
+#[test]
+fn kernels_come_from_the_disk_in_a_second_run() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("millstream-kernels-{}", std::process::id()));
+    let run = || -> Result<_> {
+        let sim = Sim::new();
+        let family = SimFamily::new(CpuFamily::new(CpuOptions::default()), "cpu", &sim);
+        let runtime = millstream::runtime().family(family).cache(&folder).build();
+        let device = runtime.device("sim")?;
+        program(&input(&device)).eval()?;
+        Ok(device.statistics().kernels)
+    };
+    let first = run()?;
+    let second = run()?;
+    // A corrupt file is ignored and written anew.
+    for entry in std::fs::read_dir(&folder).expect("the cache's folder") {
+        std::fs::write(entry.expect("an entry").path(), b"not a kernel").expect("written");
+    }
+    let third = run()?;
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(first.compiles >= 3 && first.disk_hits == 0, "{first:?}");
+    assert!(second.compiles == 0 && second.disk_hits == first.compiles, "{second:?}");
+    assert!(third.compiles == first.compiles, "{third:?}");
+    Ok(())
+}
