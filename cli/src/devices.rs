@@ -70,7 +70,12 @@ fn page(name: &str, p: &DeviceProfile) -> String {
     out += &format!("  {} units of {} f32 lanes, {} of memory\n", p.units, p.lanes, bytes(p.memory));
     for level in &p.levels {
         let shared = if level.shared_by > 1 { format!(" for {} units", level.shared_by) } else { String::new() };
-        out += &format!("  {:<8} {:>9}{shared}, {} GB/s\n", level.name, bytes(level.bytes as u64), short(level.bandwidth / 1e9));
+        out += &format!(
+            "  {:<8} {:>9}{shared}, {} GB/s\n",
+            level.name,
+            bytes(level.bytes as u64),
+            short(level.bandwidth / 1e9)
+        );
     }
     let rates: Vec<_> = p.rates.iter().map(|(d, rate)| format!("{d} {}", short(rate / 1e9))).collect();
     out += &format!("  arithmetic in GFLOP/s: {}\n", rates.join(", "));

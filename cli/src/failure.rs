@@ -79,7 +79,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let exit = match error.kind() {
             ErrorKind::NoDevice | ErrorKind::DeviceLost => Exit::NoDevice,
-            ErrorKind::Shape | ErrorKind::DType | ErrorKind::Argument | ErrorKind::Format | ErrorKind::Io => Exit::Usage,
+            ErrorKind::Shape | ErrorKind::DType | ErrorKind::Argument | ErrorKind::Format | ErrorKind::Io => {
+                Exit::Usage
+            }
             ErrorKind::Interrupted => Exit::Interrupted,
             _ => Exit::Failed,
         };

@@ -109,7 +109,10 @@ mod tests {
 
     #[test]
     fn numbers_stay_short() {
-        assert_eq!([0.0, 0.00012, 0.25, 3.0, 123.45, 54321.0, 2e7].map(short).join(" "), "0 1.20e-4 0.2500 3.000 123.5 54321 2.00e7");
+        assert_eq!(
+            [0.0, 0.00012, 0.25, 3.0, 123.45, 54321.0, 2e7].map(short).join(" "),
+            "0 1.20e-4 0.2500 3.000 123.5 54321 2.00e7"
+        );
         assert_eq!(short_or_dash(None), "-");
         assert_eq!([bytes(512), bytes(32 << 10), bytes(3 << 29)].join(" "), "512 B 32 KiB 1.5 GiB");
     }

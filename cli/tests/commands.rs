@@ -63,7 +63,8 @@ fn devices_are_listed_with_their_limits() {
 #[test]
 fn cases_are_timed_and_checked() {
     let folder = Folder::new();
-    let cases = ["matmul_f32_64x64x64", "chain_f32_10000", "softmax_f32_16x100", "transpose_f32_100x33", "addsmall_call"];
+    let cases =
+        ["matmul_f32_64x64x64", "chain_f32_10000", "softmax_f32_16x100", "transpose_f32_100x33", "addsmall_call"];
     let run = folder.run(&[&["bench", "--seconds", "0.01", "--threads", "1", "--json"], &cases[..]].concat()).exits(0);
     let objects = run.objects();
     assert_eq!(objects.iter().map(|o| o["case"].as_str().unwrap()).collect::<Vec<_>>(), cases);

@@ -220,12 +220,12 @@ fn several_values_are_computed_in_one_plan() -> Result<()> {
 
 #[test]
 fn a_value_is_read_without_blocking() -> Result<()> {
-    let x = Tensor::arange(0, 100_000).cast(DType::F32);
+    let x = Tensor::arange(0, 100_000).cast(DType::F64);
     let y = (&x * 2.0).sum(&[], Keep::No);
     let event = y.eval_async()?;
     event.wait()?;
-    assert_eq!(y.item::<f32>()?, 99_999.0 * 100_000.0);
-    let z = millstream::core::block_on(async { (&x + 1.0).slice(0, 0, 3, 1).to_vec_async::<f32>().await })?;
+    assert_eq!(y.item::<f64>()?, 99_999.0 * 100_000.0);
+    let z = millstream::core::block_on(async { (&x + 1.0).slice(0, 0, 3, 1).to_vec_async::<f64>().await })?;
     assert_eq!(z, [1.0, 2.0, 3.0]);
     Ok(())
 }

@@ -144,11 +144,13 @@ impl Drop for Node {
 }
 
 /// Lets inputs go without recursion, however deep the graph below them is.
-fn release(inputs: Inputs) {
+fn release(mut inputs: Inputs) {
+    // Mostly others hold them too: then letting go is one count less.
+    inputs.retain(|tensor| Arc::strong_count(&tensor.node) == 1);
     if inputs.is_empty() {
         return;
     }
-    let mut stack: SmallVec<[Tensor; 8]> = inputs.into_iter().collect();
+    let mut stack: Vec<Tensor> = inputs.into_iter().collect();
     while let Some(tensor) = stack.pop() {
         if let Some(mut node) = Arc::into_inner(tensor.node) {
             stack.extend(std::mem::take(node.inputs.get_mut()));

@@ -62,7 +62,8 @@ impl Tensor {
                 .in_op("save_npy")
                 .suggest("cast it to f32, which holds every bf16 exactly"));
         }
-        let header = Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.shape().to_vec() };
+        let header =
+            Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.shape().to_vec() };
         let (head, data) = (header.to_bytes(), self.to_bytes()?);
         replace(path, &[&head, &data]).map_err(|e| Error::io(path.display().to_string(), e))
     }
@@ -175,7 +176,8 @@ fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 /// A new file in the folder of `target`.
 fn beside(target: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))?;
+    let name =
+        target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"))?;
     loop {
         let mut own = std::ffi::OsString::from(".");
         own.push(name);

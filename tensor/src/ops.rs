@@ -84,16 +84,20 @@ impl Tensor {
         Tensor::build(op.name(), || {
             self.check()?;
             other.check()?;
+            // The common case first: nothing to convert, nothing to broadcast.
+            if self.dtype() == other.dtype()
+                && self.shape() == other.shape()
+                && let Some(dtype) = op.result(self.dtype())
+            {
+                let inputs = Inputs::from_buf([self.clone(), other.clone()]);
+                return Tensor::new_node(Kind::Binary(op), Dims::from_slice(self.shape()), dtype, None, inputs);
+            }
             let mut of = if self.dtype() == other.dtype() { self.dtype() } else { self.dtype().promote(other.dtype())? };
             if op == Binary::Div && matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool) {
                 of = DType::F32;
             }
             let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
             let (a, b) = (self.cast(of), other.cast(of));
-            if a.shape() == b.shape() {
-                let shape = Dims::from_slice(a.shape());
-                return Tensor::new_node(Kind::Binary(op), shape, dtype, None, Inputs::from_buf([a, b]));
-            }
             let shape = broadcast_shapes(a.shape(), b.shape())?;
             let inputs = Inputs::from_buf([
                 Tensor { layout: a.layout.broadcast(&shape)?, node: a.node },

@@ -170,7 +170,12 @@ impl Baseline {
         ];
         let mut text = Table::new(&columns).fit(&cells).text(&cells);
         let new: Vec<Key> = rows.iter().map(key).collect();
-        let missing: Vec<String> = self.rows.keys().filter(|k| !new.contains(k)).map(|(case, device, threads)| format!("{case} ({device}, {threads} threads)")).collect();
+        let missing: Vec<String> = self
+            .rows
+            .keys()
+            .filter(|k| !new.contains(k))
+            .map(|(case, device, threads)| format!("{case} ({device}, {threads} threads)"))
+            .collect();
         if !missing.is_empty() {
             text += &format!("\nin the baseline, but not run: {}", missing.join(", "));
         }

@@ -70,7 +70,13 @@ const FORMS: &[Form] = &[
     },
     Form { op: "sum", dtypes: SINGLE, sizes: ELEMENTS, about: "the sum of all", make: compute::sum },
     Form { op: "softmax", dtypes: SINGLE, sizes: ROWS, about: "softmax of each row", make: compute::softmax },
-    Form { op: "layernorm", dtypes: SINGLE, sizes: ROWS, about: "each row to mean 0, variance 1", make: compute::layernorm },
+    Form {
+        op: "layernorm",
+        dtypes: SINGLE,
+        sizes: ROWS,
+        about: "each row to mean 0, variance 1",
+        make: compute::layernorm,
+    },
     Form { op: "transpose", dtypes: SINGLE, sizes: ROWS, about: "a transposed copy", make: compute::transpose },
     Form { op: "colsum", dtypes: SINGLE, sizes: ROWS, about: "the sum of each column", make: compute::colsum },
 ];
@@ -111,7 +117,9 @@ impl Case {
     pub fn parse(name: &str) -> Outcome<Case> {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
-            None => Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?),
+            None => {
+                Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
+            }
         };
         Ok(Case { name: name.to_string(), kind })
     }
@@ -128,13 +136,15 @@ fn sized(name: &str) -> Result<Compute, String> {
     let dtype = form.dtypes.iter().find(|d| d.name() == dtype).ok_or_else(unknown)?;
     let sizes: Option<Vec<usize>> = sizes.split('x').map(|s| s.parse().ok().filter(|n| *n > 0)).collect();
     let sizes = sizes.filter(|s| s.len() == form.sizes.len());
-    let sizes = sizes.ok_or_else(|| format!("{name:?} needs the sizes {} as numbers from 1 on", form.sizes.join("x")))?;
+    let sizes =
+        sizes.ok_or_else(|| format!("{name:?} needs the sizes {} as numbers from 1 on", form.sizes.join("x")))?;
     // Every operand of every form has at most the product of two sizes; arithmetic has the product of all.
     let product = |list: &[usize]| list.iter().try_fold(1u64, |n, &s| n.checked_mul(s as u64));
     let small = |p: Option<u64>| p.is_some_and(|p| p <= LARGEST / 16);
-    let operands = sizes.iter().enumerate().all(|(i, &a)| {
-        small(Some(a as u64)) && sizes.iter().skip(i + 1).all(|&b| small(product(&[a, b])))
-    });
+    let operands = sizes
+        .iter()
+        .enumerate()
+        .all(|(i, &a)| small(Some(a as u64)) && sizes.iter().skip(i + 1).all(|&b| small(product(&[a, b]))));
     let fits = operands && product(&sizes).is_some_and(|p| p < 1 << 60);
     if !fits {
         return Err(format!("{name:?} is too large"));
@@ -159,7 +169,8 @@ mod tests {
 
     #[test]
     fn standard_cases_and_the_names_of_peers_exist() {
-        for name in STANDARD.iter().copied().chain(["matmul_bf16_1x2x3", "linear_bf16_7x5x3", "exp_f32_1", "coldstart"]) {
+        for name in STANDARD.iter().copied().chain(["matmul_bf16_1x2x3", "linear_bf16_7x5x3", "exp_f32_1", "coldstart"])
+        {
             assert!(Case::parse(name).is_ok(), "{name}");
         }
     }
@@ -167,9 +178,22 @@ mod tests {
     #[test]
     fn other_names_are_refused_with_the_forms() {
         for name in [
-            "", "matmul", "matmul_f32", "matmul_f32_1x2", "matmul_f32_1x2x3x4", "matmul_i8_1x2x3", "matmul_f32_0x2x3",
-            "matmul_f32_-1x2x3", "softmax_f64_2x2", "add_f32_", "add_f32_1_2", "add_f32_99999999999999999999",
-            "matmul_f32_4294967296x4294967296x4294967296", "colsum_f32_9223372036854775807x3", "conv", "ADD_f32_5",
+            "",
+            "matmul",
+            "matmul_f32",
+            "matmul_f32_1x2",
+            "matmul_f32_1x2x3x4",
+            "matmul_i8_1x2x3",
+            "matmul_f32_0x2x3",
+            "matmul_f32_-1x2x3",
+            "softmax_f64_2x2",
+            "add_f32_",
+            "add_f32_1_2",
+            "add_f32_99999999999999999999",
+            "matmul_f32_4294967296x4294967296x4294967296",
+            "colsum_f32_9223372036854775807x3",
+            "conv",
+            "ADD_f32_5",
         ] {
             let failure = Case::parse(name).expect_err(name);
             assert_eq!(failure.exit as u8, 2, "{name}");

@@ -21,6 +21,9 @@ pub enum Waiting {
 
 const POLL: Duration = Duration::from_micros(50);
 
+/// How long the signalling thread is awake before it signals.
+const AWAKE: Duration = Duration::from_micros(150);
+
 /// How long the wait is whose CPU time is taken.
 const LONG: Duration = Duration::from_millis(200);
 
@@ -58,8 +61,14 @@ pub fn time(how: Waiting, seconds: f64) -> Outcome<(Timing, Option<f64>)> {
         });
         let round = |delay: Duration| -> Outcome<(f64, Option<Duration>)> {
             let event = Event::new();
+            let at = Instant::now() + delay;
             to_waiter.send(event.clone()).map_err(|_| gone())?;
-            std::thread::sleep(delay);
+            std::thread::sleep(delay.saturating_sub(AWAKE));
+            // The signal must not come from a timer's interrupt: the kernel joins timers, and the same interrupt would wake
+            // the one who polls, just at the right time.
+            while Instant::now() < at {
+                std::hint::spin_loop();
+            }
             let signalled = Instant::now();
             event.signal();
             let (now, burnt) = woken.recv().map_err(|_| gone())?;

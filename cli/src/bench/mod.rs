@@ -28,7 +28,7 @@ use baseline::{Baseline, Store};
 use cases::{Case, Kind};
 use compute::Compute;
 use random::Normal;
-use row::{Row, Rates};
+use row::{Rates, Row};
 use timing::Timing;
 
 /// The most repeats of one case; on GPUs, where each is waited for, fewer.
@@ -55,7 +55,8 @@ pub fn run(args: &args::Bench) -> Outcome {
     let runtime = millstream::default_runtime()?;
     // Everything that the user gave is checked before the first case runs.
     let named = args.cases.iter().map(String::as_str);
-    let cases: Vec<Case> = if args.cases.is_empty() { standard()? } else { named.map(Case::parse).collect::<Outcome<_>>()? };
+    let cases: Vec<Case> =
+        if args.cases.is_empty() { standard()? } else { named.map(Case::parse).collect::<Outcome<_>>()? };
     for idea in &args.without {
         runtime.set_idea(idea.parse::<Idea>()?, false);
     }
@@ -159,7 +160,12 @@ impl Report {
         if let (Kind::Compute(compute), Some(error)) = (&case.kind, row.max_err)
             && error > compute.bound()
         {
-            let text = format!("{} on {}: wrong result: error {error:.2e}, bound {:.2e}", case.name, row.device, compute.bound());
+            let text = format!(
+                "{} on {}: wrong result: error {error:.2e}, bound {:.2e}",
+                case.name,
+                row.device,
+                compute.bound()
+            );
             self.fail(Failure::failed(text));
             return Ok(None);
         }
@@ -202,7 +208,8 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         return Err(Failure::usage(format!("needs {} bytes, but the device has {}", compute.bytes, profile.memory)));
     }
     let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
-    let inputs: Vec<Tensor> = sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
+    let inputs: Vec<Tensor> =
+        sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
     inputs.iter().try_for_each(Tensor::check)?;
     let mut host_us = Vec::new();
     let most = if device.is_host() { REPEATS } else { REPEATS_QUEUED };
@@ -287,9 +294,21 @@ mod tests {
     #[test]
     fn every_case_computes_what_its_reference_says() {
         for name in [
-            "matmul_f32_17x33x9", "matmul_f64_5x64x7", "matmul_f16_12x40x6", "matmul_bf16_8x16x8", "linear_f32_6x20x10",
-            "linear_bf16_6x20x10", "copy_f32_1001", "add_f32_1001", "exp_f32_1001", "chain_f32_1001", "sum_f32_10001",
-            "softmax_f32_13x77", "layernorm_f32_13x77", "transpose_f32_13x77", "colsum_f32_13x77",
+            "matmul_f32_17x33x9",
+            "matmul_f64_5x64x7",
+            "matmul_f16_12x40x6",
+            "matmul_bf16_8x16x8",
+            "linear_f32_6x20x10",
+            "linear_bf16_6x20x10",
+            "copy_f32_1001",
+            "add_f32_1001",
+            "exp_f32_1001",
+            "chain_f32_1001",
+            "sum_f32_10001",
+            "softmax_f32_13x77",
+            "layernorm_f32_13x77",
+            "transpose_f32_13x77",
+            "colsum_f32_13x77",
         ] {
             let error = error_of(name, |t| t);
             assert!(error <= case(name).bound(), "{name}: {error:e}");

@@ -78,7 +78,8 @@ impl<'a> Arguments<'a> {
     /// Two values for an operation on pairs.
     pub fn pair(&mut self, a: &str, b: &str) -> Result<(Tensor, Beside), Trouble> {
         let ((x, at), (y, _)) = (self.value(a)?, self.value(b)?);
-        pair(&x, &y).ok_or_else(|| Trouble::new(at, format!("{} takes tensors and numbers, not dtypes", self.function.name)))
+        pair(&x, &y)
+            .ok_or_else(|| Trouble::new(at, format!("{} takes tensors and numbers, not dtypes", self.function.name)))
     }
 
     /// What may stand beside a tensor of this dtype.
@@ -88,7 +89,9 @@ impl<'a> Arguments<'a> {
             Value::Int(v) => Beside::Int(v),
             Value::Float(v) => Beside::Float(v),
             Value::Bool(v) => Beside::Bool(v),
-            other => Beside::Tensor(other.tensor(Some(dtype)).ok_or_else(|| self.wrong(at, name, "a number or a tensor", &other))?),
+            other => Beside::Tensor(
+                other.tensor(Some(dtype)).ok_or_else(|| self.wrong(at, name, "a number or a tensor", &other))?,
+            ),
         })
     }
 
@@ -109,7 +112,8 @@ impl<'a> Arguments<'a> {
     pub fn count_or(&mut self, name: &str, default: usize) -> Result<usize, Trouble> {
         let at = self.place(name);
         let value = self.int_or(name, default as isize)?;
-        usize::try_from(value).map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
+        usize::try_from(value)
+            .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
     }
 
     /// A number, or this one where it is not given.

@@ -379,9 +379,32 @@ mod tests {
 
     /// Functions of `Tensor` that compute no tensor from tensors and numbers: constructors from Rust data, questions, reads.
     const NOT_FOR_EXPRESSIONS: &[&str] = &[
-        "from_slice", "from_shape", "from_bytes", "from_buffer", "from_npy_bytes", "load_npy", "save_npy", "shape", "rank",
-        "len", "is_empty", "dtype", "layout", "device", "check", "to", "eval", "eval_all", "eval_async", "to_vec",
-        "to_vec_async", "item", "to_bytes", "explain", "buffer", "runtime",
+        "from_slice",
+        "from_shape",
+        "from_bytes",
+        "from_buffer",
+        "from_npy_bytes",
+        "load_npy",
+        "save_npy",
+        "shape",
+        "rank",
+        "len",
+        "is_empty",
+        "dtype",
+        "layout",
+        "device",
+        "check",
+        "to",
+        "eval",
+        "eval_all",
+        "eval_async",
+        "to_vec",
+        "to_vec_async",
+        "item",
+        "to_bytes",
+        "explain",
+        "buffer",
+        "runtime",
     ];
 
     #[test]
@@ -409,10 +432,8 @@ mod tests {
             }
         }
         assert!(names.len() > 60, "the sources of Tensor were not understood: {names:?}");
-        let missing: Vec<_> = names
-            .iter()
-            .filter(|n| find(n).is_none() && !NOT_FOR_EXPRESSIONS.contains(&n.as_str()))
-            .collect();
+        let missing: Vec<_> =
+            names.iter().filter(|n| find(n).is_none() && !NOT_FOR_EXPRESSIONS.contains(&n.as_str())).collect();
         assert!(missing.is_empty(), "expressions cannot call {missing:?}");
     }
 

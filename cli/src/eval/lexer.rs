@@ -17,8 +17,8 @@ pub enum Token {
 
 /// Longer ones first, so that `**` is not read as `*`, `*`.
 const SIGNS: [&str; 28] = [
-    "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "@", "<", ">", "&", "|", "^", "~", "(", ")",
-    "[", "]", ",", "=", ":", ".",
+    "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "@", "<", ">", "&", "|", "^", "~", "(",
+    ")", "[", "]", ",", "=", ":", ".",
 ];
 
 /// Whether the text is a name from its first letter to its last.
@@ -60,7 +60,8 @@ fn number(rest: &str, at: usize) -> Result<(Token, usize), Trouble> {
     let bytes = rest.as_bytes();
     let wrong = || Trouble::new(at, "this is not a number").suggest("numbers look like 3, 1_000, 0xff, 1.5 or 2e-3");
     let too_large = || {
-        Trouble::new(at, "this whole number does not fit in 64 bits").suggest("write it as a fraction, for example 1e30")
+        Trouble::new(at, "this whole number does not fit in 64 bits")
+            .suggest("write it as a fraction, for example 1e30")
     };
     if matches!(bytes, [b'0', b'x' | b'X' | b'b' | b'B', ..]) {
         let radix = if matches!(bytes.get(1), Some(b'x' | b'X')) { 16 } else { 2 };

@@ -100,7 +100,8 @@ fn prefix(sign: &str, x: Value, at: usize) -> Result<Value, Trouble> {
         ("~", Value::Int(v)) => Value::Int(!v),
         ("~", Value::Bool(v)) => Value::Bool(!v),
         (_, x) => {
-            let tensor = x.tensor(None).ok_or_else(|| Trouble::new(at, format!("{sign} does not take {}", x.what())))?;
+            let tensor =
+                x.tensor(None).ok_or_else(|| Trouble::new(at, format!("{sign} does not take {}", x.what())))?;
             Value::Tensor(checked(if sign == "~" { tensor.not() } else { tensor.neg() }, at)?)
         }
     })

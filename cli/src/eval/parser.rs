@@ -66,7 +66,8 @@ struct Parser {
 
 /// Parses a whole expression.
 pub fn parse(text: &str) -> Result<Program, Trouble> {
-    let parser = Parser { tokens: tokens(text)?, next: 0, end: text.trim_end().len(), waiting: vec![], program: vec![] };
+    let parser =
+        Parser { tokens: tokens(text)?, next: 0, end: text.trim_end().len(), waiting: vec![], program: vec![] };
     parser.run()
 }
 
@@ -85,7 +86,11 @@ impl Parser {
             self.next += 1;
         }
         if operand_next {
-            let what = if self.program.is_empty() && self.waiting.is_empty() { "the expression is empty" } else { "a value is missing here" };
+            let what = if self.program.is_empty() && self.waiting.is_empty() {
+                "the expression is empty"
+            } else {
+                "a value is missing here"
+            };
             return Err(Trouble::new(self.end, what));
         }
         self.settle(0);

@@ -57,7 +57,14 @@ fn shown(shape: &[usize], cut: bool) -> Vec<usize> {
     })
 }
 
-fn write<'a>(out: &mut String, shape: &[usize], cut: bool, cells: &mut impl Iterator<Item = &'a String>, width: usize, depth: usize) {
+fn write<'a>(
+    out: &mut String,
+    shape: &[usize],
+    cut: bool,
+    cells: &mut impl Iterator<Item = &'a String>,
+    width: usize,
+    depth: usize,
+) {
     let Some((&size, inner)) = shape.split_first() else {
         if let Some(cell) = cells.next() {
             *out += &if depth == 0 { cell.clone() } else { format!("{cell:>width$}") };
@@ -139,7 +146,10 @@ mod tests {
     fn small_tensors_are_printed_whole() {
         assert_eq!(lines(&Tensor::scalar(2i64)), "i64 []\n2");
         assert_eq!(lines(&Tensor::from_shape(&[2, 2], &[1i32, 2, 30, 4])), "i32 [2, 2]\n[[ 1,  2],\n [30,  4]]");
-        assert_eq!(lines(&Tensor::from_shape(&[2, 1, 1], &[true, false])), "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]");
+        assert_eq!(
+            lines(&Tensor::from_shape(&[2, 1, 1], &[true, false])),
+            "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]"
+        );
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[0], &[])), "f32 [0]\n[]");
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[2, 0], &[])), "f32 [2, 0]\n[[],\n []]");
     }

@@ -51,12 +51,14 @@ fn pointer(text: &str, at: usize) -> String {
     let line = text.get(start..).unwrap_or_default().split('\n').next().unwrap_or_default();
     let column = text.get(start..at).unwrap_or_default().chars().count();
     let (from, dots) = if column > AROUND { (column - AROUND, "...") } else { (0, "") };
-    let mut shown: String = line.chars().skip(from).take(2 * AROUND).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut shown: String =
+        line.chars().skip(from).take(2 * AROUND).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.chars().count() > from + 2 * AROUND {
         shown += "...";
     }
     let number = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
-    let place = if number > 1 { format!("line {number}, column {}", column + 1) } else { format!("column {}", column + 1) };
+    let place =
+        if number > 1 { format!("line {number}, column {}", column + 1) } else { format!("column {}", column + 1) };
     let blank = " ".repeat(dots.len() + column - from);
     format!("  at {place}:\n    {dots}{shown}\n    {blank}^")
 }

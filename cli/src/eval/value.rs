@@ -308,7 +308,9 @@ fn fold_ints(sign: &str, x: i64, y: i64) -> Result<Value, String> {
         ">=" => return Ok(Value::Bool(x >= y)),
         _ => return Err(format!("{sign} takes tensors, not numbers")),
     };
-    exact.map(Value::Int).ok_or_else(|| format!("{x} {sign} {y} does not fit in 64 bits; write one of them as a fraction"))
+    exact
+        .map(Value::Int)
+        .ok_or_else(|| format!("{x} {sign} {y} does not fit in 64 bits; write one of them as a fraction"))
 }
 
 #[cfg(test)]

@@ -66,7 +66,8 @@ impl Folder {
             command.env_remove(name);
         }
         // The profile is measured once for all tests of a binary.
-        command.env("MILLSTREAM_CACHE", std::env::temp_dir().join(format!("millstream-cli-cache-{}", std::process::id())));
+        command
+            .env("MILLSTREAM_CACHE", std::env::temp_dir().join(format!("millstream-cli-cache-{}", std::process::id())));
         command
     }
 
@@ -83,8 +84,12 @@ impl Folder {
 
 /// Runs a command to its end.
 pub fn finish(mut command: Command, input: &[u8]) -> Run {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
     // A program that does not read its input closes the pipe: no failure of the test.

@@ -317,6 +317,10 @@ fn run_part(device: &Device, options: &Options, part: Part, mut cases: Vec<Case>
             (row.elements, row.undetermined) = (verdict.elements, verdict.undetermined);
             (row.error, row.bound, row.failure) = (verdict.error, verdict.bound, verdict.failure);
         }
+        if let (Part::Graph, Some(why)) = (part, &mut row.failure) {
+            // The name of a random expression says nothing: show it.
+            *why = format!("{why} in {:?}", case.op.exprs().collect::<Vec<_>>());
+        }
         rows.push(row);
     }
 }

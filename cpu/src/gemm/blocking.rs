@@ -80,35 +80,51 @@ pub struct Blocking {
     pub kc: usize,
 }
 
-/// Tasks below which a product is cut finer than the caches ask for.
+/// Tasks that a product is cut into, if it is large enough.
 const WANTED_TASKS: usize = 16;
+/// Multiply-adds that make a task worth a fork.
+const TASK_WORK: usize = 64 * 64 * 64;
+/// Depth below which a slice is not worth a reduction.
+pub(super) const LEAST_SLICE: usize = 512;
+/// Fewer tiles than this are split along the depth, if that is long enough.
+pub(super) const FEW_TILES: usize = 8;
 
 impl Blocking {
-    /// The analytical default: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a third of L2 with room
-    /// for C's tile, and tasks enough for a dozen cores if the shape has them.
+    /// The analytical default: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2 with room
+    /// for B's and C's part, and tasks enough for a dozen cores if the shape has the work.
     pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
         let (l1, l2) = (caches.l1().size, caches.l2().size);
+        let Shape { batch, m, n, k } = shape;
+        let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
-        let kc = (l1 / 2 / (nr * size)).clamp(64, 512) / 8 * 8;
-        let kc = even(shape.k.max(1), kc, 8);
-        let mc = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
-        let mut mc = even(shape.m.max(1), mc, mr);
-        let nc = (l2 / 4 / (mc * size)).clamp(4 * nr, 32 * nr);
-        let mut nc = even(shape.n.max(1), nc, nr);
+        let kc = even(k, (l1 / 2 / (nr * size)).clamp(64, 512), 8);
+        let most_m = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
+        let most_n = (l2 / 4 / (even(m, most_m, mr) * size)).clamp(4 * nr, 32 * nr);
+        let work = m.saturating_mul(n).saturating_mul(k);
+        let wanted = (work / TASK_WORK).clamp(1, WANTED_TASKS).div_ceil(batch.max(1));
+        // Slices of the depth are tasks too, and better ones.
+        let slices = (k / LEAST_SLICE).clamp(1, FEW_TILES);
+        let wanted_tiles = if slices > 1 { wanted.min(FEW_TILES).div_ceil(slices) } else { wanted };
 
-        let tasks = |mc: usize, nc: usize| shape.m.div_ceil(mc) * shape.n.div_ceil(nc) * shape.batch.max(1);
-        while tasks(mc, nc) < WANTED_TASKS {
-            // Keep what makes a task worth its packing: some panels each way.
-            if nc > 8 * nr && nc >= mc {
-                nc = even(shape.n, nc / 2, nr);
-            } else if mc > 8 * mr {
-                mc = even(shape.m, mc / 2, mr);
-            } else {
-                break;
+        let (mc, nc) = if m <= 3 * most_m + 2 * mr {
+            // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2.
+            (m.next_multiple_of(mr), even(n, n.div_ceil(wanted_tiles).clamp(2 * nr, most_n), nr))
+        } else if n <= most_n {
+            // One column of tiles: the same for A.
+            (even(m, m.div_ceil(wanted_tiles).clamp((8 * mr).min(most_m), most_m), mr), even(n, most_n, nr))
+        } else {
+            let (mut mc, mut nc) = (even(m, most_m, mr), even(n, most_n, nr));
+            while m.div_ceil(mc) * n.div_ceil(nc) < wanted && (nc > 8 * nr || mc > 16 * mr) {
+                if nc > 8 * nr && nc >= mc {
+                    nc = even(n, nc / 2, nr);
+                } else {
+                    mc = even(m, mc / 2, mr);
+                }
             }
-        }
+            (mc, nc)
+        };
         Blocking { mr, nr, mc, nc, kc }
     }
 }

@@ -124,6 +124,22 @@ mod avx2 {
     /// Most runs of adjacent rows in eight that are loaded one by one rather than gathered.
     const RUNS: usize = 3;
 
+    /// Most guards that are kept in registers.
+    const GUARDS: usize = 3;
+
+    /// Up to eight rows of a panel.
+    struct Part<'a> {
+        first: usize,
+        have: usize,
+        k: usize,
+        depth: usize,
+        panel: usize,
+        /// Columns of the panel to write; those past `have` are zero.
+        width: usize,
+        /// The least and the most that the depths add to each guard's coordinate.
+        spans: &'a [(i32, i32); GUARDS],
+    }
+
     /// Where eight rows lie.
     enum Lanes {
         /// Runs of adjacent rows: where lane 0 would be, and which lanes belong.
@@ -141,6 +157,11 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub unsafe fn pack(g: &Gathered<'_, f32>, base: *const f32, block: &PackBlock, dst: &mut [f32]) {
         let PackBlock { row, rows, k, depth, panel, .. } = *block;
+        let mut spans = [(0, 0); GUARDS];
+        for (span, guard) in spans.iter_mut().zip(g.guards) {
+            let depths = &guard.depths[k..k + depth];
+            *span = depths.iter().fold((i32::MAX, i32::MIN), |(low, high), &d| (low.min(d), high.max(d)));
+        }
         for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
             let first = row + p * panel;
             let have = panel.min(row + rows - first);
@@ -151,7 +172,8 @@ mod avx2 {
                     while lane < panel {
                         let width = (panel - lane).min(8);
                         let have = have.saturating_sub(lane).min(width);
-                        by_rows(g, base, first + lane, have, k, depth, panel, width, &mut out[lane..]);
+                        let part = Part { first: first + lane, have, k, depth, panel, width, spans: &spans };
+                        by_rows(g, base, &part, &mut out[lane..]);
                         lane += width;
                     }
                 } else {
@@ -220,18 +242,8 @@ mod avx2 {
     /// # Safety
     /// As [`pack`]; `out` starts at these rows' first element.
     #[target_feature(enable = "avx2")]
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn by_rows(
-        g: &Gathered<'_, f32>,
-        base: *const f32,
-        first: usize,
-        have: usize,
-        k: usize,
-        depth: usize,
-        panel: usize,
-        width: usize,
-        out: &mut [f32],
-    ) {
+    unsafe fn by_rows(g: &Gathered<'_, f32>, base: *const f32, part: &Part<'_>, out: &mut [f32]) {
+        let &Part { first, have, k, depth, panel, width, .. } = part;
         if have == 0 {
             for q in 0..depth {
                 out[q * panel..q * panel + width].fill(0.0);
@@ -239,86 +251,157 @@ mod avx2 {
             return;
         }
         let place = lanes(&g.rows[first..first + have]);
-        let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        let exist = _mm256_cmpgt_epi32(_mm256_set1_epi32(have as i32), lane);
-        // Coordinates of these rows, for up to four guards; more are checked one by one.
-        let mut coordinates = [[0i32; 8]; 4];
-        let guards = g.guards.len();
         let far = matches!(place, Lanes::Runs(_, 0));
-        if guards > 4 || far {
-            for q in 0..depth {
-                for i in 0..width {
-                    out[q * panel + i] = if i >= have {
-                        0.0
-                    } else if g.inside(first + i, k + q) {
-                        // SAFETY: no guard excludes it.
-                        unsafe { *base.wrapping_offset(g.rows[first + i] + g.depths[k + q]) }
-                    } else {
-                        g.fill
-                    };
-                }
-            }
+        if g.guards.len() > GUARDS || far || g.guards.iter().any(|guard| guard.extent <= 0) {
+            // SAFETY: the same contract.
+            unsafe { one_by_one(g, base, part, out) };
             return;
         }
-        for (c, guard) in coordinates.iter_mut().zip(g.guards) {
-            c[..have].copy_from_slice(&guard.rows[first..first + have]);
+        let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let exist = _mm256_cmpgt_epi32(_mm256_set1_epi32(have as i32), lane);
+        // Guards that exclude none of these rows at any of these depths are not looked at again.
+        let mut active = [None; GUARDS];
+        let mut count = 0;
+        for (guard, &(low, high)) in g.guards.iter().zip(part.spans) {
+            let mut rows = [0i32; 8];
+            rows[..have].copy_from_slice(&guard.rows[first..first + have]);
+            let least = rows[..have].iter().fold(i32::MAX, |a, &b| a.min(b));
+            let most = rows[..have].iter().fold(i32::MIN, |a, &b| a.max(b));
+            let inside = least.checked_add(low).is_some_and(|x| x >= 0) && most.checked_add(high).is_some_and(|x| x < guard.extent);
+            if !inside {
+                let c = rows;
+                let rows = _mm256_setr_epi32(c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]);
+                active[count] = Some((rows, _mm256_set1_epi32(guard.extent - 1), &guard.depths[k..k + depth]));
+                count += 1;
+            }
         }
-        let load = |c: &[i32; 8]| _mm256_setr_epi32(c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]);
-        let coordinates = [load(&coordinates[0]), load(&coordinates[1]), load(&coordinates[2]), load(&coordinates[3])];
-        let fill = _mm256_set1_ps(g.fill);
         let even = _mm256_setr_epi32(-1, 0, -1, 0, -1, 0, -1, 0);
-        for q in 0..depth {
+        // SAFETY (all three): masked-off lanes are not accessed, and the mask leaves only lanes that exist and no guard
+        // excludes. A full mask is not needed for a load of lanes that all exist.
+        match place {
+            Lanes::Runs(runs, 1) if have == 8 && count == 0 => {
+                let start = runs[0].0;
+                sweep(g, base, part, exist, active, count, out, |p, _| {
+                    // SAFETY: see above.
+                    unsafe { _mm256_loadu_ps(p.wrapping_offset(start)) }
+                });
+            }
+            Lanes::Runs(runs, 1) => {
+                let start = runs[0].0;
+                sweep(g, base, part, exist, active, count, out, |p, inside| {
+                    // SAFETY: see above.
+                    unsafe { _mm256_maskload_ps(p.wrapping_offset(start), inside) }
+                });
+            }
+            Lanes::Runs(runs, count_runs) => {
+                sweep(g, base, part, exist, active, count, out, |p, inside| {
+                    let mut x = _mm256_setzero_ps();
+                    for &(start, mask) in &runs[..count_runs.min(RUNS)] {
+                        // SAFETY: see above.
+                        let more = unsafe { _mm256_maskload_ps(p.wrapping_offset(start), _mm256_and_si256(inside, mask)) };
+                        x = _mm256_or_ps(x, more);
+                    }
+                    x
+                });
+            }
+            Lanes::Pairs(start) => {
+                let (low, high) = (_mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3), _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+                sweep(g, base, part, exist, active, count, out, |p, inside| {
+                    let low = _mm256_and_si256(_mm256_permutevar8x32_epi32(inside, low), even);
+                    let high = _mm256_and_si256(_mm256_permutevar8x32_epi32(inside, high), even);
+                    let p = p.wrapping_offset(start);
+                    // SAFETY: see above.
+                    let (a, b) = unsafe { (_mm256_maskload_ps(p, low), _mm256_maskload_ps(p.wrapping_add(8), high)) };
+                    let mixed = _mm256_castps_pd(_mm256_shuffle_ps::<0b10_00_10_00>(a, b));
+                    _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(mixed))
+                });
+            }
+            Lanes::Anywhere(start, distances) => {
+                sweep(g, base, part, exist, active, count, out, |p, inside| {
+                    let inside = _mm256_castsi256_ps(inside);
+                    // SAFETY: see above.
+                    unsafe { _mm256_mask_i32gather_ps::<4>(_mm256_setzero_ps(), p.wrapping_offset(start), distances, inside) }
+                });
+            }
+        }
+    }
+
+    /// A guard that some of eight rows need: their coordinates, the last one inside, and what the depths add.
+    type Active<'a> = Option<(__m256i, __m256i, &'a [i32])>;
+
+    /// Depth by depth: which lanes are inside, their values by `load`, the fill value for the others.
+    #[target_feature(enable = "avx2")]
+    #[allow(clippy::too_many_arguments)]
+    fn sweep(
+        g: &Gathered<'_, f32>,
+        base: *const f32,
+        part: &Part<'_>,
+        exist: __m256i,
+        active: [Active<'_>; GUARDS],
+        count: usize,
+        out: &mut [f32],
+        load: impl Fn(*const f32, __m256i) -> __m256,
+    ) {
+        match (count, active) {
+            (1, [Some(a), ..]) => sweep_guarded([a], g, base, part, exist, out, load),
+            (2, [Some(a), Some(b), ..]) => sweep_guarded([a, b], g, base, part, exist, out, load),
+            (3, [Some(a), Some(b), Some(c)]) => sweep_guarded([a, b, c], g, base, part, exist, out, load),
+            _ => sweep_guarded([], g, base, part, exist, out, load),
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn sweep_guarded<const G: usize>(
+        guards: [(__m256i, __m256i, &[i32]); G],
+        g: &Gathered<'_, f32>,
+        base: *const f32,
+        part: &Part<'_>,
+        exist: __m256i,
+        out: &mut [f32],
+        load: impl Fn(*const f32, __m256i) -> __m256,
+    ) {
+        let &Part { k, depth, panel, width, .. } = part;
+        let fill = _mm256_set1_ps(g.fill);
+        for (q, (&offset, out)) in g.depths[k..k + depth].iter().zip(out.chunks_mut(panel)).enumerate() {
             let mut inside = exist;
-            for (c, guard) in coordinates.iter().zip(g.guards) {
-                let at = _mm256_add_epi32(*c, _mm256_set1_epi32(guard.depths[k + q]));
-                // No extent: nothing is inside, and extent - 1 would wrap.
-                let last = _mm256_set1_epi32((guard.extent - 1).max(0));
-                let ok = _mm256_cmpeq_epi32(_mm256_min_epu32(at, last), at);
-                inside = _mm256_and_si256(inside, if guard.extent > 0 { ok } else { _mm256_setzero_si256() });
+            for (rows, last, depths) in guards {
+                let at = _mm256_add_epi32(rows, _mm256_set1_epi32(depths[q]));
+                // As unsigned numbers, negative ones are large.
+                inside = _mm256_and_si256(inside, _mm256_cmpeq_epi32(_mm256_min_epu32(at, last), at));
             }
-            let from = base.wrapping_offset(g.depths[k + q]);
-            // SAFETY: masked-off lanes are not accessed, and the mask leaves only lanes that exist and no guard excludes.
-            let mut x = unsafe {
-                match &place {
-                    Lanes::Runs(runs, count) => {
-                        let (start, mask) = runs[0];
-                        let mut x = _mm256_maskload_ps(from.wrapping_offset(start), _mm256_and_si256(inside, mask));
-                        for &(start, mask) in &runs[1..*count] {
-                            let more = _mm256_maskload_ps(from.wrapping_offset(start), _mm256_and_si256(inside, mask));
-                            x = _mm256_or_ps(x, more);
-                        }
-                        x
-                    }
-                    Lanes::Pairs(start) => {
-                        let low = _mm256_permutevar8x32_epi32(inside, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-                        let high = _mm256_permutevar8x32_epi32(inside, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-                        let p = from.wrapping_offset(*start);
-                        let a = _mm256_maskload_ps(p, _mm256_and_si256(low, even));
-                        let b = _mm256_maskload_ps(p.wrapping_add(8), _mm256_and_si256(high, even));
-                        let mixed = _mm256_castps_pd(_mm256_shuffle_ps::<0b10_00_10_00>(a, b));
-                        _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(mixed))
-                    }
-                    Lanes::Anywhere(start, distances) => _mm256_mask_i32gather_ps::<4>(
-                        _mm256_setzero_ps(),
-                        from.wrapping_offset(*start),
-                        *distances,
-                        _mm256_castsi256_ps(inside),
-                    ),
-                }
-            };
-            if guards > 0 {
-                let padding = _mm256_andnot_si256(inside, exist);
-                x = _mm256_or_ps(x, _mm256_and_ps(fill, _mm256_castsi256_ps(padding)));
+            let mut x = load(base.wrapping_offset(offset), inside);
+            if G > 0 {
+                let padding = _mm256_castsi256_ps(_mm256_andnot_si256(inside, exist));
+                x = _mm256_or_ps(x, _mm256_and_ps(fill, padding));
             }
-            let out = &mut out[q * panel..];
-            if width == 8 {
-                // SAFETY: a whole vector of the panel; `out` has at least these eight elements.
-                unsafe { _mm256_storeu_ps(out[..8].as_mut_ptr(), x) };
+            if width == 8 && out.len() >= 8 {
+                // SAFETY: `out` has at least eight elements.
+                unsafe { _mm256_storeu_ps(out.as_mut_ptr(), x) };
             } else {
                 let mut all = [0.0f32; 8];
                 // SAFETY: eight elements.
                 unsafe { _mm256_storeu_ps(all.as_mut_ptr(), x) };
                 out[..width].copy_from_slice(&all[..width]);
+            }
+        }
+    }
+
+    /// The same as [`by_rows`] for whatever has no faster way.
+    ///
+    /// # Safety
+    /// As [`by_rows`].
+    unsafe fn one_by_one(g: &Gathered<'_, f32>, base: *const f32, part: &Part<'_>, out: &mut [f32]) {
+        let &Part { first, have, k, depth, panel, width, .. } = part;
+        for q in 0..depth {
+            for i in 0..width {
+                out[q * panel + i] = if i >= have {
+                    0.0
+                } else if g.inside(first + i, k + q) {
+                    // SAFETY: no guard excludes it.
+                    unsafe { *base.wrapping_offset(g.rows[first + i] + g.depths[k + q]) }
+                } else {
+                    g.fill
+                };
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Decides, from the shape, the blocking and the kinds of the operands alone, how a product is executed and where in the
 //! workspace everything lies. The number of threads only decides how many private buffers there are.
 
-use super::blocking::{Blocking, Shape, even};
+use super::blocking::{Blocking, FEW_TILES, LEAST_SLICE, Shape, even};
 use super::kernel::Kernels;
 use super::source::PackSource;
 
@@ -22,12 +22,12 @@ pub(super) enum Mode {
 const SHARED_BYTES: usize = 24 << 20;
 /// The same, when it holds several products of a batch: those should not leave the caches before they are used.
 const BATCH_BYTES: usize = 4 << 20;
-/// Fewer tiles than this are split along the depth, if that is long enough.
-const FEW_TILES: usize = 8;
-/// Depth below which a slice is not worth a reduction.
-const LEAST_SLICE: usize = 512;
 /// Products of fewer operations than this are not worth packing.
 const TINY: usize = 72 * 72 * 72;
+/// Bytes between unpacked rows up to which they share pages and do not crowd a few cache sets.
+const NEAR: usize = 1024;
+/// Bytes of an operand that stays in L2, packed or not.
+const SMALL: usize = 384 << 10;
 /// The alignment of everything in the workspace.
 pub(super) const ALIGN: usize = 128;
 
@@ -59,9 +59,8 @@ pub(super) struct Plan {
 /// What the plan needs to know of an operand.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    pub direct: bool,
-    /// Rows are adjacent in memory, as a vector load of B needs.
-    pub rows_adjacent: bool,
+    /// Strides from row to row and from depth to depth, if it can be read without packing.
+    pub direct: Option<(isize, isize)>,
     /// Panel rows, depth block and depth of the packed form.
     pub prepacked: Option<(usize, usize, usize)>,
     pub same_for_batch: bool,
@@ -69,10 +68,8 @@ pub(super) struct Kind {
 
 impl Kind {
     pub fn of<T>(source: &dyn PackSource<T>) -> Kind {
-        let direct = source.direct(0);
         Kind {
-            direct: direct.is_some(),
-            rows_adjacent: direct.is_some_and(|d| d.row == 1),
+            direct: source.direct(0).map(|d| (d.row, d.depth)),
             prepacked: source.prepacked(0).map(|p| (p.panel, p.kc, p.depth)),
             same_for_batch: source.same_for_batch(),
         }
@@ -80,7 +77,7 @@ impl Kind {
 
     /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows.
     pub fn sorts(panel: usize, k: usize, blocking: &Blocking) -> [Kind; 4] {
-        let packing = Kind { direct: false, rows_adjacent: false, prepacked: None, same_for_batch: false };
+        let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
         // An operand read in place needs none, however it is read.
         let in_place = Kind { prepacked: Some((panel, even(k, blocking.kc, 8), k)), ..packing };
         let same = |kind: Kind| Kind { same_for_batch: true, ..kind };
@@ -105,18 +102,31 @@ impl Plan {
         let (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
         let tiles = tiles_m.saturating_mul(tiles_n);
 
-        let ev = |n: &str, d: usize| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
-        let (adn, bdm, tinyv) = *TUNE.get_or_init(|| (ev("ADN", 2 * nr), ev("BDM", 2 * mr), ev("TINY", 72)));
-        let tiny = m.saturating_mul(n).saturating_mul(k) <= tinyv * tinyv * tinyv;
-        let a_mode = match a {
-            Kind { prepacked: Some(p), .. } if p == (mr, kc, k) => Mode::Prepacked,
-            Kind { direct: true, .. } if kernels.strided && (tiny || n <= adn) => Mode::Direct,
+        // Packing pays for itself by the number of times that an element is read again from another place: for A, once
+        // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
+        let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
+        let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
+        let small_a = m.saturating_mul(k).saturating_mul(size) <= SMALL;
+        let a_direct = match a.direct {
+            _ if !kernels.strided => false,
+            Some((_, depth)) => tiny || n <= 2 * nr || depth == 1 && n <= if small_a { 16 } else { 8 } * nr,
+            None => false,
+        };
+        let b_direct = match b.direct {
+            _ if !kernels.strided => false,
+            // A vector of B's columns is loaded as it lies.
+            Some((1, depth)) => tiny || m <= 2 * mr || near(depth) && m <= 24 * mr,
+            _ => false,
+        };
+        let a_mode = match a.prepacked {
+            Some(p) if p == (mr, kc, k) => Mode::Prepacked,
+            _ if a_direct => Mode::Direct,
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
-        let b_mode = match b {
-            Kind { prepacked: Some(p), .. } if p == (nr, kc, k) => Mode::Prepacked,
-            Kind { direct: true, rows_adjacent: true, .. } if kernels.strided && (tiny || m <= bdm) => Mode::Direct,
+        let b_mode = match b.prepacked {
+            Some(p) if p == (nr, kc, k) => Mode::Prepacked,
+            _ if b_direct => Mode::Direct,
             _ if tiles_m == 1 && !(b.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
@@ -190,5 +200,3 @@ impl Plan {
             + slots * self.slot(align)
     }
 }
-
-static TUNE: std::sync::OnceLock<(usize, usize, usize)> = std::sync::OnceLock::new();

@@ -105,3 +105,27 @@ fn every_cast_gives_what_the_reference_gives() {
         }
     }
 }
+
+#[test]
+fn transposes_of_every_element_size_move_every_element() {
+    let mut r = Random::fresh();
+    for dtype in [DType::U8, DType::F16, DType::F32, DType::I64, DType::C128] {
+        for (a, b, c) in [(1usize, 70usize, 600usize), (3, 9, 17), (2, 64, 64), (1, 8, 1000), (1, 129, 33)] {
+            // The last two dimensions swapped, with a gap after each row of the input.
+            let from = [(b * (c + 3)) as isize, 1, b as isize + 3];
+            let from = [from[0] + (c * 3) as isize, from[1], from[2]];
+            let to = [(b * c) as isize, c as isize, 1];
+            let op = Op::map(
+                &[a, b, c],
+                vec![Access::new(dtype, &from)],
+                vec![Access::new(dtype, &to)],
+                millstream_core::Expr::input(dtype),
+            )
+            .unwrap();
+            let (_, high) = reach(&op.inputs[0], &op.dims);
+            let x = [r.tensor(dtype, high as usize, 0)];
+            let kernel = MapKernel::new(&op, machine(Isa::detect(), 2)).unwrap();
+            check(&op, &*kernel, &x, &[], r.below(3) == 0);
+        }
+    }
+}

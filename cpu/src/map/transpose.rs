@@ -1,30 +1,234 @@
-//! Copies between layouts whose neighbouring elements differ: blocked, so that every cache line is used whole.
+//! Copies between layouts whose neighbouring elements differ: in tiles, so that every cache line is used whole.
+//!
+//! The output's neighbours run along one dimension (here: across), the input's along another (here: down). A tile reads
+//! whole lines down and writes whole lines across; results that no cache holds are written past the caches.
 
 use std::sync::Arc;
 
 use millstream_core::backend::Bindings;
-use millstream_core::{Expr, Op, Result};
+use millstream_core::{Dims, Expr, Op, Result};
+use smallvec::SmallVec;
 
 use crate::backend::Machine;
+use crate::program::{Operand, bases, fence, seek};
+use crate::simd::Isa;
 use crate::stream::Run;
 
-/// A blocked copy.
-pub(super) struct Transpose {}
+/// Elements of a tile across and down.
+const ACROSS: usize = 64;
+const DOWN: usize = 512;
+
+/// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
+/// bytes, neighbours side by side.
+type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
+
+/// A tile's sizes and strides.
+#[derive(Clone, Copy)]
+struct Tile {
+    across: usize,
+    down: usize,
+    across_from: isize,
+    down_to: isize,
+}
+
+/// A copy in tiles.
+pub(super) struct Transpose {
+    machine: Arc<Machine>,
+    dims: Dims,
+    operands: [Operand; 2],
+    across: usize,
+    down: usize,
+    outer: SmallVec<[usize; 6]>,
+    tile: TileFn,
+    /// For outputs that are written past the caches, if their addresses allow it.
+    streaming: Option<TileFn>,
+    size: usize,
+}
 
 impl Transpose {
-    /// The operation as a blocked copy, if it is one.
-    pub(super) fn new(_op: &Op, _expr: &Expr, _machine: &Arc<Machine>) -> Option<Transpose> {
-        None
+    /// The operation as a copy in tiles, if it is one.
+    pub(super) fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Option<Transpose> {
+        let ([from], [to], Some(0)) = (&op.inputs[..], &op.outputs[..], expr.as_input()) else { return None };
+        if !from.is_plain() || op.dims.contains(&0) || op.output_len(0) != op.dims.iter().product() {
+            return None;
+        }
+        let unit = |strides: &[isize]| (0..op.dims.len()).find(|&d| strides[d] == 1 && op.dims[d] > 1);
+        let (across, down) = (unit(&to.strides)?, unit(&from.strides)?);
+        if across == down || op.dims[across] < 8 || op.dims[down] < 8 {
+            return None;
+        }
+        let size = to.dtype.size();
+        let (tile, streaming) = kernels(machine.isa, size);
+        let streaming = streaming.filter(|_| op.output_len(0) * size > machine.topology.l3().size);
+        Some(Transpose {
+            machine: machine.clone(),
+            dims: op.dims.clone(),
+            operands: [Operand::new(from), Operand::new(to)],
+            across,
+            down,
+            outer: (0..op.dims.len()).filter(|&d| d != across && d != down).collect(),
+            tile,
+            streaming,
+            size,
+        })
     }
 
     /// What it does, in words.
     pub(super) fn text(&self) -> String {
-        String::new()
+        format!(
+            "copy of {} bytes an element in tiles of {ACROSS} along dimension {} and {DOWN} along dimension {}\n",
+            self.size, self.across, self.down
+        )
     }
 }
 
 impl Run for Transpose {
-    fn execute(&self, _bindings: &Bindings<'_>) -> Result<()> {
+    fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        let bases = bases(bindings, &self.operands)?;
+        let [from, to] = &self.operands;
+        let (across, down) = (self.dims[self.across], self.dims[self.down]);
+        let (wide, high) = (across.div_ceil(ACROSS), down.div_ceil(DOWN));
+        let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
+        let aligned = bases[1].first as usize % 64 == 0 && to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
+        let (kernel, streams) = match self.streaming.filter(|_| aligned) {
+            Some(f) => (f, true),
+            None => (self.tile, false),
+        };
+        self.machine.workers.run(outer * wide * high, &|t| {
+            let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+            // Neighbouring tasks go on down, where the input's lines go on.
+            seek(&mut index, &self.dims, &self.outer, t / (wide * high));
+            index[self.across] = t / high % wide * ACROSS;
+            index[self.down] = t % high * DOWN;
+            let tile = Tile {
+                across: ACROSS.min(across - index[self.across]),
+                down: DOWN.min(down - index[self.down]),
+                across_from: from.strides[self.across],
+                down_to: to.strides[self.down],
+            };
+            let source = bases[0].first.wrapping_offset(from.offset(&index));
+            let target = bases[1].first.wrapping_offset(to.offset(&index));
+            // SAFETY: the dispatcher checked both bindings against the operation; tiles are disjoint.
+            unsafe { kernel(source, target, &tile) };
+            if streams {
+                fence();
+            }
+        });
         Ok(())
+    }
+}
+
+fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
+    #[cfg(target_arch = "x86_64")]
+    if size == 4 && matches!(isa.or_portable(), Isa::Avx2 | Isa::Avx512) {
+        return (x86::tile::<false>, Some(x86::tile::<true>));
+    }
+    let _ = isa;
+    let plain: TileFn = match size {
+        1 => plain::<u8>,
+        2 => plain::<u16>,
+        4 => plain::<u32>,
+        8 => plain::<u64>,
+        _ => plain::<[u64; 2]>,
+    };
+    (plain, None)
+}
+
+/// Squares of 8x8 through registers as the compiler sees fit.
+unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
+    const N: usize = 8;
+    let size = size_of::<T>();
+    // SAFETY: the caller promises that all elements of the tile exist on both sides.
+    unsafe {
+        for i in (0..tile.across).step_by(N) {
+            for j in (0..tile.down).step_by(N) {
+                let source = from.offset(i as isize * tile.across_from).add(j * size);
+                let target = to.offset(j as isize * tile.down_to).add(i * size);
+                if tile.across - i >= N && tile.down - j >= N {
+                    let rows: [[T; N]; N] = std::array::from_fn(|r| {
+                        source.offset(r as isize * tile.across_from).cast::<[T; N]>().read_unaligned()
+                    });
+                    for c in 0..N {
+                        let column: [T; N] = std::array::from_fn(|r| rows[r][c]);
+                        target.offset(c as isize * tile.down_to).cast::<[T; N]>().write_unaligned(column);
+                    }
+                } else {
+                    edge::<T>(source, target, tile, (tile.across - i).min(N), (tile.down - j).min(N));
+                }
+            }
+        }
+    }
+}
+
+/// A rest of a tile, element by element.
+///
+/// # Safety
+/// All these elements exist on both sides.
+unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile, across: usize, down: usize) {
+    for i in 0..across {
+        for j in 0..down {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let x = from.offset(i as isize * tile.across_from).cast::<T>().add(j).read_unaligned();
+                to.offset(j as isize * tile.down_to).cast::<T>().add(i).write_unaligned(x);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{Tile, edge};
+
+    /// Squares of 8x8 elements of 4 bytes, two side by side so that whole lines are written.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn tile<const STREAM: bool>(from: *const u8, to: *mut u8, tile: &Tile) {
+        let pair = tile.across / 16 * 16;
+        // SAFETY: the caller promises that all elements of the tile exist on both sides; streaming ones are aligned.
+        unsafe {
+            for i in (0..pair).step_by(16) {
+                for j in (0..tile.down / 8 * 8).step_by(8) {
+                    for half in [i, i + 8] {
+                        let source = from.offset(half as isize * tile.across_from).add(j * 4);
+                        let target = to.offset(j as isize * tile.down_to).add(half * 4);
+                        square::<STREAM>(source, tile.across_from, target, tile.down_to);
+                    }
+                }
+            }
+            let down = tile.down / 8 * 8;
+            let source = from.add(down * 4);
+            edge::<u32>(source, to.offset(down as isize * tile.down_to), tile, pair, tile.down - down);
+            let source = from.offset(pair as isize * tile.across_from);
+            edge::<u32>(source, to.add(pair * 4), tile, tile.across - pair, tile.down);
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn square<const STREAM: bool>(from: *const u8, step: isize, to: *mut u8, down: isize) {
+        // SAFETY: the caller promises eight rows of eight elements on both sides.
+        unsafe {
+            let row = |i: isize| _mm256_loadu_ps(from.offset(i * step).cast());
+            let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+            let (e, f, g, h) = (row(4), row(5), row(6), row(7));
+            let (ab, ab2) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            let (cd, cd2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+            let (ef, ef2) = (_mm256_unpacklo_ps(e, f), _mm256_unpackhi_ps(e, f));
+            let (gh, gh2) = (_mm256_unpacklo_ps(g, h), _mm256_unpackhi_ps(g, h));
+            let (q0, q1) = (_mm256_shuffle_ps::<0x44>(ab, cd), _mm256_shuffle_ps::<0xee>(ab, cd));
+            let (q2, q3) = (_mm256_shuffle_ps::<0x44>(ab2, cd2), _mm256_shuffle_ps::<0xee>(ab2, cd2));
+            let (r0, r1) = (_mm256_shuffle_ps::<0x44>(ef, gh), _mm256_shuffle_ps::<0xee>(ef, gh));
+            let (r2, r3) = (_mm256_shuffle_ps::<0x44>(ef2, gh2), _mm256_shuffle_ps::<0xee>(ef2, gh2));
+            let low = |x, y| _mm256_permute2f128_ps::<0x20>(x, y);
+            let high = |x, y| _mm256_permute2f128_ps::<0x31>(x, y);
+            let columns =
+                [low(q0, r0), low(q1, r1), low(q2, r2), low(q3, r3), high(q0, r0), high(q1, r1), high(q2, r2), high(q3, r3)];
+            for (i, column) in columns.into_iter().enumerate() {
+                let at = to.offset(i as isize * down).cast::<f32>();
+                if STREAM { _mm256_stream_ps(at, column) } else { _mm256_storeu_ps(at, column) }
+            }
+        }
     }
 }

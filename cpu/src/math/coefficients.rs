@@ -6,57 +6,59 @@
 /// Constants of the f32 functions.
 pub mod single {
     /// 1.5 * 2^23: added to |x| < 2^22 it leaves x rounded to an integer in the low bits of the sum.
-    pub const ROUND: f32 = 12_582_912.0;
+    pub const ROUND: f32 = 12582912.0;
     /// log2(e).
     pub const LOG2_E: f32 = std::f32::consts::LOG2_E;
     /// ln(2) with its low 9 bits cleared, so that n * LN2_HI is exact for |n| < 512.
-    pub const LN2_HI: f32 = 0.693_145_75;
+    pub const LN2_HI: f32 = 0.69314575;
     /// ln(2) - LN2_HI.
-    pub const LN2_LO: f32 = 1.428_606_8e-6;
+    pub const LN2_LO: f32 = 1.4286068e-6;
     /// Below it e^x rounds to 0.
     pub const EXP_MIN: f32 = -104.0;
     /// Above it e^x is infinite.
     pub const EXP_MAX: f32 = 89.0;
     /// e^r = 1 + r + r^2 P(r), |r| <= ln(2)/2: 2^-28.2.
     pub const EXP: [f32; 5] =
-        [4.999_999_404e-1, 1.666_651_666e-1, 4.166_810_587e-2, 8.369_131_014e-3, 1.383_643_481e-3];
+        [0.49999994, 0.16666517, 0.041668106, 0.008369131, 0.0013836435];
     /// e^r - 1 = r + r^2 P(r), |r| <= ln(2)/2: 2^-26.1.
     pub const EXPM1: [f32; 5] =
-        [4.999_999_702e-1, 1.666_653_901e-1, 4.166_774_452e-2, 8.367_057_890e-3, 1.383_938_245e-3];
+        [0.49999997, 0.16666539, 0.041667745, 0.008367058, 0.0013839382];
     /// Below it e^x - 1 rounds to -1.
     pub const EXPM1_MIN: f32 = -17.5;
+    /// Below it in size e^x - 1 rounds to x.
+    pub const EXPM1_TINY: f32 = 2.9802322e-8;
     /// tanh(x) rounds to 1 above it.
     pub const TANH_MAX: f32 = 9.02;
     /// What is added to 2x log2(e) before it is rounded.
     pub const TANH_SHIFT: f32 = -0.1;
     /// (e^2r - 1) / 2 = r + r^2 P(r), -0.4 <= 2r / ln(2) <= 0.6: 2^-26.1.
     pub const TANH: [f32; 5] =
-        [1.000_000_358, 6.666_644_216e-1, 3.332_579_732e-1, 1.336_625_814e-1, 4.745_120_555e-2];
+        [1.0000004, 0.6666644, 0.33325797, 0.13366258, 0.047451206];
     /// Below it tanh is h - h (h / (1 + h)), above it h / (1 + h).
     pub const TANH_SMALL: f32 = 0.6;
     /// ln(1 + f) = f - f^2/2 + f^3 P(f), sqrt(1/2) <= 1 + f < sqrt(2): 2^-27.3.
     pub const LOG: [f32; 8] = [
-        3.333_333_135e-1,
-        -2.500_082_552e-1,
-        2.000_126_541e-1,
-        -1.662_321_389e-1,
-        1.420_069_188e-1,
-        -1.316_049_397e-1,
-        1.276_959_926e-1,
-        -7.644_014_060e-2,
+        0.3333333,
+        -0.25000826,
+        0.20001265,
+        -0.16623214,
+        0.14200692,
+        -0.13160494,
+        0.127696,
+        -0.07644014,
     ];
     /// The bits of sqrt(1/2).
     pub const SQRT_HALF_BITS: i32 = 0x3f35_04f3;
     /// 1 / pi.
     pub const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
     /// pi in three parts of 24 bits, each rounded down, so that n PI[0] cancels exactly.
-    pub const PI: [f32; 3] = [3.141_592_502_6, 1.509_957_883_2e-7, 1.078_060_506_0e-14];
+    pub const PI: [f32; 3] = [3.1415925, 1.5099579e-7, 1.0780605e-14];
     /// Up to it three parts of pi are enough.
-    pub const TRIG_MAX: f32 = 1.0e5;
+    pub const TRIG_MAX: f32 = 100000.0;
     /// sin r = r + r^3 P(r^2), |r| <= pi/4: 2^-27.9.
-    pub const SIN: [f32; 3] = [-1.666_665_524e-1, 8.332_187_310e-3, -1.951_789_600e-4];
+    pub const SIN: [f32; 3] = [-0.16666655, 0.008332187, -1.9517896e-4];
     /// cos r = 1 - r^2/2 + r^4 P(r^2), |r| <= pi/4: 2^-33.0.
-    pub const COS: [f32; 3] = [4.166_664_556e-2, -1.388_730_947e-3, 2.443_232_734e-5];
+    pub const COS: [f32; 3] = [0.041666646, -0.001388731, 2.4432327e-5];
     /// The binary digits of 1 / pi after the point, 32 to a word.
     pub const INV_PI_WORDS: [u32; 8] = [
         0x517c_c1b7, 0x2722_0a94, 0xfe13_abe8, 0xfa9a_6ee0, 0x6db1_4acc, 0x9e21_c820, 0xff28_b1d5, 0xef5d_e2b0,
@@ -67,30 +69,30 @@ pub mod single {
     pub const ERF_MAX: f32 = 3.95;
     /// erf x = x + x P(x^2), |x| <= ERF_SMALL: 2^-30.0.
     pub const ERF: [f32; 7] = [
-        1.283_791_661e-1,
-        -3.761_262_894e-1,
-        1.128_362_566e-1,
-        -2.685_574_070e-2,
-        5.192_460_492e-3,
-        -8.050_804_609e-4,
-        8.002_782_124e-5,
+        0.12837917,
+        -0.3761263,
+        0.11283626,
+        -0.02685574,
+        0.0051924605,
+        -8.0508046e-4,
+        8.002782e-5,
     ];
     /// g(x) = -ln(1 - erf x), ERF_SMALL <= x <= ERF_MAX: 2^-29.5 of erf x.
     pub const ERF_TAIL: [f32; 7] = [
-        2.430_765_453e-4,
-        1.127_481_580,
-        6.375_061_870e-1,
-        1.036_495_790e-1,
-        -2.209_198_661e-2,
-        3.009_598_469e-3,
-        -1.925_312_972e-4,
+        2.4307655e-4,
+        1.1274816,
+        0.6375062,
+        0.10364958,
+        -0.022091987,
+        0.0030095985,
+        -1.925313e-4,
     ];
     /// atanh z = z (1 + v/3 + v^2 P(v)), v = z^2, |z| <= 0.1716: 2^-36.8.
-    pub const POW: [f32; 3] = [2.000_007_629e-1, 1.427_354_366e-1, 1.170_988_381e-1];
+    pub const POW: [f32; 3] = [0.20000076, 0.14273544, 0.11709884];
     /// 1/3 as a sum.
-    pub const THIRD: [f32; 2] = [3.333_333_432_7e-1, -9.934_107_758_6e-9];
+    pub const THIRD: [f32; 2] = [0.33333334, -9.934108e-9];
     /// 2 log2(e) as a sum.
-    pub const TWO_LOG2_E: [f32; 2] = [2.885_390_043_3, 3.851_926_067_0e-8];
+    pub const TWO_LOG2_E: [f32; 2] = [2.88539, 3.851926e-8];
 }
 
 /// Constants of the f64 functions, with the meaning of their namesakes in [`single`].
@@ -109,6 +111,8 @@ pub mod double {
     pub const EXP_MAX: f64 = 710.0;
     /// Below it e^x - 1 rounds to -1.
     pub const EXPM1_MIN: f64 = -38.0;
+    /// Below it in size e^x - 1 rounds to x.
+    pub const EXPM1_TINY: f64 = 5.551_115_123_125_783e-17;
     /// tanh(x) rounds to 1 above it.
     pub const TANH_MAX: f64 = 19.1;
     /// What is added to 2x log2(e) before it is rounded.

@@ -74,8 +74,8 @@ pub fn expm1<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let q = poly(s, r, r2, &k::EXPM1).madd(r2, r);
     let half = pow2::<S>(t);
     let h = half.mul_add(q, half - s.f32(0.5));
-    // The sum of signed zeros is +0.
-    (h + h) | x.sign_bit()
+    // Half of a subnormal is not exact, and the sum of signed zeros is +0.
+    S::F32::select(x.abs().lt(s.f32(k::EXPM1_TINY)), x, h + h)
 }
 
 /// tanh x, 2 ulp.

@@ -77,7 +77,7 @@ fn reduce_one(x: f32) -> (f32, f32) {
     let (word, bit) = (start / 32, start % 32);
     let window = (digit(word) << 96 | digit(word + 1) << 64 | digit(word + 2) << 32 | digit(word + 3)) << bit >> 32;
     // x / pi modulo 2, in units of 2^-95.
-    let turn = (m * window >> lift) % (1 << 96);
+    let turn = ((m * window) >> lift) % (1 << 96);
     let n = (turn + (1 << 93)) >> 94;
     let rest = turn as i128 - (n << 94) as i128;
     let r = (rest as f64 * (std::f64::consts::PI / (1u128 << 95) as f64)) as f32;

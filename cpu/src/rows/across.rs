@@ -94,7 +94,7 @@ impl Across {
         let kept: usize = built.kept.iter().map(|k| k.size * self.row).sum();
         let by_kept = KEPT.checked_div(kept).unwrap_or(usize::MAX) / 64 * 64;
         let hot = (built.code.registers - built.cold).max(1) * built.code.width;
-        (REGISTERS / hot / 64 * 64).min(by_kept).clamp(64, std::env::var("W").ok().and_then(|s| s.parse().ok()).unwrap_or(4096))
+        (REGISTERS / hot / 64 * 64).min(by_kept).clamp(64, 4096)
     }
 
     /// Runs the blocks from number `from` to before `to`.

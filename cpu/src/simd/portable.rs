@@ -137,11 +137,20 @@ macro_rules! int {
 int!(i32, u32, 4);
 int!(i64, u64, 2);
 
-/// A fused multiply-add of f32 without the instruction: the product is exact in f64, so one addition rounds; the second
-/// rounding to f32 can differ from a single one only in the last bit and only for one sum in 2^29.
+/// A fused multiply-add of f32 without the instruction: the product is exact in f64, and the sum is rounded to odd, so
+/// that rounding it again to f32 gives what rounding once does.
 #[inline(always)]
 fn fma_f32(a: f32, b: f32, c: f32) -> f32 {
-    (f64::from(a) * f64::from(b) + f64::from(c)) as f32
+    let (p, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let s = p + c;
+    let t = s - p;
+    let lost = (p - (s - t)) + (c - t);
+    // Away from zero if what was lost has the sign of the sum, else towards it; a NaN is neither.
+    let inexact = lost.abs() > 0.0;
+    let up = (lost > 0.0) == (s > 0.0);
+    let bits = s.to_bits();
+    let odd = if up { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+    f64::from_bits(if inexact && bits & 1 == 0 { odd } else { bits }) as f32
 }
 
 #[inline(always)]

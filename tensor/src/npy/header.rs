@@ -243,7 +243,9 @@ impl Parser<'_> {
         self.skip_spaces();
         let at = self.at;
         if self.peek() == Some(b'[') {
-            return Err(self.error("structured dtypes are not supported").suggest("save one field of the array at a time"));
+            return Err(self
+                .error("structured dtypes are not supported")
+                .suggest("save one field of the array at a time"));
         }
         let text = self.string("a dtype in quotes")?;
         let refuse = |why: &str, hint: Option<&str>| {

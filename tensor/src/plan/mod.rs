@@ -95,19 +95,30 @@ fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)
 /// Computes tensors, each on its device. With a stream, the work is queued there; without, it is complete on return.
 pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
     let mut waiting: SmallVec<[&Tensor; 2]> = SmallVec::new();
-    for tensor in tensors {
+    for &tensor in tensors {
         match tensor.node.value() {
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(error.clone()),
             None => waiting.push(tensor),
         }
     }
-    while let Some(first) = waiting.first() {
-        let device = first.device()?;
-        let here: SmallVec<[&Tensor; 2]> =
-            waiting.iter().copied().filter(|t| t.device().is_ok_and(|d| d.same(&device))).collect();
-        waiting.retain(|t| !here.iter().any(|h| std::ptr::eq(*h, *t)));
-        evaluate_on(&here, &device, trigger, stream).map_err(|e| device.errors().note(e.at(here[0].node.location)))?;
+    while let Some(&first) = waiting.first() {
+        let fallback;
+        let device = match &first.node.device {
+            Some(device) => device,
+            None => {
+                fallback = first.device()?;
+                &fallback
+            }
+        };
+        // Mostly there is one, or all are on one device.
+        let elsewhere = |t: &Tensor| t.node.device.as_ref().is_some_and(|d| !d.same(device));
+        let later: SmallVec<[&Tensor; 2]> = waiting.iter().copied().filter(|t| elsewhere(t)).collect();
+        waiting.retain(|t| !elsewhere(t));
+        if let Err(error) = evaluate_on(&waiting, device, trigger, stream) {
+            return Err(device.errors().note(error.at(first.node.location)));
+        }
+        waiting = later;
     }
     Ok(())
 }

@@ -34,10 +34,18 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
     let run = Run { capture, leaves: &leaves, outputs: &outputs, arena: arena.as_deref(), plan };
     let launched = plan.steps.iter().try_for_each(|step| {
         let prepared = device.prepare(&step.work)?;
-        let inputs = step.inputs.iter().map(|o| run.bind(o)).collect::<Result<SmallVec<[Binding<'_>; 6]>>>()?;
-        let results = step.outputs.iter().map(|o| run.bind(o)).collect::<Result<SmallVec<[Binding<'_>; 2]>>>()?;
-        let params: SmallVec<[Scalar; 6]> =
-            step.params.iter().filter_map(|&p| capture.params.get(p as usize).copied()).collect();
+        let mut inputs: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
+        for operand in &step.inputs {
+            inputs.push(run.bind(operand)?);
+        }
+        let mut results: SmallVec<[Binding<'_>; 2]> = SmallVec::new();
+        for operand in &step.outputs {
+            results.push(run.bind(operand)?);
+        }
+        let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
+        for &p in &step.params {
+            params.push(*capture.params.get(p as usize).ok_or_else(|| Error::internal("a parameter is missing"))?);
+        }
         let workspace = step.workspace.map(|(offset, bytes)| run.in_arena(offset, bytes)).transpose()?;
         let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
         device.launch(&prepared, &bindings, stream)

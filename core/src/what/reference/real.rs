@@ -98,7 +98,7 @@ pub(super) fn unary(op: Unary, a: Real, of: DType, t: Tolerance) -> Real {
     let (ulps, own) = match op {
         Unary::Sqrt | Unary::Recip => (t.division_ulp, 1.0),
         Unary::Rsqrt => ((op.ulp() * t.ulp_factor).max(2.0 * t.division_ulp), 3.0),
-        Unary::Erf | Unary::Sigmoid => (op.ulp() * t.ulp_factor, 8.0),
+        Unary::Erf | Unary::Sigmoid => (op.ulp() * t.ulp_factor, 4.0),
         _ => (op.ulp() * t.ulp_factor, 2.0),
     };
     f.round(v, moved, ulps, own).loose_if_zero(a.loose_zero)

@@ -144,7 +144,7 @@ fn product(values: &[Value], of: DType) -> Value {
         Value::Int(_) if unsure(values) => Value::Int(Whole::unknown(of)),
         Value::Int(_) => Value::int(wrap(ints(values).fold(1i128, |p, v| wrap(p.wrapping_mul(v), of)), of)),
         Value::Real(_) => {
-            let (mut v, mut e, mut large) = (1.0f64, 0.0f64, 1.0f64);
+            let (mut v, mut e, mut large, mut small) = (1.0f64, 0.0f64, 1.0f64, 1.0f64);
             let (mut infinite, mut zero, mut loose) = (false, false, false);
             for r in reals(values) {
                 if !r.e.is_finite() {
@@ -155,6 +155,7 @@ fn product(values: &[Value], of: DType) -> Value {
                 loose |= r.v.abs() <= r.e && r.e > 0.0;
                 if r.v.is_finite() {
                     large *= (r.v.abs() + r.e).max(1.0);
+                    small *= (r.v.abs() - r.e).min(1.0);
                 }
                 e = e * (r.v.abs() + r.e) + v.abs() * r.e;
                 v *= r.v;
@@ -163,7 +164,9 @@ fn product(values: &[Value], of: DType) -> Value {
                 return Value::Real(Real::new(f64::NAN));
             }
             if infinite {
-                return Value::Real(if loose { Real::unknown() } else { Real::new(v) });
+                // A product of finite numbers that underflows to zero makes NaN of the infinity.
+                let vanishes = small != 0.0 && small < 2.0 * f.tiny;
+                return Value::Real(if loose || vanishes { Real::unknown() } else { Real::new(v) });
             }
             if large >= limit * 0.5 {
                 // Some order of multiplications overflows; all do only where nothing brings the product back.

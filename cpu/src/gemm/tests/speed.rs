@@ -61,6 +61,66 @@ fn speed() {
     }
 }
 
+#[test]
+#[ignore = "prints timings"]
+fn convolution_speed() {
+    let mut r = Random::new();
+    let workers = Workers::new(1);
+    let topology = Topology::detect();
+    let isa = Isa::detect();
+    // Channels in and out, size, window, stride, padding; NCHW.
+    for (ci, co, size, window, stride, pad) in
+        [(3, 64, 224, 7, 2, 3), (64, 64, 56, 3, 1, 1), (128, 128, 28, 3, 1, 1), (256, 256, 14, 3, 1, 1), (512, 512, 7, 3, 1, 1), (64, 256, 56, 1, 1, 0), (256, 512, 56, 1, 2, 0)]
+    {
+        let out = (size + 2 * pad - window) / stride + 1;
+        let (m, n, k) = (co, out * out, ci * window * window);
+        let image: Vec<f32> = (0..ci * size * size).map(|_| r.unit() as f32).collect();
+        let weights: Vec<f32> = (0..m * k).map(|_| r.unit() as f32).collect();
+        let mut c = vec![0f32; m * n];
+        let at = |i: usize| (i * stride) as i32 - pad as i32;
+        let row_y: Vec<i32> = (0..n).map(|i| at(i / out)).collect();
+        let row_x: Vec<i32> = (0..n).map(|i| at(i % out)).collect();
+        let rows: Vec<isize> = (0..n).map(|i| (row_y[i] * size as i32 + row_x[i]) as isize).collect();
+        let depth_y: Vec<i32> = (0..k).map(|i| (i / window % window) as i32).collect();
+        let depth_x: Vec<i32> = (0..k).map(|i| (i % window) as i32).collect();
+        let depths: Vec<isize> = (0..k)
+            .map(|i| (i / (window * window) * size * size) as isize + (depth_y[i] * size as i32 + depth_x[i]) as isize)
+            .collect();
+        let guards = [
+            Guard { rows: &row_y, depths: &depth_y, extent: size as i32 },
+            Guard { rows: &row_x, depths: &depth_x, extent: size as i32 },
+        ];
+        let guards = if pad > 0 { &guards[..] } else { &[] };
+        // SAFETY: the guards exclude what is outside the image.
+        let b = unsafe { Gathered::from_raw(image.as_ptr(), &rows, &depths, Batch::SAME, guards, 0.0) };
+        let shape = Shape::new(m, n, k);
+        let blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
+        let layout = PackedLayout::new::<f32>(Side::A, isa, shape, &blocking);
+        let mut packed = vec![0f32; layout.elements()];
+        assert!(layout.pack(&Strided::dense_a(&weights, 1, m, k).unwrap(), &workers, &mut packed));
+        let a = Packed::new(&packed, layout).unwrap();
+        let g = Gemm { isa, shape, a: &a, b: &b, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
+        let mut ws = vec![0u8; g.workspace(1)];
+        let flop = 2.0 * (m * n * k) as f64;
+        let mut times: Vec<f64> = (0..20)
+            .map(|_| {
+                let t = Clock::now(1);
+                g.run(&workers, &mut ws).unwrap();
+                t.seconds()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let Blocking { mc, nc, kc, .. } = blocking;
+        println!(
+            "{ci:>4} -> {co:>3} {size:>3}x{size:<3} {window}x{window}/{stride}: {:8.1} us {:6.1} GFLOP/s (best {:5.1}); peak {:5.1}; mc {mc} nc {nc} kc {kc}",
+            times[10] * 1e6,
+            flop / times[10] / 1e9,
+            flop / times[0] / 1e9,
+            peak(),
+        );
+    }
+}
+
 /// GFLOP/s of this core at this moment, by multiply-adds in registers: other work on the machine changes it.
 #[cfg(target_arch = "x86_64")]
 fn peak() -> f64 {

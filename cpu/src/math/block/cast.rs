@@ -59,7 +59,7 @@ macro_rules! saturating {
             #[inline(always)]
             fn to(self) -> $r {
                 // Limited as a float first, so that the conversion is the vector one.
-                let x = if self == self { self } else { 0.0 };
+                let x = if self.is_nan() { 0.0 } else { self };
                 let x = if x < <$r>::MIN as $a { <$r>::MIN as $a } else { x };
                 let x = if x > <$r>::MAX as $a { <$r>::MAX as $a } else { x };
                 // SAFETY: x lies within the type, which lies within i32.
@@ -77,7 +77,7 @@ impl To<i32> for f32 {
     fn to(self) -> i32 {
         // The largest f32 below 2^31.
         const TOP: f32 = 2_147_483_520.0;
-        let x = if self == self { self } else { 0.0 };
+        let x = if self.is_nan() { 0.0 } else { self };
         let x = if x < -2_147_483_648.0 { -2_147_483_648.0 } else { x };
         let limited = if x > TOP { TOP } else { x };
         // SAFETY: `limited` lies within i32.
@@ -92,12 +92,6 @@ macro_rules! bools {
             #[inline(always)]
             fn to(self) -> Bool {
                 Bool(u8::from(self != 0 as $t))
-            }
-        }
-        impl To<$t> for Bool {
-            #[inline(always)]
-            fn to(self) -> $t {
-                self.0 as $t
             }
         }
     )+};
@@ -128,7 +122,7 @@ macro_rules! exact {
     )+};
 }
 
-exact!(Bool, i8, i16, u8, u16, f32);
+exact!(i8, i16, u8, u16, f32);
 
 impl Narrow for f64 {
     /// Rounds to odd: an inexact f32 has its last bit set, so it can be neither a half way case nor cross one.
@@ -139,7 +133,7 @@ impl Narrow for f64 {
         let down = u32::from(wide.abs() > self.abs());
         let odd = u32::from(wide != self);
         let rounded = f32::from_bits((y.to_bits() - down) | odd);
-        if self == self { rounded } else { y }
+        if self.is_nan() { y } else { rounded }
     }
 }
 
@@ -400,34 +394,87 @@ where
     }
 }
 
-/// To every type but the half ones.
-fn from<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+/// To integers and bools: their bits do not depend on the sign of the result's type.
+fn to_bits<A>(isa: Isa, to: Elem) -> Option<BlockFn>
 where
-    A: Copy + Narrow + To<Bool> + To<i8> + To<i16> + To<i32> + To<i64> + To<u8> + To<u16> + To<u32> + To<u64>,
-    A: To<f32> + To<f64>,
+    A: Copy + To<u8> + To<u16> + To<u32> + To<u64>,
 {
-    Some(match to {
-        Elem::Bool => resolve_scalar::<Each<Cast<A, Bool>>>(isa),
-        Elem::I8 => resolve_scalar::<Each<Cast<A, i8>>>(isa),
-        Elem::I16 => resolve_scalar::<Each<Cast<A, i16>>>(isa),
-        Elem::I32 => resolve_scalar::<Each<Cast<A, i32>>>(isa),
-        Elem::I64 => resolve_scalar::<Each<Cast<A, i64>>>(isa),
+    Some(match to.without_sign() {
         Elem::U8 => resolve_scalar::<Each<Cast<A, u8>>>(isa),
         Elem::U16 => resolve_scalar::<Each<Cast<A, u16>>>(isa),
         Elem::U32 => resolve_scalar::<Each<Cast<A, u32>>>(isa),
         Elem::U64 => resolve_scalar::<Each<Cast<A, u64>>>(isa),
+        _ => return None,
+    })
+}
+
+/// From an integer or bool to another integer: wrapping, so that a narrower result does not depend on the operand's sign.
+fn int_to_int(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
+    let from = if to.size() <= from.size() { from.without_sign() } else { from };
+    match from {
+        Elem::Bool | Elem::U8 => to_bits::<u8>(isa, to),
+        Elem::U16 => to_bits::<u16>(isa, to),
+        Elem::U32 => to_bits::<u32>(isa, to),
+        Elem::U64 => to_bits::<u64>(isa, to),
+        Elem::I8 => to_bits::<i8>(isa, to),
+        Elem::I16 => to_bits::<i16>(isa, to),
+        Elem::I32 => to_bits::<i32>(isa, to),
+        Elem::I64 => to_bits::<i64>(isa, to),
+        _ => None,
+    }
+}
+
+/// To bool.
+fn to_bool(isa: Isa, from: Elem) -> Option<BlockFn> {
+    Some(match from.without_sign() {
+        Elem::Bool => resolve_scalar::<Each<Cast<Bool, Bool>>>(isa),
+        Elem::U8 => resolve_scalar::<Each<Cast<u8, Bool>>>(isa),
+        Elem::U16 => resolve_scalar::<Each<Cast<u16, Bool>>>(isa),
+        Elem::U32 => resolve_scalar::<Each<Cast<u32, Bool>>>(isa),
+        Elem::U64 => resolve_scalar::<Each<Cast<u64, Bool>>>(isa),
+        Elem::F16 => resolve::<FromHalf<F16, Bool>>(isa),
+        Elem::Bf16 => resolve::<FromHalf<Bf16, Bool>>(isa),
+        Elem::F32 => resolve_scalar::<Each<Cast<f32, Bool>>>(isa),
+        Elem::F64 => resolve_scalar::<Each<Cast<f64, Bool>>>(isa),
+        Elem::C64 => resolve_scalar::<Each<ComplexToBool<f32>>>(isa),
+        Elem::C128 => resolve_scalar::<Each<ComplexToBool<f64>>>(isa),
+        _ => return None,
+    })
+}
+
+/// From a float to an integer.
+fn float_to_int<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+where
+    A: Copy + To<i8> + To<i16> + To<i32> + To<i64> + To<u8> + To<u16> + To<u32> + To<u64>,
+{
+    Some(match to {
+        Elem::I8 => resolve_scalar::<Each<Cast<A, i8>>>(isa),
+        Elem::I16 => resolve_scalar::<Each<Cast<A, i16>>>(isa),
+        Elem::I32 => resolve_scalar::<Each<Cast<A, i32>>>(isa),
+        Elem::I64 => resolve_scalar::<Each<Cast<A, i64>>>(isa),
+        _ => return to_bits::<A>(isa, to),
+    })
+}
+
+/// To floats and complex numbers.
+fn to_float<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+where
+    A: Copy + Narrow + To<f32> + To<f64>,
+{
+    Some(match to {
         Elem::F32 => resolve_scalar::<Each<Cast<A, f32>>>(isa),
         Elem::F64 => resolve_scalar::<Each<Cast<A, f64>>>(isa),
         Elem::F16 => resolve::<ToHalf<A, F16>>(isa),
         Elem::Bf16 => resolve::<ToHalf<A, Bf16>>(isa),
         Elem::C64 => resolve_scalar::<Each<ToComplex<A, f32>>>(isa),
         Elem::C128 => resolve_scalar::<Each<ToComplex<A, f64>>>(isa),
+        _ => return None,
     })
 }
 
 fn from_half<H: Half>(isa: Isa, to: Elem) -> Option<BlockFn> {
     Some(match to {
-        Elem::Bool => resolve::<FromHalf<H, Bool>>(isa),
+        Elem::Bool => return None,
         Elem::I8 => resolve::<FromHalf<H, i8>>(isa),
         Elem::I16 => resolve::<FromHalf<H, i16>>(isa),
         Elem::I32 => resolve::<FromHalf<H, i32>>(isa),
@@ -450,7 +497,7 @@ where
     A: Copy + Narrow + To<f32> + To<f64>,
 {
     Some(match to {
-        Elem::Bool => resolve_scalar::<Each<ComplexToBool<A>>>(isa),
+        Elem::Bool => return None,
         Elem::I8 => resolve_scalar::<Each<ComplexTo<Complex<A>, i8>>>(isa),
         Elem::I16 => resolve_scalar::<Each<ComplexTo<Complex<A>, i16>>>(isa),
         Elem::I32 => resolve_scalar::<Each<ComplexTo<Complex<A>, i32>>>(isa),
@@ -469,22 +516,27 @@ where
 }
 
 /// See [`super::cast`].
-pub fn cast(isa: Isa, a: Elem, to: Elem) -> Option<BlockFn> {
-    match a {
-        Elem::Bool => from::<Bool>(isa, to),
-        Elem::I8 => from::<i8>(isa, to),
-        Elem::I16 => from::<i16>(isa, to),
-        Elem::I32 => from::<i32>(isa, to),
-        Elem::I64 => from::<i64>(isa, to),
-        Elem::U8 => from::<u8>(isa, to),
-        Elem::U16 => from::<u16>(isa, to),
-        Elem::U32 => from::<u32>(isa, to),
-        Elem::U64 => from::<u64>(isa, to),
-        Elem::F32 => from::<f32>(isa, to),
-        Elem::F64 => from::<f64>(isa, to),
+pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
+    if to == Elem::Bool {
+        return to_bool(isa, from);
+    }
+    match from {
         Elem::F16 => from_half::<F16>(isa, to),
         Elem::Bf16 => from_half::<Bf16>(isa, to),
         Elem::C64 => from_complex::<f32>(isa, to),
         Elem::C128 => from_complex::<f64>(isa, to),
+        Elem::F32 if to.is_integer() => float_to_int::<f32>(isa, to),
+        Elem::F64 if to.is_integer() => float_to_int::<f64>(isa, to),
+        _ if to.is_integer() => int_to_int(isa, from, to),
+        Elem::Bool | Elem::U8 => to_float::<u8>(isa, to),
+        Elem::U16 => to_float::<u16>(isa, to),
+        Elem::U32 => to_float::<u32>(isa, to),
+        Elem::U64 => to_float::<u64>(isa, to),
+        Elem::I8 => to_float::<i8>(isa, to),
+        Elem::I16 => to_float::<i16>(isa, to),
+        Elem::I32 => to_float::<i32>(isa, to),
+        Elem::I64 => to_float::<i64>(isa, to),
+        Elem::F32 => to_float::<f32>(isa, to),
+        Elem::F64 => to_float::<f64>(isa, to),
     }
 }

@@ -1,7 +1,7 @@
 //! Comparisons into bools, and selection by bools.
 
 use super::each::{Choose, Fn2, Zip};
-use super::entry::{C, V, resolve_scalar};
+use super::entry::{C, V, resolve_scalar, resolve_swapped};
 use super::{BlockFn, CompareOp, Elem, Form};
 use crate::simd::Isa;
 use num_complex::Complex;
@@ -31,35 +31,37 @@ fn2! {
     Ge: PartialOrd |a, b| a >= b;
 }
 
-fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
+/// `F`, whose operands may be exchanged by taking `G` instead.
+fn zip<F: Fn2, G: Fn2>(isa: Isa, form: Form) -> BlockFn {
     match form {
         Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
         Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
-        Form::SV => resolve_scalar::<Zip<F, C, V>>(isa),
+        Form::SV => resolve_swapped::<Zip<G, V, C>>(isa),
     }
 }
 
 fn equality<T: Copy + PartialEq>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
     match op {
-        CompareOp::Eq => Some(zip::<Eq<T>>(isa, form)),
-        CompareOp::Ne => Some(zip::<Ne<T>>(isa, form)),
+        CompareOp::Eq => Some(zip::<Eq<T>, Eq<T>>(isa, form)),
+        CompareOp::Ne => Some(zip::<Ne<T>, Ne<T>>(isa, form)),
         _ => None,
     }
 }
 
 fn order<T: Copy + PartialOrd>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
     Some(match op {
-        CompareOp::Eq => zip::<Eq<T>>(isa, form),
-        CompareOp::Ne => zip::<Ne<T>>(isa, form),
-        CompareOp::Lt => zip::<Lt<T>>(isa, form),
-        CompareOp::Le => zip::<Le<T>>(isa, form),
-        CompareOp::Gt => zip::<Gt<T>>(isa, form),
-        CompareOp::Ge => zip::<Ge<T>>(isa, form),
+        CompareOp::Eq => zip::<Eq<T>, Eq<T>>(isa, form),
+        CompareOp::Ne => zip::<Ne<T>, Ne<T>>(isa, form),
+        CompareOp::Lt => zip::<Lt<T>, Gt<T>>(isa, form),
+        CompareOp::Le => zip::<Le<T>, Ge<T>>(isa, form),
+        CompareOp::Gt => zip::<Gt<T>, Lt<T>>(isa, form),
+        CompareOp::Ge => zip::<Ge<T>, Le<T>>(isa, form),
     })
 }
 
 /// See [`super::compare`].
 pub fn compare(isa: Isa, op: CompareOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    let elem = if matches!(op, CompareOp::Eq | CompareOp::Ne) { elem.without_sign() } else { elem };
     match elem {
         Elem::Bool | Elem::U8 => order::<u8>(isa, op, form),
         Elem::U16 => order::<u16>(isa, op, form),

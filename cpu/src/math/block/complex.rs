@@ -46,9 +46,11 @@ macro_rules! number {
                     }
                     LOG => z.ln(),
                     LOG1P => {
-                        // |1 + z|^2 = 1 + (2x + x^2 + y^2).
+                        // |1 + z|^2 = 1 + (2x + x^2 + y^2), but 1 + x is exact where that sum cancels.
                         let (x, y) = (z.re, z.im);
-                        Complex::new(0.5 * (x * (x + 2.0) + y * y).ln_1p(), y.atan2(1.0 + x))
+                        let near = x < -0.5 && x > -2.0;
+                        let re = if near { (1.0 + x).hypot(y).ln() } else { 0.5 * (x * (x + 2.0) + y * y).ln_1p() };
+                        Complex::new(re, y.atan2(1.0 + x))
                     }
                     SIN => z.sin(),
                     COS => z.cos(),

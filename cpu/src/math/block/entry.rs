@@ -62,6 +62,26 @@ pub fn resolve_scalar<B: Block>(isa: Isa) -> BlockFn {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+unsafe fn avx2_swapped<B: Block>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+    // SAFETY: `resolve_swapped` gives this function only where the machine has AVX2; the rest is the caller's promise.
+    unsafe { avx2::<B>(dst, b, a, c, n) }
+}
+
+unsafe fn portable_swapped<B: Block>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { portable::<B>(dst, b, a, c, n) }
+}
+
+/// As [`resolve_scalar`], with `a` and `b` exchanged: a jump to a kernel that exists anyway.
+pub fn resolve_swapped<B: Block>(isa: Isa) -> BlockFn {
+    match isa.or_portable() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx2 => avx2_swapped::<B>,
+        _ => portable_swapped::<B>,
+    }
+}
+
 /// Whether an operand is a block or a single value, as a type.
 pub trait Operand {
     /// True for a block.

@@ -1,7 +1,7 @@
 //! Block kernels of integers and bools.
 
 use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
-use super::entry::{C, V, resolve_scalar};
+use super::entry::{C, V, resolve_scalar, resolve_swapped};
 use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
 use crate::simd::Isa;
 use std::marker::PhantomData;
@@ -250,17 +250,6 @@ macro_rules! by_type {
     };
 }
 
-/// The unsigned type of the same width: where the operation does not see the sign, one kernel serves both.
-fn unsigned_elem(elem: Elem) -> Elem {
-    match elem {
-        Elem::I8 => Elem::U8,
-        Elem::I16 => Elem::U16,
-        Elem::I32 => Elem::U32,
-        Elem::I64 => Elem::U64,
-        other => other,
-    }
-}
-
 fn zip<F: Fn2>(isa: Isa, form: Form) -> Option<BlockFn> {
     Some(match form {
         Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
@@ -269,11 +258,20 @@ fn zip<F: Fn2>(isa: Isa, form: Form) -> Option<BlockFn> {
     })
 }
 
+/// As `zip`, where the operands may be exchanged.
+fn zip_either<F: Fn2>(isa: Isa, form: Form) -> Option<BlockFn> {
+    Some(match form {
+        Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
+        Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
+        Form::SV => resolve_swapped::<Zip<F, V, C>>(isa),
+    })
+}
+
 /// Operations of which signed and unsigned differ.
 fn binary_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
     match op {
-        BinaryOp::Min => zip::<Min<T>>(isa, form),
-        BinaryOp::Max => zip::<Max<T>>(isa, form),
+        BinaryOp::Min => zip_either::<Min<T>>(isa, form),
+        BinaryOp::Max => zip_either::<Max<T>>(isa, form),
         BinaryOp::Pow => zip::<Pow<T>>(isa, form),
         BinaryOp::Rem => zip::<Rem<T>>(isa, form),
         BinaryOp::FloorDiv => zip::<FloorDiv<T>>(isa, form),
@@ -285,12 +283,12 @@ fn binary_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> 
 /// Operations of which signed and unsigned are one.
 fn bitwise_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
     match op {
-        BinaryOp::Add => zip::<Add<T>>(isa, form),
+        BinaryOp::Add => zip_either::<Add<T>>(isa, form),
         BinaryOp::Sub => zip::<Sub<T>>(isa, form),
-        BinaryOp::Mul => zip::<Mul<T>>(isa, form),
-        BinaryOp::And => zip::<And<T>>(isa, form),
-        BinaryOp::Or => zip::<Or<T>>(isa, form),
-        BinaryOp::Xor => zip::<Xor<T>>(isa, form),
+        BinaryOp::Mul => zip_either::<Mul<T>>(isa, form),
+        BinaryOp::And => zip_either::<And<T>>(isa, form),
+        BinaryOp::Or => zip_either::<Or<T>>(isa, form),
+        BinaryOp::Xor => zip_either::<Xor<T>>(isa, form),
         BinaryOp::Shl => zip::<Shl<T>>(isa, form),
         _ => None,
     }
@@ -300,9 +298,9 @@ fn bitwise_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn>
 pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
     if elem == Elem::Bool {
         return match op {
-            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => zip::<Or<u8>>(isa, form),
-            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => zip::<And<u8>>(isa, form),
-            BinaryOp::Xor => zip::<Xor<u8>>(isa, form),
+            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => zip_either::<Or<u8>>(isa, form),
+            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => zip_either::<And<u8>>(isa, form),
+            BinaryOp::Xor => zip_either::<Xor<u8>>(isa, form),
             _ => None,
         };
     }
@@ -310,7 +308,7 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
         BinaryOp::Min | BinaryOp::Max | BinaryOp::Pow | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Shr => {
             by_type!(elem, binary_of(isa, op, form))
         }
-        _ => match unsigned_elem(elem) {
+        _ => match elem.without_sign() {
             Elem::U8 => bitwise_of::<u8>(isa, op, form),
             Elem::U16 => bitwise_of::<u16>(isa, op, form),
             Elem::U32 => bitwise_of::<u32>(isa, op, form),
@@ -322,9 +320,15 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
 
 fn unary_of<T: Integer>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
     Some(match op {
-        UnaryOp::Neg => resolve_scalar::<Each<Neg<T>>>(isa),
         UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
         UnaryOp::Sign => resolve_scalar::<Each<Sign<T>>>(isa),
+        _ => return None,
+    })
+}
+
+fn bits_of<T: Integer>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+    Some(match op {
+        UnaryOp::Neg => resolve_scalar::<Each<Neg<T>>>(isa),
         UnaryOp::Not => resolve_scalar::<Each<Not<T>>>(isa),
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => resolve_scalar::<Each<Same<T>>>(isa),
         _ => return None,
@@ -342,7 +346,19 @@ pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
             _ => None,
         };
     }
-    by_type!(elem, unary_of(isa, op))
+    match op {
+        // Sign-blind ones, one for each width.
+        UnaryOp::Neg | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
+            match elem.without_sign() {
+                Elem::U8 => bits_of::<u8>(isa, op),
+                Elem::U16 => bits_of::<u16>(isa, op),
+                Elem::U32 => bits_of::<u32>(isa, op),
+                Elem::U64 => bits_of::<u64>(isa, op),
+                _ => None,
+            }
+        }
+        _ => by_type!(elem, unary_of(isa, op)),
+    }
 }
 
 fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> Option<BlockFn> {
@@ -356,7 +372,7 @@ fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> Option<BlockFn> {
 
 /// See [`super::fma`].
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
-    match unsigned_elem(elem) {
+    match elem.without_sign() {
         Elem::U8 => fma_of::<u8>(isa, form),
         Elem::U16 => fma_of::<u16>(isa, form),
         Elem::U32 => fma_of::<u32>(isa, form),

@@ -76,6 +76,25 @@ impl Elem {
             Elem::C128 => 16,
         }
     }
+
+    /// The unsigned integer of a signed one's width: where an operation does not see the sign, one kernel serves both.
+    pub(super) const fn without_sign(self) -> Elem {
+        match self {
+            Elem::I8 => Elem::U8,
+            Elem::I16 => Elem::U16,
+            Elem::I32 => Elem::U32,
+            Elem::I64 => Elem::U64,
+            other => other,
+        }
+    }
+
+    /// Whether it is an integer.
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::U8 | Elem::U16 | Elem::U32 | Elem::U64
+        )
+    }
 }
 
 /// An operation of one operand. The result has the operand's type, except `Abs` of a complex number (its real type).

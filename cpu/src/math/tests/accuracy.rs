@@ -8,8 +8,11 @@ use crate::simd::Isa;
 /// The bound that the functions promise.
 const BOUND: f64 = 2.0;
 
+/// An operation and its reference.
+type Case<R> = (UnaryOp, fn(f64) -> R);
+
 /// Functions of f32 with a reference whose error is far below an f32's.
-const SINGLE: [(UnaryOp, fn(f64) -> f64); 13] = [
+const SINGLE: [Case<f64>; 13] = [
     (UnaryOp::Exp, f64::exp),
     (UnaryOp::Expm1, f64::exp_m1),
     (UnaryOp::Log, f64::ln),
@@ -31,7 +34,7 @@ fn sigmoid(x: f64) -> f64 {
 
 fn erf(x: f64) -> f64 {
     let Dd(high, low) = reference::erf(x);
-    high + low
+    (high + low).copysign(x)
 }
 
 fn rsqrt(x: f64) -> f64 {
@@ -146,21 +149,23 @@ fn sine_and_cosine_of_huge_f32_keep_their_bound() {
 
 #[test]
 fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
-    let functions: [(UnaryOp, f64, fn(f64) -> Scaled); 10] = [
-        (UnaryOp::Exp, 1e308, |x| reference::exp(Dd::from(x))),
-        (UnaryOp::Expm1, 1e308, |x| if x.abs() < 1e-290 { Dd::from(x).into() } else { reference::expm1(Dd::from(x)) }),
-        (UnaryOp::Log, 1e308, |x| reference::log(x).into()),
-        (UnaryOp::Log1p, 1e308, |x| reference::log1p(x).into()),
-        (UnaryOp::Tanh, 1e308, |x| reference::tanh(x).into()),
-        (UnaryOp::Sigmoid, 1e308, reference::sigmoid),
-        (UnaryOp::Sin, 1e5, |x| if x.abs() < 1e-150 { Dd::from(x).into() } else { reference::sin(x, 0).into() }),
-        (UnaryOp::Cos, 1e5, |x| reference::sin(x, 1).into()),
-        (UnaryOp::Erf, 1e308, |x| reference::erf(x).into()),
-        (UnaryOp::Rsqrt, 1e308, |x| reference::rsqrt(x).into()),
+    let functions: [Case<Scaled>; 10] = [
+        (UnaryOp::Exp, |x| reference::exp(Dd::from(x))),
+        (UnaryOp::Expm1, |x| if x.abs() < 1e-290 { Dd::from(x).into() } else { reference::expm1(Dd::from(x)) }),
+        (UnaryOp::Log, |x| reference::log(x).into()),
+        (UnaryOp::Log1p, |x| reference::log1p(x).into()),
+        (UnaryOp::Tanh, |x| reference::tanh(x).into()),
+        (UnaryOp::Sigmoid, reference::sigmoid),
+        (UnaryOp::Sin, |x| if x.abs() < 1e-150 { Dd::from(x).into() } else { reference::sin(x, 0).into() }),
+        (UnaryOp::Cos, |x| reference::sin(x, 1).into()),
+        (UnaryOp::Erf, |x| reference::erf(x).into()),
+        (UnaryOp::Rsqrt, |x| reference::rsqrt(x).into()),
     ];
     let mut random = Random::new();
     let seed = random.seed;
-    for (op, limit, f) in functions {
+    for (op, f) in functions {
+        // Beyond, sine and cosine are the platform's.
+        let limit = if matches!(op, UnaryOp::Sin | UnaryOp::Cos) { 1e5 } else { f64::INFINITY };
         let mut x: Vec<f64> = (0..2_000).map(|_| f64::from_bits(random.bits())).collect();
         x.extend((0..3_000).map(|_| random.unit() * 2.0 - 1.0));
         x.extend((0..3_000).map(|_| random.unit() * 12.0 - 6.0));

@@ -7,9 +7,9 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 pub struct Dd(pub f64, pub f64);
 
 const LN2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
-const TWO_OVER_SQRT_PI: Dd = Dd(std::f64::consts::FRAC_2_SQRT_PI, 1.533_545_961_316_588_2e-17);
+const TWO_OVER_SQRT_PI: Dd = Dd(std::f64::consts::FRAC_2_SQRT_PI, 1.533_545_961_316_588e-17);
 /// pi/2 in three parts of 53 bits.
-const HALF_PI: [f64; 3] = [1.570_796_326_794_896_6, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 
 fn two_sum(a: f64, b: f64) -> Dd {
     let s = a + b;
@@ -121,7 +121,7 @@ fn reduced_expm1(x: Dd) -> (Dd, i32) {
 }
 
 pub fn exp(x: Dd) -> Scaled {
-    if x.0.abs() > 1e4 {
+    if x.0.abs() > 760.0 || x.0.is_nan() {
         return Dd::from(x.0.exp()).into();
     }
     let (e, n) = reduced_expm1(x);
@@ -129,6 +129,9 @@ pub fn exp(x: Dd) -> Scaled {
 }
 
 pub fn expm1(x: Dd) -> Scaled {
+    if x.0.is_nan() {
+        return x.into();
+    }
     if x.0 > 1000.0 {
         return Dd::from(f64::INFINITY).into();
     }
@@ -179,7 +182,7 @@ pub fn log1p(x: f64) -> Dd {
 }
 
 pub fn tanh(x: f64) -> Dd {
-    if !(x.abs() < 30.0) {
+    if x.is_nan() || x.abs() > 30.0 {
         return Dd::from(x.tanh());
     }
     if x.abs() < 1e-200 {
@@ -195,17 +198,18 @@ pub fn sigmoid(x: f64) -> Scaled {
         return Dd::from(x).into();
     }
     if x > 0.0 {
-        let Scaled(e, n) = exp(Dd::from(-x.min(800.0)));
+        let Scaled(e, n) = exp(Dd::from(-x.min(750.0)));
         let p = times_two_to(1.0, n);
         return (Dd::from(1.0) / (Dd(e.0 * p, e.1 * p) + Dd::from(1.0))).into();
     }
-    let Scaled(e, n) = exp(Dd::from(x.max(-800.0)));
+    let Scaled(e, n) = exp(Dd::from(x.max(-750.0)));
     let p = times_two_to(1.0, n);
     Scaled(e / (Dd(e.0 * p, e.1 * p) + Dd::from(1.0)), n)
 }
 
 /// sin(x + quarter pi/2) for |x| <= 1e5.
 pub fn sin(x: f64, quarter: i64) -> Dd {
+    assert!(x.abs() <= 1e5);
     let n = (x / HALF_PI[0]).round();
     let mut r = Dd::from(x);
     for part in HALF_PI {
@@ -226,7 +230,7 @@ pub fn sin(x: f64, quarter: i64) -> Dd {
 
 pub fn erf(x: f64) -> Dd {
     let a = x.abs();
-    if !(a < 7.0) {
+    if a.is_nan() || a > 7.0 {
         return Dd::from(if x.is_nan() { x } else { x.signum() });
     }
     if a < 1e-150 {
