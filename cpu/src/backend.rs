@@ -119,7 +119,7 @@ impl Backend for CpuBackend {
     }
 
     fn measure(&self) -> Result<DeviceProfile> {
-        Ok(measure::measure(self.profile.clone(), self.machine.isa, &self.machine.workers))
+        measure::measure(self.profile.clone(), self.machine.isa, &self.machine.workers)
     }
 
     fn alloc(&self, bytes: usize, _kind: MemoryKind) -> Result<RawMemory> {

@@ -8,10 +8,13 @@
 //!
 //! Every number is the best of several tries: other programs on the machine can only make a try slower.
 
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
+use millstream_core::Result;
 use millstream_core::how::DeviceProfile;
 
+use crate::memory::Memory;
 use crate::profile::rates;
 use crate::simd::{Float, Isa, Kernel, Real, Simd, vectorize};
 use crate::workers::Workers;
@@ -20,7 +23,7 @@ use crate::workers::Workers;
 const BUDGET: Duration = Duration::from_millis(90);
 
 /// The profile with rates, bandwidths and latency measured.
-pub(crate) fn measure(mut profile: DeviceProfile, isa: Isa, workers: &Workers) -> DeviceProfile {
+pub(crate) fn measure(mut profile: DeviceProfile, isa: Isa, workers: &Workers) -> Result<DeviceProfile> {
     let f32_rate = arithmetic::<f32>(isa, workers);
     let f64_rate = arithmetic::<f64>(isa, workers);
     profile.rates = rates(f32_rate, f64_rate);
@@ -29,9 +32,9 @@ pub(crate) fn measure(mut profile: DeviceProfile, isa: Isa, workers: &Workers) -
     let largest = profile.levels[..last].iter().map(|l| l.bytes * threads.div_ceil(l.shared_by)).max().unwrap_or(0);
     for (l, level) in profile.levels.iter_mut().enumerate() {
         level.bandwidth = if l < last {
-            cache(isa, workers, level.bytes / 2 / level.shared_by.max(1))
+            cache(isa, workers, level.bytes / 2 / level.shared_by.max(1))?
         } else {
-            memory(isa, workers, (4 * largest).clamp(64 << 20, 512 << 20))
+            memory(isa, workers, (4 * largest).clamp(64 << 20, (512 << 20).max(2 * largest)).min(level.bytes / 4))?
         };
     }
     // A level that a busy machine measured below the one behind it cannot be slower than that.
@@ -40,7 +43,7 @@ pub(crate) fn measure(mut profile: DeviceProfile, isa: Isa, workers: &Workers) -
     }
     profile.launch = latency(workers);
     profile.measured = true;
-    profile
+    Ok(profile)
 }
 
 /// Repeats `job` until the time is over and gives the least seconds that one call took.
@@ -163,9 +166,32 @@ impl Kernel for Walk {
 }
 
 /// Room for vectors, aligned to whole ones; zeros.
-#[derive(Clone)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [f32; 16]);
+struct Room {
+    memory: Memory,
+    block: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Room {
+    fn new(elements: usize) -> Result<Room> {
+        let (memory, bytes) = (Memory::default(), 4 * elements.max(1));
+        let block = memory.alloc(bytes)?;
+        // SAFETY: the block is new and has so many bytes.
+        unsafe { block.as_ptr().write_bytes(0, bytes) };
+        Ok(Room { memory, block, bytes })
+    }
+
+    fn share(&self) -> Shared {
+        Shared(self.block.as_ptr().cast())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: `alloc` gave the block with this size, and what shared it is done.
+        unsafe { self.memory.free(self.block, self.bytes) };
+    }
+}
 
 /// Memory whose parts go to tasks of one job, each its own.
 #[derive(Clone, Copy)]
@@ -183,12 +209,12 @@ impl Shared {
 }
 
 /// Bytes a second when every thread walks over `bytes` of its own.
-fn cache(isa: Isa, workers: &Workers, bytes: usize) -> f64 {
+fn cache(isa: Isa, workers: &Workers, bytes: usize) -> Result<f64> {
     let threads = workers.threads();
     // Half for each of the two arrays, whole steps of every instruction set.
     let half = (bytes / 2 / 4 / 128).max(1) * 128;
-    let mut data = vec![Line([0.0; 16]); 2 * half * threads / 16];
-    let base = Shared(data.as_mut_ptr().cast());
+    let room = Room::new(2 * half * threads)?;
+    let base = room.share();
     let rounds = (1 << 19) / half + 1;
     let mut rate = 0.0f64;
     for (pass, factor) in [(Pass::Read, 2), (Pass::Copy, 2)] {
@@ -205,22 +231,23 @@ fn cache(isa: Isa, workers: &Workers, bytes: usize) -> f64 {
         let bytes = if pass == Pass::Read { rounds.div_ceil(2) * 2 * half } else { rounds * half * factor };
         rate = rate.max((4 * bytes * threads) as f64 / seconds);
     }
-    rate
+    Ok(rate)
 }
 
 /// Bytes a second from memory: the best of reading, copying (through the caches and past them) and a triad.
-fn memory(isa: Isa, workers: &Workers, bytes: usize) -> f64 {
+fn memory(isa: Isa, workers: &Workers, bytes: usize) -> Result<f64> {
     const PIECE: usize = 1 << 18;
-    let half = bytes / 2 / 4 / PIECE * PIECE;
-    let mut data = vec![Line([0.0; 16]); 2 * half / 16];
-    let base = Shared(data.as_mut_ptr().cast());
+    let half = (bytes / 2 / 4 / PIECE).max(1) * PIECE;
+    let room = Room::new(2 * half)?;
+    let base = room.share();
     // Touch all pages first, from the threads that will use them.
     workers.run(2 * half / PIECE, &|i| {
         // SAFETY: the piece lies in the data and belongs to this task.
         unsafe { std::slice::from_raw_parts_mut(base.at(i * PIECE), PIECE) }.fill(1.0);
     });
     let mut rate = 0.0f64;
-    for (pass, stream, moved) in [(Pass::Read, false, 4), (Pass::Copy, false, 8), (Pass::Copy, true, 8), (Pass::Triad, false, 12)]
+    for (pass, stream, moved) in
+        [(Pass::Read, false, 4), (Pass::Copy, false, 8), (Pass::Copy, true, 8), (Pass::Triad, false, 12)]
     {
         let seconds = best(|| {
             workers.run(half / PIECE, &|i| {
@@ -231,7 +258,7 @@ fn memory(isa: Isa, workers: &Workers, bytes: usize) -> f64 {
         });
         rate = rate.max((moved * half) as f64 / seconds);
     }
-    rate
+    Ok(rate)
 }
 
 /// Seconds to hand an empty task to every worker and see them finished.
@@ -262,7 +289,7 @@ mod tests {
         let isa = Isa::detect();
         let start = Instant::now();
         let estimate = crate::profile::estimate(&Topology::detect(), isa, 1);
-        let profile = measure(estimate, isa, &workers);
+        let profile = measure(estimate, isa, &workers).unwrap();
         assert!(profile.measured);
         assert!(start.elapsed() < Duration::from_secs(8), "took {:?}", start.elapsed());
         for dtype in [DType::F32, DType::F64] {

@@ -90,12 +90,7 @@ pub(crate) fn estimate(topology: &Topology, isa: Isa, threads: usize) -> DeviceP
 
 /// Rates by dtype, from those of f32 and f64. A complex product and its sum are counted as two operations but cost eight.
 pub(crate) fn rates(f32_rate: f64, f64_rate: f64) -> Vec<(DType, f64)> {
-    vec![
-        (DType::F32, f32_rate),
-        (DType::F64, f64_rate),
-        (DType::C64, f32_rate / 4.0),
-        (DType::C128, f64_rate / 4.0),
-    ]
+    vec![(DType::F32, f32_rate), (DType::F64, f64_rate), (DType::C64, f32_rate / 4.0), (DType::C128, f64_rate / 4.0)]
 }
 
 /// The processor's name, as its maker gives it.

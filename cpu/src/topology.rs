@@ -91,8 +91,12 @@ const MAX_THREADS: usize = 1024;
 
 fn parse_threads(text: &str) -> Result<usize, String> {
     match text.trim().parse::<usize>() {
-        Ok(0) => Err("MILLSTREAM_THREADS is 0, but at least one thread is needed; unset it to use every core".to_string()),
-        Ok(n) if n > MAX_THREADS => Err(format!("MILLSTREAM_THREADS is {n}, but at most {MAX_THREADS} threads are supported")),
+        Ok(0) => {
+            Err("MILLSTREAM_THREADS is 0, but at least one thread is needed; unset it to use every core".to_string())
+        }
+        Ok(n) if n > MAX_THREADS => {
+            Err(format!("MILLSTREAM_THREADS is {n}, but at most {MAX_THREADS} threads are supported"))
+        }
         Ok(n) => Ok(n),
         Err(_) => Err(format!("MILLSTREAM_THREADS is {text:?}, which is not a whole number of threads")),
     }

@@ -42,7 +42,11 @@ fn products_of_every_dtype_agree_with_the_reference() {
         let out = b.cast(sum, dtype);
         let epilogue = b.finish(&[out]);
         for (m, n, k) in [(17, 19, 23), (1, 40, 33), (40, 1, 33), (1, 1, 100)] {
-            check(&matmul(m, n, k, Contract { epilogue: epilogue.clone(), ..plain(dtype, acc) }, dtype), &mut random, &[]);
+            check(
+                &matmul(m, n, k, Contract { epilogue: epilogue.clone(), ..plain(dtype, acc) }, dtype),
+                &mut random,
+                &[],
+            );
         }
     }
 }
@@ -117,7 +121,9 @@ fn groups_of_several_dimensions_that_do_not_join_agree() {
     let left = [x[2], x[0], 0, 0, x[1], x[3]];
     let right = [0, 0, y[3], y[1], y[2], y[0]];
     let z = dense(&[a, b, c, d]);
-    for (dtype, acc) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::I64, DType::I64), (DType::C64, DType::C64)] {
+    for (dtype, acc) in
+        [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::I64, DType::I64), (DType::C64, DType::C64)]
+    {
         let contract = Contract { m: 0, n: 2, k: 4, ..plain(dtype, acc) };
         for out in [[z[0], z[1], z[2], z[3], 0, 0], [1, 4, 72, 12, 0, 0]] {
             let dims = [a, b, c, d, e, f];
@@ -144,7 +150,8 @@ struct Convolution {
 impl Convolution {
     /// out[n, f, h, w] = sum over c, r, s of filter[f, c, r, s] * image[n, c, h * stride + r - padding, ...]
     fn op(&self, dtype: DType) -> Op {
-        let Convolution { batch, channels: c, filters: f, size, window, stride, dilation, padding, channels_last } = *self;
+        let Convolution { batch, channels: c, filters: f, size, window, stride, dilation, padding, channels_last } =
+            *self;
         let out = |d: usize| (size[d] + 2 * padding - dilation * (window[d] - 1) - 1) / stride + 1;
         let (oh, ow) = (out(0), out(1));
         let (h, w) = (size[0], size[1]);
@@ -160,10 +167,8 @@ impl Convolution {
             coefficients[by] = di;
             Guard { coefficients: coefficients.as_slice().into(), offset: -pad, limit }
         };
-        let mut right = Access::new(
-            dtype,
-            &[image[0], 0, image[2] * st, image[3] * st, image[1], image[2] * di, image[3] * di],
-        );
+        let mut right =
+            Access::new(dtype, &[image[0], 0, image[2] * st, image[3] * st, image[1], image[2] * di, image[3] * di]);
         if padding > 0 {
             right.base = -pad * (image[2] + image[3]);
             right.guards = [guard(2, 5, h), guard(3, 6, w)].into_iter().collect();
@@ -240,7 +245,8 @@ fn operands_may_be_expressions_of_several_inputs_and_parameters() {
             Access::new(DType::F32, &shift),
             Access::new(DType::I8, &[0, 1, n as isize]),
         ];
-        let op = Op::contract(&[m, n, k], inputs, vec![Access::new(DType::F32, &[n as isize, 1, 0])], contract).unwrap();
+        let op =
+            Op::contract(&[m, n, k], inputs, vec![Access::new(DType::F32, &[n as isize, 1, 0])], contract).unwrap();
         check(&op, &mut random, &[Scalar::new(1.25f32), Scalar::new(-3.5f32)]);
     }
 }

@@ -17,7 +17,8 @@
 //! - **Half types.** A node of dtype f16 or bf16 holds an f32: arithmetic does not round it, a `Cast` to the half type and a
 //!   store do. A fused chain is therefore at least as exact as the same operations one by one.
 //! - **Floats** are IEEE 754 with round to nearest even; no flush to zero is promised either way for subnormal
-//!   intermediates. A multiplication and the addition it feeds may be rounded once (fused).
+//!   intermediates. A multiplication and the addition it feeds may be rounded once (fused). `FloorDiv` is the quotient rounded
+//!   down, infinite where the quotient is.
 //! - **NaN.** `Min` and `Max` give NaN if either operand is NaN, `Reduce` likewise; of -0 and +0 either may be given.
 //!   Comparisons with NaN are false, `Ne` is true. `Sign` of NaN is NaN. `ArgMax` and `ArgMin` take the first NaN, if any.
 //! - **Casts.** Float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to `bool` is `!= 0`; from

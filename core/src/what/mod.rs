@@ -16,4 +16,4 @@ pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, row_major};
 pub use op::{Body, Contract, Op};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, erf, evaluate};
-pub use scalar::Scalar;
+pub use scalar::{Scalar, to_odd};

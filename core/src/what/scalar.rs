@@ -77,8 +77,8 @@ impl Scalar {
             DType::U16 => Scalar::new(value as u16),
             DType::U32 => Scalar::new(value as u32),
             DType::U64 => Scalar::new(value as u64),
-            DType::F16 => Scalar::new(f16::from_f64(value)),
-            DType::BF16 => Scalar::new(bf16::from_f64(value)),
+            DType::F16 => Scalar::new(f16::from_f32(to_odd(value))),
+            DType::BF16 => Scalar::new(bf16::from_f32(to_odd(value))),
             DType::F32 => Scalar::new(value as f32),
             DType::F64 => Scalar::new(value),
             DType::C64 => Scalar::new(Complex::new(value as f32, 0.0)),
@@ -149,6 +149,17 @@ impl Scalar {
             _ => self.bits[0] as i64,
         }
     }
+}
+
+/// The number as an f32 that any narrower type rounds as it would round the number itself: what does not fit leaves an odd last
+/// bit, so that nothing is rounded twice.
+pub fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) == value || !near.is_finite() {
+        return near;
+    }
+    let toward_zero = if f64::from(near).abs() > value.abs() { near.to_bits() - 1 } else { near.to_bits() };
+    f32::from_bits(toward_zero | 1)
 }
 
 impl PartialEq for Scalar {

@@ -50,7 +50,8 @@ impl Epilogue {
             }
         }
         // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
-        let along = if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
+        let along =
+            if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
         let (across, lane) = if along == Along::Row { (c.n..c.k, c.m..c.n) } else { (c.m..c.n, c.n..c.k) };
         let read = |i: usize| {
             let node = millstream_core::Node::Input(i as u16);

@@ -113,7 +113,8 @@ impl Session<'_, '_> {
     /// All inputs that the expression reads, and `acc`, are readable for the strip's elements (one, where an input is the
     /// same all along), and outputs are writable for them; all are aligned to their type.
     pub(super) unsafe fn run(&mut self, strip: Strip, acc: (*const u8, usize), outputs: &[(*mut u8, usize)]) {
-        let outputs: SmallVec<[StripPtr; 2]> = outputs.iter().map(|&(p, size)| StripPtr::new(p, size as isize)).collect();
+        let outputs: SmallVec<[StripPtr; 2]> =
+            outputs.iter().map(|&(p, size)| StripPtr::new(p, size as isize)).collect();
         let mut index: SmallVec<[usize; 8]> = SmallVec::new();
         if let Some(i) = &self.formula.index {
             index.resize(i.dims.len(), 0);

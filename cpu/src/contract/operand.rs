@@ -13,7 +13,7 @@ use millstream_core::{DType, Error, Expr, ExprBuilder, Node, Op, Result, Scalar}
 use super::dispatch::Sum;
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, cheaper};
-use super::view::{Along, Origin, Strip, View, load_strip};
+use super::view::{Along, Origin, Several, Strip, View, load_strip};
 use crate::gemm::{Batch, PackSource};
 use crate::simd::Isa;
 use crate::stream::host_address;
@@ -83,7 +83,8 @@ impl Operand {
     /// Prepares the operand `expr` of `op` for sums in `T`, of dtype `acc`.
     pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, isa: Isa) -> Result<Operand> {
         let view = |i: usize| -> Result<View> {
-            let access = op.inputs.get(i).ok_or_else(|| Error::internal("an operand reads an input that is not there"))?;
+            let access =
+                op.inputs.get(i).ok_or_else(|| Error::internal("an operand reads an input that is not there"))?;
             Ok(View::new(access, &op.dims, side.batch.clone(), side.row.clone(), side.depth.clone()))
         };
         // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
@@ -219,28 +220,35 @@ impl<T: Sum> Strips<T> for Evaluated<'_> {
         self.computed.along
     }
 
-    unsafe fn load(&self, strip: Strip, out: *mut T) {
+    unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize)) {
         thread_local! {
             /// Strips of inputs that do not lie one after the other in memory.
             static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
         }
+        let formula = &self.computed.formula;
+        let most = formula.block().min(strip.len);
         SCRATCH.with_borrow_mut(|scratch| {
-            let formula = &self.computed.formula;
+            // A u128 has room for any element.
+            scratch.resize(self.inputs.len() * most, 0);
+            let room = scratch.as_mut_ptr();
             formula.session(self.params, |session| {
-                let mut done = 0;
-                while done < strip.len {
-                    let part = Strip { start: strip.start + done, ..strip };
-                    let len = formula.run_length(part.start).min(strip.len - done).min(formula.block());
-                    let part = Strip { len, ..part };
-                    scratch.resize(self.inputs.len() * len, 0);
-                    for (n, (i, view, origin)) in self.inputs.iter().enumerate() {
-                        // SAFETY: each input has room for a strip of the largest elements; the strip lies inside the view.
-                        let at = unsafe { gather(view, *origin, part, scratch.as_mut_ptr().add(n * len).cast()) };
-                        session.input(*i, at, view.dtype.size());
+                for c in 0..several.count {
+                    let out = out.wrapping_add(c * several.apart);
+                    let mut done = 0;
+                    while done < strip.len {
+                        let start = strip.start + done;
+                        let len = formula.run_length(start).min(strip.len - done).min(most);
+                        let part = Strip { start, len, across: strip.across + c, ..strip };
+                        for (n, (i, view, origin)) in self.inputs.iter().enumerate() {
+                            // SAFETY: each input has room for the longest strip; the strip lies inside the view.
+                            let at = unsafe { gather(view, *origin, part, room.wrapping_add(n * most).cast()) };
+                            session.input(*i, at, view.dtype.size());
+                        }
+                        // SAFETY: every input is readable for the strip's elements, and `out` writable for them.
+                        unsafe { session.run(part, (std::ptr::null(), 0), &[(out.add(done).cast(), size_of::<T>())]) };
+                        done += len;
                     }
-                    // SAFETY: every input is readable for the strip's elements, and `out` writable for them.
-                    unsafe { session.run(part, (std::ptr::null(), 0), &[(out.add(done).cast(), size_of::<T>())]) };
-                    done += len;
+                    each(c);
                 }
             });
         });

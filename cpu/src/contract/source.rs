@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::view::{Along, Axis, Origin, SLACK, Strip, View, load_strip, load_strips};
+use super::view::{Along, Axis, Origin, SLACK, Several, Strip, View, load_strips};
 use crate::gemm::{Batch, Element, PackBlock, PackSource, Strided};
 
 /// Something that yields strips of an operand as `T`.
@@ -14,23 +14,11 @@ pub(super) trait Strips<T>: Sync {
     /// Along which axis strips are cheap.
     fn along(&self) -> Along;
 
-    /// Writes the strip's elements to `out`.
+    /// Writes several strips, one for each index across from the strip's own on, and calls `each` after each.
     ///
     /// # Safety
-    /// `out` is writable for `strip.len` elements, and the strip lies inside the operand.
-    unsafe fn load(&self, strip: Strip, out: *mut T);
-
-    /// Writes `count` strips, one for each index across from the strip's own on, each to `out`, and calls `each` after each.
-    ///
-    /// # Safety
-    /// As for [`Strips::load`] for every strip; `out` is writable for [`SLACK`] more elements.
-    unsafe fn load_each(&self, strip: Strip, count: usize, out: *mut T, each: &mut dyn FnMut(usize)) {
-        for c in 0..count {
-            // SAFETY: passed on.
-            unsafe { self.load(Strip { across: strip.across + c, ..strip }, out) };
-            each(c);
-        }
-    }
+    /// Strips lie inside the operand; `out` is writable for each, at the places and with the slack that `several` names.
+    unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize));
 
     /// Whether all products of the batch share the operand.
     fn same_for_batch(&self) -> bool;
@@ -47,14 +35,9 @@ impl<T: Element> Strips<T> for Plucked<'_> {
         cheaper(std::iter::once(self.view))
     }
 
-    unsafe fn load(&self, strip: Strip, out: *mut T) {
+    unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize)) {
         // SAFETY: passed on; the maker saw to it that the view's dtype is that of `T`.
-        unsafe { load_strip(self.view, self.origin, strip, out.cast()) };
-    }
-
-    unsafe fn load_each(&self, strip: Strip, count: usize, out: *mut T, each: &mut dyn FnMut(usize)) {
-        // SAFETY: as above.
-        unsafe { load_strips(self.view, self.origin, strip, count, true, out.cast(), each) };
+        unsafe { load_strips(self.view, self.origin, strip, several, out.cast(), each) };
     }
 
     fn same_for_batch(&self) -> bool {
@@ -136,7 +119,7 @@ impl<S> Gathered<S> {
                 }
             };
             // SAFETY: the buffer has room for the strip and the slack. The driver asks only for rows and depths of the operand.
-            unsafe { self.0.load_each(strip, depth, buffer, &mut each) };
+            unsafe { self.0.load(strip, Several { count: depth, apart: 0, slack: true }, buffer, &mut each) };
             first += len;
         }
     }
@@ -148,7 +131,7 @@ impl<S> Gathered<S> {
         let PackBlock { batch, row, rows, k, depth, panel } = *block;
         let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
         let buffer = buffer.as_mut_ptr().cast::<T>();
-        let most = BUFFER / size_of::<T>() / panel;
+        let most = (BUFFER / size_of::<T>()).saturating_sub(SLACK) / panel;
         if most == 0 {
             return;
         }
@@ -158,12 +141,10 @@ impl<S> Gathered<S> {
             let mut d = 0;
             while d < depth {
                 let len = most.min(depth - d);
-                for r in 0..have {
-                    let strip = Strip { along: Along::Depth, batch, across: row + first + r, start: k + d, len };
-                    // SAFETY: the buffer holds `panel` rows of `most` elements. The driver asks only for rows and depths of the
-                    // operand.
-                    unsafe { self.0.load(strip, buffer.add(r * len)) };
-                }
+                let strip = Strip { along: Along::Depth, batch, across: row + first, start: k + d, len };
+                // SAFETY: the buffer holds `panel` rows of `most` elements and the slack. The driver asks only for rows and depths
+                // of the operand.
+                unsafe { self.0.load(strip, Several { count: have, apart: len, slack: true }, buffer, &mut |_| ()) };
                 // SAFETY: the rows just written, read within their bounds.
                 let collected = unsafe { Strided::<T>::from_raw(buffer, len as isize, 1, Batch::SAME) };
                 let part = PackBlock { batch: 0, row: 0, rows: have, k: 0, depth: len, panel };

@@ -168,7 +168,13 @@ pub(super) struct View {
 
 impl View {
     /// Cuts an access by three ranges of dimensions.
-    pub(super) fn new(access: &Access, dims: &[usize], batch: Range<usize>, row: Range<usize>, depth: Range<usize>) -> View {
+    pub(super) fn new(
+        access: &Access,
+        dims: &[usize],
+        batch: Range<usize>,
+        row: Range<usize>,
+        depth: Range<usize>,
+    ) -> View {
         View {
             dtype: access.dtype,
             base: access.base,
@@ -195,7 +201,14 @@ impl View {
 
     /// The elements of a strip as they lie in memory, if they lie there one after the other: the distance of the first
     /// from index 0.
-    pub(super) fn contiguous(&self, along: Along, batch: usize, across: usize, start: usize, len: usize) -> Option<isize> {
+    pub(super) fn contiguous(
+        &self,
+        along: Along,
+        batch: usize,
+        across: usize,
+        start: usize,
+        len: usize,
+    ) -> Option<isize> {
         let (axis, other) = self.axes(along);
         let one_run = axis.single().is_some() || start % axis.inner + len <= axis.inner;
         (self.is_plain() && one_run && (axis.step == 1 || len == 1))
@@ -240,30 +253,40 @@ pub(super) const SLACK: usize = 8;
 /// wholly in the origin's memory.
 pub(super) unsafe fn load_strip(view: &View, origin: Origin, strip: Strip, out: *mut u8) {
     // SAFETY: passed on.
-    unsafe { load_strips(view, origin, strip, 1, false, out, |_| ()) };
+    unsafe { load_strips(view, origin, strip, Several { count: 1, apart: 0, slack: false }, out, |_| ()) };
 }
 
-/// Writes `count` strips, one for each index across from the strip's own on, each to `out`, and calls `each` after each.
+/// Strips for several indices across.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Several {
+    /// How many.
+    pub(super) count: usize,
+    /// Elements from where one is written to where the next is.
+    pub(super) apart: usize,
+    /// Whether [`SLACK`] elements may be written behind each.
+    pub(super) slack: bool,
+}
+
+/// Writes several strips, one for each index across from the strip's own on, and calls `each` after each.
 ///
 /// # Safety
-/// As for [`load_strip`] for every strip; with `slack`, `out` is writable for [`SLACK`] more elements.
+/// As for [`load_strip`] for every strip and the place where it goes, with what `several` allows.
 pub(super) unsafe fn load_strips(
     view: &View,
     origin: Origin,
     strip: Strip,
-    count: usize,
-    slack: bool,
+    several: Several,
     out: *mut u8,
     each: impl FnMut(usize),
 ) {
     // SAFETY: passed on.
     unsafe {
         match view.dtype.size() {
-            1 => load::<u8>(view, origin, strip, count, slack, out.cast(), each),
-            2 => load::<u16>(view, origin, strip, count, slack, out.cast(), each),
-            4 => load::<u32>(view, origin, strip, count, slack, out.cast(), each),
-            8 => load::<u64>(view, origin, strip, count, slack, out.cast(), each),
-            _ => load::<u128>(view, origin, strip, count, slack, out.cast(), each),
+            1 => load::<u8>(view, origin, strip, several, out.cast(), each),
+            2 => load::<u16>(view, origin, strip, several, out.cast(), each),
+            4 => load::<u32>(view, origin, strip, several, out.cast(), each),
+            8 => load::<u64>(view, origin, strip, several, out.cast(), each),
+            _ => load::<u128>(view, origin, strip, several, out.cast(), each),
         }
     }
 }
@@ -274,8 +297,7 @@ unsafe fn load<W: Copy>(
     view: &View,
     origin: Origin,
     strip: Strip,
-    count: usize,
-    slack: bool,
+    several: Several,
     out: *mut W,
     mut each: impl FnMut(usize),
 ) {
@@ -290,7 +312,8 @@ unsafe fn load<W: Copy>(
     let base = origin.base.cast::<W>();
     let runs = axis.runs(strip.start, strip.len);
     let mut across = other.spot(strip.across);
-    for c in 0..count {
+    for c in 0..several.count {
+        let out = out.wrapping_add(c * several.apart);
         let fixed = fixed + other.offset_at(across);
         for run in &runs {
             let first = fixed + run.offset;
@@ -306,7 +329,7 @@ unsafe fn load<W: Copy>(
             };
             // Reading some elements too many is allowed where they belong to the operand, and where writing them is.
             let end = first + valid.end as isize;
-            let roomy = slack && axis.step == 1 && end + SLACK as isize <= origin.after;
+            let roomy = several.slack && axis.step == 1 && end + SLACK as isize <= origin.after;
             // SAFETY: `valid` lies in the run, the run in the strip; the elements it names exist: by the caller's promise
             // for plain views, by `inside_memory` for guarded ones.
             unsafe {
@@ -364,7 +387,8 @@ unsafe fn pluck<W: Copy>(from: *const W, step: isize, to: *mut W, n: usize, room
 /// The part of `range` in which `0 <= at + i * by < limit`.
 fn intersect(range: Range<isize>, at: isize, by: isize, limit: isize) -> Range<isize> {
     // The first i at which at + i * by reaches `value`, for by > 0.
-    let reaches = |at: isize, by: isize, value: isize| (value - at).div_euclid(by) + ((value - at).rem_euclid(by) != 0) as isize;
+    let reaches =
+        |at: isize, by: isize, value: isize| (value - at).div_euclid(by) + ((value - at).rem_euclid(by) != 0) as isize;
     let (low, high) = match by {
         0 if (0..limit).contains(&at) => return range,
         0 => return 0..0,
@@ -399,7 +423,8 @@ mod tests {
 
     /// x[c, h + r - 1, w + s - 1] of a 2 x 3 x 4 image with a 3 x 3 window: rows are (h, w), depth is (c, r, s).
     fn window() -> (Access, [usize; 5]) {
-        let guard = |coefficients: [isize; 5], limit| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit };
+        let guard =
+            |coefficients: [isize; 5], limit| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit };
         let access = Access {
             base: -5,
             fill: Scalar::new(7.0f32),

@@ -108,12 +108,13 @@ impl Blocking {
         let slices = (k / LEAST_SLICE).clamp(1, FEW_TILES);
         let wanted_tiles = if slices > 1 { wanted.min(FEW_TILES).div_ceil(slices) } else { wanted };
 
-        let (mc, nc) = if m <= 3 * most_m + 2 * mr {
-            // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2.
+        // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
+        // tiles: the same for A; better where C is narrow, since A is then read once.
+        let narrow = n <= 4 * nr && m >= 2 * n;
+        let (mc, nc) = if m <= 3 * most_m + 2 * mr && !narrow {
             (m.next_multiple_of(mr), even(n, n.div_ceil(wanted_tiles).clamp(2 * nr, most_n), nr))
         } else if n <= most_n {
-            // One column of tiles: the same for A.
-            (even(m, m.div_ceil(wanted_tiles).clamp((8 * mr).min(most_m), most_m), mr), even(n, most_n, nr))
+            (even(m, m.div_ceil(wanted_tiles).clamp((8 * mr).min(most_m), most_m), mr), n.next_multiple_of(nr))
         } else {
             let (mut mc, mut nc) = (even(m, most_m, mr), even(n, most_n, nr));
             while m.div_ceil(mc) * n.div_ceil(nc) < wanted && (nc > 8 * nr || mc > 16 * mr) {

@@ -91,6 +91,16 @@ struct Block<T> {
     panel: isize,
 }
 
+/// A block of an operand: product, tile and depths; and where the chunk that it belongs to starts.
+struct Place {
+    batch: usize,
+    chunk_batch: usize,
+    tile: usize,
+    chunk_tile: usize,
+    k: usize,
+    depth: usize,
+}
+
 /// What is packed or computed in one go: tiles from `first` on, and products from `batch` on.
 #[derive(Clone, Copy)]
 struct Chunk {
@@ -112,22 +122,19 @@ impl<T: Element> Operand<'_, T> {
         self.tile.min(self.rows - tile * self.tile)
     }
 
-    /// The block of a tile, packing it into `private` if nobody else has.
+    /// The block at a place, packing it into `private` if nobody else has.
     ///
     /// # Safety
     /// `private` is for this task alone and large enough.
-    unsafe fn block(&self, chunk: &Chunk, batch: usize, tile: usize, first: usize, k: usize, depth: usize, private: Ptr<T>) -> Block<T> {
+    unsafe fn block(&self, at: &Place, private: Ptr<T>) -> Block<T> {
+        let &Place { batch, chunk_batch, tile, chunk_tile, k, depth } = at;
         let row = tile * self.tile;
-        let packed = |base: *const T| Block {
-            base,
-            row: 1,
-            depth: self.panel as isize,
-            panel: (self.panel * depth) as isize,
-        };
+        let packed =
+            |base: *const T| Block { base, row: 1, depth: self.panel as isize, panel: (self.panel * depth) as isize };
         match self.mode {
             Mode::Shared => {
-                let batch = if self.per_batch == 0 { 0 } else { batch - chunk.batch };
-                packed(self.shared_at(batch, (tile - first) * self.tile, k, depth).0)
+                // An operand that all products share is packed once: its `per_batch` is 0.
+                packed(self.shared_at(batch - chunk_batch, (tile - chunk_tile) * self.tile, k, depth).0)
             }
             Mode::Private => {
                 let block = PackBlock { batch, row, rows: self.rows_of(tile), k, depth, panel: self.panel };
@@ -334,10 +341,10 @@ impl<T: Element> Job<'_, '_, T> {
         let mut k = from;
         loop {
             let depth = plan.kc.min(to - k);
+            let at = |tile, chunk_tile| Place { batch, chunk_batch: chunk.batch, tile, chunk_tile, k, depth };
+            let (at_a, at_b) = (at(i, chunk.tile_m), at(j, chunk.tile_n));
             // SAFETY: the private buffers are this task's.
-            let a = unsafe { self.a.block(chunk, batch, i, chunk.tile_m, k, depth, private_a) };
-            // SAFETY: as above.
-            let b = unsafe { self.b.block(chunk, batch, j, chunk.tile_n, k, depth, private_b) };
+            let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
             // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
             unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from) };
             k += depth;
@@ -374,7 +381,16 @@ impl<T: Element> Job<'_, '_, T> {
     /// The blocks hold `mb` and `nb` rows of `depth`, in whole panels if packed; the target is writable for `mb` by `nb`,
     /// or for whole vectors if padded, and initialised if `add`.
     #[allow(clippy::too_many_arguments)]
-    unsafe fn multiply(&self, a: &Block<T>, b: &Block<T>, target: &Target<T>, mb: usize, nb: usize, depth: usize, add: bool) {
+    unsafe fn multiply(
+        &self,
+        a: &Block<T>,
+        b: &Block<T>,
+        target: &Target<T>,
+        mb: usize,
+        nb: usize,
+        depth: usize,
+        add: bool,
+    ) {
         let kernels = self.d.kernels;
         let (mr, nr, lanes) = (kernels.mr, kernels.nr(), kernels.lanes);
         let packed_b = self.d.plan.b != Mode::Direct;

@@ -73,7 +73,10 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
             return;
         }
         #[cfg(target_arch = "x86_64")]
-        if super::source::same_type::<S, f32>() && super::source::same_type::<T, f32>() && is_x86_feature_detected!("avx2") {
+        if super::source::same_type::<S, f32>()
+            && super::source::same_type::<T, f32>()
+            && is_x86_feature_detected!("avx2")
+        {
             // SAFETY: S and T are f32, so this is a copy of `self` under its own type.
             let this = unsafe { &*std::ptr::from_ref(self).cast::<Gathered<'_, f32>>() };
             // SAFETY: AVX2 is present; `dst` is a slice of f32 with whole panels.
@@ -267,7 +270,8 @@ mod avx2 {
             rows[..have].copy_from_slice(&guard.rows[first..first + have]);
             let least = rows[..have].iter().fold(i32::MAX, |a, &b| a.min(b));
             let most = rows[..have].iter().fold(i32::MIN, |a, &b| a.max(b));
-            let inside = least.checked_add(low).is_some_and(|x| x >= 0) && most.checked_add(high).is_some_and(|x| x < guard.extent);
+            let inside = least.checked_add(low).is_some_and(|x| x >= 0)
+                && most.checked_add(high).is_some_and(|x| x < guard.extent);
             if !inside {
                 let c = rows;
                 let rows = _mm256_setr_epi32(c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]);
@@ -298,14 +302,16 @@ mod avx2 {
                     let mut x = _mm256_setzero_ps();
                     for &(start, mask) in &runs[..count_runs.min(RUNS)] {
                         // SAFETY: see above.
-                        let more = unsafe { _mm256_maskload_ps(p.wrapping_offset(start), _mm256_and_si256(inside, mask)) };
+                        let more =
+                            unsafe { _mm256_maskload_ps(p.wrapping_offset(start), _mm256_and_si256(inside, mask)) };
                         x = _mm256_or_ps(x, more);
                     }
                     x
                 });
             }
             Lanes::Pairs(start) => {
-                let (low, high) = (_mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3), _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+                let (low, high) =
+                    (_mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3), _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
                 sweep(g, base, part, exist, active, count, out, |p, inside| {
                     let low = _mm256_and_si256(_mm256_permutevar8x32_epi32(inside, low), even);
                     let high = _mm256_and_si256(_mm256_permutevar8x32_epi32(inside, high), even);
@@ -320,7 +326,9 @@ mod avx2 {
                 sweep(g, base, part, exist, active, count, out, |p, inside| {
                     let inside = _mm256_castsi256_ps(inside);
                     // SAFETY: see above.
-                    unsafe { _mm256_mask_i32gather_ps::<4>(_mm256_setzero_ps(), p.wrapping_offset(start), distances, inside) }
+                    unsafe {
+                        _mm256_mask_i32gather_ps::<4>(_mm256_setzero_ps(), p.wrapping_offset(start), distances, inside)
+                    }
                 });
             }
         }

@@ -112,9 +112,8 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
         }
         most
     };
-    let vector = gemv::Plan::worst(shape, size_of::<T>()).map_or(0, |plans| {
-        plans.iter().map(|p| p.elements() * size_of::<T>() + ALIGN).fold(0, usize::max)
-    });
+    let vector = gemv::Plan::worst(shape, size_of::<T>())
+        .map_or(0, |plans| plans.iter().map(|p| p.elements() * size_of::<T>() + ALIGN).fold(0, usize::max));
     most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
 }
 
@@ -190,7 +189,14 @@ impl<T: Element> Gemm<'_, T> {
         match self.out {
             Output::Plain(c) if c.col != 1 && c.row == 1 => {
                 let blocking = self.blocking.transposed();
-                Gemm { shape: self.shape.transposed(), a: self.b, b: self.a, out: Output::Plain(c.transposed()), blocking, ..*self }
+                Gemm {
+                    shape: self.shape.transposed(),
+                    a: self.b,
+                    b: self.a,
+                    out: Output::Plain(c.transposed()),
+                    blocking,
+                    ..*self
+                }
             }
             _ => *self,
         }

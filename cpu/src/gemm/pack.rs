@@ -134,14 +134,7 @@ unsafe fn copy_runs<T: Element, const R: usize>(
 ///
 /// # Safety
 /// As [`pack_strided`] with at most `panel` rows.
-unsafe fn scalar<T: Element>(
-    src: *const T,
-    strides: Strides,
-    rows: usize,
-    depth: usize,
-    panel: usize,
-    dst: &mut [T],
-) {
+unsafe fn scalar<T: Element>(src: *const T, strides: Strides, rows: usize, depth: usize, panel: usize, dst: &mut [T]) {
     for (k, out) in dst.chunks_exact_mut(panel).take(depth).enumerate() {
         let from = src.wrapping_offset(k as isize * strides.depth);
         for (r, o) in out.iter_mut().enumerate() {

@@ -47,7 +47,8 @@ impl PackedLayout {
             return false;
         }
         // One task for each depth block: what it writes is one piece of `dst`.
-        let blocks: Vec<_> = dst.chunks_mut((self.padded_rows() * self.kc).max(1)).map(parking_lot::Mutex::new).collect();
+        let blocks: Vec<_> =
+            dst.chunks_mut((self.padded_rows() * self.kc).max(1)).map(parking_lot::Mutex::new).collect();
         workers.run(blocks.len(), &|i| {
             let k = i * self.kc;
             let depth = self.kc.min(self.depth - k);
@@ -85,7 +86,10 @@ impl<T: Element> PackSource<T> for Packed<'_, T> {
                         let (r, k) = (block.row + r, block.k + q);
                         let start = k / kc * kc;
                         let here = kc.min(depth - start);
-                        let at = self.layout.padded_rows() * start + r / panel * panel * here + (k - start) * panel + r % panel;
+                        let at = self.layout.padded_rows() * start
+                            + r / panel * panel * here
+                            + (k - start) * panel
+                            + r % panel;
                         *o = self.data[at];
                     }
                 }

@@ -86,14 +86,7 @@ impl Kind {
 }
 
 impl Plan {
-    pub fn new<T>(
-        kernels: &Kernels<T>,
-        blocking: &Blocking,
-        shape: Shape,
-        a: Kind,
-        b: Kind,
-        into_plain: bool,
-    ) -> Plan {
+    pub fn new<T>(kernels: &Kernels<T>, blocking: &Blocking, shape: Shape, a: Kind, b: Kind, into_plain: bool) -> Plan {
         let Shape { batch, m, n, k } = shape;
         let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
         let mc = even(m, blocking.mc, mr);

@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use super::source::Batch;
 use super::Element;
+use super::source::Batch;
 
 /// A finished tile's place in C and its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -231,7 +231,9 @@ unsafe fn pack_widened<S: Widen<T>, T: Element>(base: *const S, strides: Strides
                 }
                 let strides = Strides { row: DEPTH as isize, depth: 1 };
                 // SAFETY: the buffer holds `have` rows of `part` depths.
-                unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, &mut out[k * panel..][..part * panel]) };
+                unsafe {
+                    pack_strided(buffer.as_ptr(), strides, have, part, panel, &mut out[k * panel..][..part * panel])
+                };
             }
         }
     } else if strides.row == 1 {

@@ -190,18 +190,39 @@ impl<S: Value> Matrix<S> {
     /// Rows are rows.
     pub fn as_a(&self) -> Strided<'_, S> {
         // SAFETY: the matrix holds every element that the tests ask for.
-        unsafe { Strided::from_raw(self.data.as_ptr().wrapping_add(self.origin), self.row, self.col, Batch::Stride(self.each)) }
+        unsafe {
+            Strided::from_raw(
+                self.data.as_ptr().wrapping_add(self.origin),
+                self.row,
+                self.col,
+                Batch::Stride(self.each),
+            )
+        }
     }
 
     /// Columns are rows.
     pub fn as_b(&self) -> Strided<'_, S> {
         // SAFETY: as above.
-        unsafe { Strided::from_raw(self.data.as_ptr().wrapping_add(self.origin), self.col, self.row, Batch::Stride(self.each)) }
+        unsafe {
+            Strided::from_raw(
+                self.data.as_ptr().wrapping_add(self.origin),
+                self.col,
+                self.row,
+                Batch::Stride(self.each),
+            )
+        }
     }
 
     pub fn as_c(&mut self) -> Plain<'_, S> {
         // SAFETY: the matrix holds every element, each at its own place.
-        unsafe { Plain::from_raw(self.data.as_mut_ptr().wrapping_add(self.origin), self.row, self.col, Batch::Stride(self.each)) }
+        unsafe {
+            Plain::from_raw(
+                self.data.as_mut_ptr().wrapping_add(self.origin),
+                self.row,
+                self.col,
+                Batch::Stride(self.each),
+            )
+        }
     }
 }
 

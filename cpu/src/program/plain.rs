@@ -4,6 +4,7 @@
 //! `VV`); a single value is spread over a block before. Pointers need no alignment.
 
 use half::{bf16, f16};
+use millstream_core::what::to_odd;
 use millstream_core::{Binary, DType, Unary};
 use num_complex::Complex;
 
@@ -450,8 +451,8 @@ macro_rules! casts_from {
             DType::U16 => map1!($from, u16, |x| if $float { x.f64() as u16 } else { x.int() as u16 }),
             DType::U32 => map1!($from, u32, |x| if $float { x.f64() as u32 } else { x.int() as u32 }),
             DType::U64 => map1!($from, u64, |x| if $float { x.f64() as u64 } else { x.int() as u64 }),
-            DType::F16 => map1!($from, f32, |x| f16::from_f64(x.f64()).to_f32()),
-            DType::BF16 => map1!($from, f32, |x| bf16::from_f64(x.f64()).to_f32()),
+            DType::F16 => map1!($from, f32, |x| f16::from_f32(to_odd(x.f64())).to_f32()),
+            DType::BF16 => map1!($from, f32, |x| bf16::from_f32(to_odd(x.f64())).to_f32()),
             DType::F32 => map1!($from, f32, |x| x.f32()),
             DType::F64 => map1!($from, f64, |x| x.f64()),
             DType::C64 => map1!($from, Complex<f32>, |x| Complex::new(x.f32(), x.imaginary() as f32)),

@@ -138,7 +138,8 @@ fn copies_of_any_size_arrive_and_stay_inside_their_memory() {
     let backend = backend();
     let stream = queued(&backend, 50);
     for bytes in [1, 63, 4096, (5 << 20) + 3] {
-        let (from, to) = (backend.alloc(bytes, MemoryKind::Pinned).unwrap(), backend.alloc(bytes, MemoryKind::Device).unwrap());
+        let (from, to) =
+            (backend.alloc(bytes, MemoryKind::Pinned).unwrap(), backend.alloc(bytes, MemoryKind::Device).unwrap());
         let slice = |m: &RawMemory| {
             // SAFETY: the block has so many bytes and is used by this test only, one slice at a time.
             unsafe { std::slice::from_raw_parts_mut(m.host.unwrap().as_ptr(), bytes) }

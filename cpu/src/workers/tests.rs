@@ -200,7 +200,11 @@ fn fork_join_latency() {
             })
             .collect();
         times.sort_by(f64::total_cmp);
-        println!("{tasks} empty tasks: median {:.2} us, 90% {:.2} us", times[times.len() / 2], times[times.len() * 9 / 10]);
+        println!(
+            "{tasks} empty tasks: median {:.2} us, 90% {:.2} us",
+            times[times.len() / 2],
+            times[times.len() * 9 / 10]
+        );
     }
     for pause in [0, 100, 1000] {
         let mut times: Vec<f64> = (0..300)

@@ -136,8 +136,10 @@ pub fn run(
     {
         let bind = |(memory, offset, end): &(RawMemory, usize, usize)| (memory.clone(), *offset, *end);
         let ins: Vec<_> = ins.iter().map(bind).collect();
-        let input_bindings: Vec<Binding<'_>> =
-            ins.iter().map(|(memory, offset, end)| Binding { memory, offset: *offset, start: shift, end: *end }).collect();
+        let input_bindings: Vec<Binding<'_>> = ins
+            .iter()
+            .map(|(memory, offset, end)| Binding { memory, offset: *offset, start: shift, end: *end })
+            .collect();
         let output_bindings: Vec<Binding<'_>> = outs
             .iter()
             .map(|(memory, t)| Binding {
@@ -147,8 +149,7 @@ pub fn run(
                 end: shift + t.bytes.len(),
             })
             .collect();
-        let workspace =
-            scratch.as_ref().map(|memory| Binding { memory, offset: 0, start: 0, end: launch.workspace() });
+        let workspace = scratch.as_ref().map(|memory| Binding { memory, offset: 0, start: 0, end: launch.workspace() });
         let bindings = Bindings { inputs: &input_bindings, outputs: &output_bindings, params, workspace };
         launch.run(&bindings, stream).unwrap();
         stream.synchronize().unwrap();
@@ -219,7 +220,10 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
                         rest.set(i, Scalar::zero(got.dtype)).unwrap();
                     }
                     let untouched = if got.dtype == DType::Bool { 0 } else { 0x5a };
-                    assert!(rest.bytes.iter().all(|&b| b == 0 || b == untouched), "{who}: wrote outside its output {o}");
+                    assert!(
+                        rest.bytes.iter().all(|&b| b == 0 || b == untouched),
+                        "{who}: wrote outside its output {o}"
+                    );
                 }
                 if place == Place::Aligned {
                     let known = by_variant.iter().find(|(l, isa, _)| *l == variant.label() && *isa == backend.isa());

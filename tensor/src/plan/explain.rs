@@ -51,6 +51,9 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
             c.seconds * 1e6,
             c.bound
         );
+        for line in millstream_codegen::listing(op).lines() {
+            let _ = writeln!(text, "   {line}");
+        }
         for line in device.prepare(&step.work)?.text().lines() {
             let _ = writeln!(text, "   | {line}");
         }

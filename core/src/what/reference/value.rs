@@ -5,6 +5,7 @@ use num_complex::Complex;
 
 use super::whole::{saturate, wrap};
 use super::{Binary, DType, Exact, Scalar};
+use crate::what::to_odd;
 
 /// An integer, or a truth value as 0 or 1.
 #[derive(Clone, Copy, Debug)]
@@ -288,21 +289,11 @@ fn integer(a: Real, to: DType) -> Whole {
 fn rounded(v: f64, to: DType) -> f64 {
     match to {
         // Their own conversions from f64 drop the lowest bits before they look for a tie.
-        DType::F16 => f16::from_f32(odd(v)).to_f64(),
-        DType::BF16 => bf16::from_f32(odd(v)).to_f64(),
+        DType::F16 => f16::from_f32(to_odd(v)).to_f64(),
+        DType::BF16 => bf16::from_f32(to_odd(v)).to_f64(),
         DType::F32 => f64::from(v as f32),
         _ => v,
     }
-}
-
-/// The number as an f32 that any narrower type rounds as the number itself: what does not fit leaves an odd last bit.
-fn odd(v: f64) -> f32 {
-    let near = v as f32;
-    if f64::from(near) == v || !near.is_finite() {
-        return near;
-    }
-    let toward_zero = if f64::from(near).abs() > v.abs() { near.to_bits() - 1 } else { near.to_bits() };
-    f32::from_bits(toward_zero | 1)
 }
 
 /// The value rounded to a float dtype. Rounding is monotonic: the ends of the range say where the result lies.

@@ -49,6 +49,9 @@ pub(super) struct Dots<T> {
     pub x: *const T,
 }
 
+/// Writes one sum for each of its rows.
+pub(super) type DotsKernel<T> = unsafe fn(&Dots<T>, *mut T);
+
 pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
 
 /// How a kernel reads its operands.
@@ -73,7 +76,7 @@ pub(super) struct Kernels<T: 'static> {
     /// Whether kernels exist that read unpacked operands.
     pub strided: bool,
     /// Dot products of one row, and of four.
-    pub dots: Option<[unsafe fn(&Dots<T>, *mut T); 2]>,
+    pub dots: Option<[DotsKernel<T>; 2]>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
     pub table: &'static [&'static [&'static [Kernel<T>]]],
 }
@@ -97,9 +100,9 @@ pub(super) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
 
 #[cfg(target_arch = "aarch64")]
 pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64};
+pub(super) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {
     avx2::{F32 as AVX2_F32, F64 as AVX2_F64},
     avx512::{F32 as AVX512_F32, F64 as AVX512_F64},
 };
-pub(super) use portable::Portable;

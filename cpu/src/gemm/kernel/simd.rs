@@ -56,9 +56,8 @@ macro_rules! simd_kernels {
                 for _ in 0..unrolled {
                     if READING == PACKED {
                         // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
-                        $prefetch(a.wrapping_add(AHEAD).cast::<i8>());
-                        if M * 16 * size_of::<$t>() > 256 {
-                            $prefetch(a.wrapping_add(AHEAD + 64 / size_of::<$t>()).cast::<i8>());
+                        for line in 0..(4 * $mr * size_of::<$t>()).div_ceil(64) {
+                            $prefetch(a.wrapping_add(AHEAD).cast::<i8>().wrapping_add(64 * line));
                         }
                     }
                     step!();

@@ -128,7 +128,8 @@ fn an_epilogue_sees_every_element_once_with_its_final_sum() {
             let a = Matrix::<f32>::random(&mut r, shape.batch, shape.m, shape.k, false);
             let b = Matrix::<f32>::random(&mut r, shape.batch, shape.k, shape.n, false);
             let blocking = random_blocking(&mut r);
-            let sink = Recorder { m: shape.m, n: shape.n, cells: vec![(f32::NAN, 0); shape.batch * shape.m * shape.n].into() };
+            let sink =
+                Recorder { m: shape.m, n: shape.n, cells: vec![(f32::NAN, 0); shape.batch * shape.m * shape.n].into() };
             let (sa, sb) = (a.as_a(), b.as_b());
             run(&Gemm { isa, shape, a: &sa, b: &sb, out: Output::Sink(&sink), blocking }, &workers);
             let cells = sink.cells.into_inner();
@@ -153,7 +154,10 @@ fn results_can_be_narrowed_on_their_way_out() {
     let sink = Converted::new(c.as_c(), f16::from_f32);
     let (sa, sb) = (a.as_a(), b.as_b());
     let blocking = random_blocking(&mut r);
-    run(&Gemm::<f32> { isa, shape: Shape::new(m, n, k), a: &sa, b: &sb, out: Output::Sink(&sink), blocking }, &Workers::new(2));
+    run(
+        &Gemm::<f32> { isa, shape: Shape::new(m, n, k), a: &sa, b: &sb, out: Output::Sink(&sink), blocking },
+        &Workers::new(2),
+    );
     for i in 0..m {
         for j in 0..n {
             let want: f64 = (0..k).map(|q| a.get(0, i, q).to_f64() * b.get(0, q, j).to_f64()).sum();
@@ -210,7 +214,9 @@ fn results_do_not_depend_on_the_number_of_threads() {
             assert!(results[0] == results[1] && results[0] == results[2], "{isa:?} {shape:?}");
             for (p, i, j) in spots(&mut r, shape) {
                 let mut pairs = (0..k).map(|q| (a.get(p, i, q), b.get(p, q, j)));
-                f32::check(f32::from_bits(results[0][i * n + j]), &mut pairs, &|| format!("{isa:?} {shape:?} at {i} {j}"));
+                f32::check(f32::from_bits(results[0][i * n + j]), &mut pairs, &|| {
+                    format!("{isa:?} {shape:?} at {i} {j}")
+                });
             }
         }
     }

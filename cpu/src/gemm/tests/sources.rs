@@ -8,7 +8,8 @@ fn expected<T: Element>(block: &PackBlock, get: impl Fn(usize, usize) -> T) -> V
     let mut all = vec![T::ZERO; block.len()];
     for r in 0..block.rows {
         for k in 0..block.depth {
-            all[r / block.panel * block.panel * block.depth + k * block.panel + r % block.panel] = get(block.row + r, block.k + k);
+            all[r / block.panel * block.panel * block.depth + k * block.panel + r % block.panel] =
+                get(block.row + r, block.k + k);
         }
     }
     all
@@ -65,11 +66,8 @@ fn windows(r: &mut Random) -> Windows {
         ((size as isize + 2 * pad - span) / stride + 1).max(1)
     };
     let (oh, ow) = (out(h, kh), out(w, kw));
-    let (sc, sy, sx) = if r.below(2) == 0 {
-        ((h * w) as isize, w as isize, 1)
-    } else {
-        (1, (w * c) as isize, c as isize)
-    };
+    let (sc, sy, sx) =
+        if r.below(2) == 0 { ((h * w) as isize, w as isize, 1) } else { (1, (w * c) as isize, c as isize) };
     let mut v = Windows {
         rows: vec![],
         depths: vec![],
@@ -146,7 +144,8 @@ fn offset_tables_without_guards_read_anything() {
         let data: Vec<f32> = (0..500).map(|_| f32::random(&mut r)).collect();
         let (rows, depth) = (1 + r.below(60), 1 + r.below(40));
         let step = r.pick(&[1, 1, 2, 3]);
-        let row_offsets: Vec<isize> = (0..rows).map(|i| if r.below(9) > 0 { i * step } else { r.below(250) } as isize).collect();
+        let row_offsets: Vec<isize> =
+            (0..rows).map(|i| if r.below(9) > 0 { i * step } else { r.below(250) } as isize).collect();
         let unit = r.below(2) == 0;
         let depth_offsets: Vec<isize> = (0..depth).map(|i| if unit { i } else { r.below(250) } as isize).collect();
         // SAFETY: the largest offset is below 500.

@@ -31,7 +31,8 @@ fn speed() {
         blocking.kc = over("KC").unwrap_or(blocking.kc);
         let mut ws = vec![0u8; workspace_bytes::<f32>(isa, shape, &blocking, threads)];
         let (sa, sb) = (Strided::dense_a(&a, 1, m, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
-        let g = Gemm { isa, shape, a: &sa, b: &sb, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
+        let g =
+            Gemm { isa, shape, a: &sa, b: &sb, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
         let flop = 2.0 * (m * n * k) as f64;
         let reps = ((3e10 / flop) as usize).clamp(3, 20000);
         let mut peaks = Vec::new();
@@ -69,9 +70,15 @@ fn convolution_speed() {
     let topology = Topology::detect();
     let isa = Isa::detect();
     // Channels in and out, size, window, stride, padding; NCHW.
-    for (ci, co, size, window, stride, pad) in
-        [(3, 64, 224, 7, 2, 3), (64, 64, 56, 3, 1, 1), (128, 128, 28, 3, 1, 1), (256, 256, 14, 3, 1, 1), (512, 512, 7, 3, 1, 1), (64, 256, 56, 1, 1, 0), (256, 512, 56, 1, 2, 0)]
-    {
+    for (ci, co, size, window, stride, pad) in [
+        (3, 64, 224, 7, 2, 3),
+        (64, 64, 56, 3, 1, 1),
+        (128, 128, 28, 3, 1, 1),
+        (256, 256, 14, 3, 1, 1),
+        (512, 512, 7, 3, 1, 1),
+        (64, 256, 56, 1, 1, 0),
+        (256, 512, 56, 1, 2, 0),
+    ] {
         let out = (size + 2 * pad - window) / stride + 1;
         let (m, n, k) = (co, out * out, ci * window * window);
         let image: Vec<f32> = (0..ci * size * size).map(|_| r.unit() as f32).collect();

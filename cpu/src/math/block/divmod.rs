@@ -33,7 +33,7 @@ macro_rules! div_mod {
                 }
             }
             fn floor_div(a: $t, b: $t) -> $t {
-                if b == 0.0 {
+                if b == 0.0 || a.is_infinite() {
                     return a / b;
                 }
                 let r = a % b;
