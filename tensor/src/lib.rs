@@ -4,6 +4,7 @@
 
 mod matmul;
 mod node;
+mod npy;
 mod ops;
 mod plan;
 mod reduce;

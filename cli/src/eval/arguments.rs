@@ -1,13 +1,11 @@
 //! The arguments of a call, asked for by name and converted to what the library takes.
 
+use millstream::core::what::MAX_RANK;
 use millstream::{DType, Keep, Tensor};
 
 use super::functions::Function;
 use super::trouble::Trouble;
 use super::value::{Array, Beside, Numbers, Value, pair};
-
-/// More dimensions than NumPy can have.
-const MOST_DIMENSIONS: usize = 64;
 
 /// The arguments of one call. Each is taken at most once.
 pub struct Arguments<'a> {
@@ -158,8 +156,8 @@ impl<'a> Arguments<'a> {
             Value::Array(Array { shape, .. }) if shape == &[0] => vec![],
             other => return Err(self.wrong(at, name, "a whole number or a list of them", other)),
         };
-        if numbers.len() > MOST_DIMENSIONS {
-            return Err(Trouble::new(at, format!("tensors have at most {MOST_DIMENSIONS} dimensions here")));
+        if numbers.len() > MAX_RANK {
+            return Err(Trouble::new(at, format!("tensors have at most {MAX_RANK} dimensions here")));
         }
         let narrow = |v: i64| isize::try_from(v).map_err(|_| Trouble::new(at, format!("{v} is out of range")));
         numbers.into_iter().map(narrow).collect()

@@ -1,6 +1,7 @@
 //! Tensors as text, in the manner of NumPy.
 
 use half::{bf16, f16};
+use millstream::core::what::MAX_RANK;
 use millstream::{DType, Tensor};
 
 use crate::failure::Outcome;
@@ -10,9 +11,6 @@ const WHOLE: usize = 1000;
 
 /// How many items are shown at each end of a dimension of which a part is left out.
 const EDGE: usize = 3;
-
-/// More brackets than these help nobody.
-const MOST_DIMENSIONS: usize = 64;
 
 /// Shape and dtype.
 pub fn describe(tensor: &Tensor) -> String {
@@ -24,7 +22,7 @@ pub fn text(tensor: &Tensor) -> Outcome<String> {
     let bytes = tensor.to_bytes()?;
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let head = describe(tensor);
-    if shape.len() > MOST_DIMENSIONS {
+    if shape.len() > MAX_RANK {
         return Ok(format!("{head}\n(too many dimensions to print)"));
     }
     let cut = tensor.len() > WHOLE;

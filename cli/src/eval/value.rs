@@ -4,6 +4,7 @@
 //! plain numbers do in the library. Alone, whole numbers become i64 and fractions f32. Numbers that meet only numbers are
 //! computed exactly, in i64 and f64.
 
+use millstream::core::what::MAX_RANK;
 use millstream::{DType, Operand, Scalar, Tensor};
 
 /// A value of the expression.
@@ -42,9 +43,6 @@ pub enum Numbers {
     /// Fractions.
     Floats(Vec<f64>),
 }
-
-/// More dimensions than NumPy can have.
-const MOST_DIMENSIONS: usize = 64;
 
 impl Numbers {
     fn len(&self) -> usize {
@@ -125,8 +123,8 @@ impl Array {
         }
         let mut shape = vec![count];
         shape.extend(inner.unwrap_or_default());
-        if shape.len() > MOST_DIMENSIONS {
-            return Err(format!("arrays have at most {MOST_DIMENSIONS} dimensions"));
+        if shape.len() > MAX_RANK {
+            return Err(format!("arrays have at most {MAX_RANK} dimensions"));
         }
         Ok(Array { shape, numbers })
     }

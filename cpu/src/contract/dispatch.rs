@@ -7,10 +7,7 @@ use num_complex::Complex;
 use crate::gemm::{Batch, Element, PackSource, Strided};
 
 /// A type that sums are computed in, with the stored types that are read as it without a program.
-pub(crate) trait Sum: Element {
-    /// The dtype whose memory is `[Self]`.
-    const DTYPE: DType;
-
+pub(crate) trait Sum: Element + millstream_core::Element {
     /// Whether a matrix stored as this dtype can be packed directly.
     fn reads(dtype: DType) -> bool;
 
@@ -30,8 +27,6 @@ pub(crate) trait Sum: Element {
 macro_rules! sums {
     ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),*;)*) => {$(
         impl Sum for $t {
-            const DTYPE: DType = DType::$dtype;
-
             fn reads(dtype: DType) -> bool {
                 matches!(dtype, DType::$dtype $(| DType::$stored)*)
             }

@@ -44,10 +44,9 @@ impl Epilogue {
         let outputs: Vec<View> = op.outputs.iter().map(view).collect();
         let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
         let mut matrix = None;
-        if let (true, Some(row), Some(col)) = (c.epilogue.is_acc(), first.row.single(), first.depth.single()) {
-            if first.dtype == T::DTYPE && c.acc == T::DTYPE {
-                matrix = Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) });
-            }
+        let as_it_is = c.epilogue.is_acc() && first.dtype == T::DTYPE && c.acc == T::DTYPE;
+        if let (true, Some(row), Some(col)) = (as_it_is, first.row.single(), first.depth.single()) {
+            matrix = Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) });
         }
         // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
         let along =

@@ -12,8 +12,8 @@ use millstream_core::{DType, Error, Expr, ExprBuilder, Node, Op, Result, Scalar}
 
 use super::dispatch::Sum;
 use super::formula::Formula;
-use super::source::{Gathered, Plucked, Strips, cheaper};
-use super::view::{Along, Origin, Several, Strip, View, load_strip};
+use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
+use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
 use crate::gemm::{Batch, PackSource};
 use crate::simd::Isa;
 use crate::stream::host_address;
@@ -61,8 +61,8 @@ struct Computed {
 }
 
 enum General {
-    /// One input in the type of the sum.
-    Plucked(usize, View),
+    /// One input in the type of the sum; with tables where the product packs by them quickly.
+    Plucked(usize, View, Option<Tables>),
     Computed(Computed),
 }
 
@@ -97,7 +97,9 @@ impl Operand {
                 matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, depth, batch });
             }
             if view.dtype == T::DTYPE {
-                return Ok(Operand { matrix, general: General::Plucked(i, view) });
+                let quick = T::DTYPE == DType::F32 && matches!(isa, Isa::Avx2 | Isa::Avx512) && matrix.is_none();
+                let tables = op.inputs.get(i).filter(|_| quick).and_then(|a| Tables::new(&view, a, &op.dims));
+                return Ok(Operand { matrix, general: General::Plucked(i, view, tables) });
             }
         }
         let mut views = Vec::new();
@@ -130,9 +132,13 @@ impl Operand {
             }
         }
         Ok(match &self.general {
-            General::Plucked(i, view) => {
+            General::Plucked(i, view, tables) => {
                 let origin = origin(find(bindings.inputs, *i)?, view.dtype)?;
-                Box::new(Gathered(Plucked { view, origin }))
+                let quick = tables.as_ref().filter(|t| t.inside(origin) && is_aligned(origin.base, view.dtype));
+                match (quick, view.fill::<T>()) {
+                    (Some(tables), Some(fill)) => Box::new(Tabled { tables, view, origin, fill }),
+                    _ => Box::new(Gathered(Plucked { view, origin })),
+                }
             }
             General::Computed(computed) => {
                 let mut inputs = Vec::with_capacity(computed.views.len());
@@ -148,7 +154,7 @@ impl Operand {
     pub(super) fn describe(&self) -> String {
         match (&self.matrix, &self.general) {
             (Some(m), _) => format!("input {} as {}, strides {} and {}", m.input, m.dtype, m.row, m.depth),
-            (None, General::Plucked(i, v)) => {
+            (None, General::Plucked(i, v, _)) => {
                 let guarded = if v.is_plain() { "" } else { ", guarded" };
                 format!("input {i} as {}, gathered{guarded}", v.dtype)
             }

@@ -6,8 +6,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::view::{Along, Axis, Origin, SLACK, Several, Strip, View, load_strips};
-use crate::gemm::{Batch, Element, PackBlock, PackSource, Strided};
+use smallvec::SmallVec;
+
+use super::view::{Along, Axis, Origin, SLACK, Several, Strip, Tables, View, load_strips};
+use crate::gemm::{Batch, Element, Guard, PackBlock, PackSource, Strided};
 
 /// Something that yields strips of an operand as `T`.
 pub(super) trait Strips<T>: Sync {
@@ -38,6 +40,39 @@ impl<T: Element> Strips<T> for Plucked<'_> {
     unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize)) {
         // SAFETY: passed on; the maker saw to it that the view's dtype is that of `T`.
         unsafe { load_strips(self.view, self.origin, strip, several, out.cast(), each) };
+    }
+
+    fn same_for_batch(&self) -> bool {
+        self.view.batch.is_constant()
+    }
+}
+
+/// An input that the product packs by tables, which it does without a detour for some types.
+pub(super) struct Tabled<'a, T> {
+    pub(super) tables: &'a Tables,
+    pub(super) view: &'a View,
+    /// All that the tables reach lies in this memory.
+    pub(super) origin: Origin,
+    pub(super) fill: T,
+}
+
+/// Guards beyond which packing by tables has no advantage.
+pub(super) const TABLED_GUARDS: usize = 3;
+
+impl<T: Element> PackSource<T> for Tabled<'_, T> {
+    fn pack(&self, block: &PackBlock, dst: &mut [T]) {
+        let guards: SmallVec<[Guard<'_>; TABLED_GUARDS]> =
+            self.tables.guards.iter().map(|(rows, depths, extent)| Guard { rows, depths, extent: *extent }).collect();
+        let base = self.origin.base.cast::<T>().wrapping_offset(self.view.base + self.view.batch.offset(block.batch));
+        let Tables { rows, depths, .. } = self.tables;
+        // SAFETY: the maker has checked that the tables' reach, all products included, lies in the origin's memory, that it
+        // is aligned, and that the view's dtype is that of `T`; the launch's caller keeps it alive and unwritten.
+        let source = unsafe { crate::gemm::Gathered::from_raw(base, rows, depths, Batch::SAME, &guards, self.fill) };
+        source.pack(block, dst);
+    }
+
+    fn covers(&self, batch: usize, rows: usize, depth: usize) -> bool {
+        self.view.batch.size >= batch && self.tables.rows.len() >= rows && self.tables.depths.len() >= depth
     }
 
     fn same_for_batch(&self) -> bool {

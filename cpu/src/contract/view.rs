@@ -10,6 +10,11 @@ use std::ops::Range;
 use millstream_core::{Access, DType, Scalar};
 use smallvec::SmallVec;
 
+use super::dispatch::Sum;
+
+/// Dimensions that an access walks as one: size, stride, coefficients of the guards.
+type Part = (usize, isize, SmallVec<[isize; 2]>);
+
 /// One group of dimensions as an access walks it.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -27,8 +32,7 @@ pub(super) struct Axis {
 
 impl Axis {
     fn new(access: &Access, dims: &[usize], group: Range<usize>) -> Axis {
-        // Dimensions that this access walks as one: size, stride, coefficients.
-        let mut parts: Vec<(usize, isize, SmallVec<[isize; 2]>)> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         for d in group.clone().rev().filter(|&d| dims[d] != 1) {
             let coefficients: SmallVec<[isize; 2]> = access.guards.iter().map(|g| g.coefficients[d]).collect();
             let stride = access.strides[d];
@@ -45,7 +49,7 @@ impl Axis {
         let (inner, step, coefficients) =
             parts.first().cloned().unwrap_or_else(|| (1, 0, access.guards.iter().map(|_| 0).collect()));
         // parts[1..] are the outer dimensions, innermost first.
-        let table = |of: &dyn Fn(&(usize, isize, SmallVec<[isize; 2]>)) -> isize| {
+        let table = |of: &dyn Fn(&Part) -> isize| {
             let mut table = vec![0isize];
             for part in parts.iter().skip(1) {
                 // Each further dimension repeats what there is, shifted: the table stays in row-major order.
@@ -191,6 +195,11 @@ impl View {
         self.guards.is_empty()
     }
 
+    /// What a read gives where a guard does not hold, if `T` is the view's type.
+    pub(super) fn fill<T: Sum>(&self) -> Option<T> {
+        self.fill.get::<T>()
+    }
+
     /// The axis and the one across it.
     pub(super) fn axes(&self, along: Along) -> (&Axis, &Axis) {
         match along {
@@ -214,6 +223,75 @@ impl View {
         (self.is_plain() && one_run && (axis.step == 1 || len == 1))
             .then(|| self.base + self.batch.offset(batch) + other.offset(across) + axis.offset(start))
     }
+}
+
+/// A view as tables: the offset of every row and depth, and of every guard its coordinates and its limit.
+pub(super) struct Tables {
+    pub(super) rows: Vec<isize>,
+    pub(super) depths: Vec<isize>,
+    pub(super) guards: Vec<(Vec<i32>, Vec<i32>, i32)>,
+    /// The least and the largest offset from index 0 that any index has at which all guards hold, or a bound on them.
+    reach: (isize, isize),
+}
+
+impl Tables {
+    /// Entries beyond which tables would take more memory than they are worth.
+    const MOST: usize = 1 << 20;
+
+    /// The tables of a view, if guards do not depend on the batch and numbers are of a usual size.
+    pub(super) fn new(view: &View, access: &Access, dims: &[usize]) -> Option<Tables> {
+        let fits =
+            view.row.size.saturating_add(view.depth.size) <= Tables::MOST && view.row.size > 0 && view.depth.size > 0;
+        if !fits || view.batch.guards.iter().any(|(c, outer)| *c != 0 || outer.iter().any(|&o| o != 0)) {
+            return None;
+        }
+        let table = |axis: &Axis, g: usize, offset: isize| -> Option<Vec<i32>> {
+            let mut spot = axis.spot(0);
+            let mut list = Vec::with_capacity(axis.size);
+            for _ in 0..axis.size {
+                // Half of what fits, so that the sum of two does.
+                let value = axis.coordinate_at(g, spot) + offset;
+                list.push(i32::try_from(value).ok().filter(|v| v.abs() < i32::MAX / 2)?);
+                spot = axis.next(spot);
+            }
+            Some(list)
+        };
+        let mut guards = Vec::new();
+        for (g, &(offset, limit)) in view.guards.iter().enumerate() {
+            guards.push((table(&view.row, g, 0)?, table(&view.depth, g, offset)?, i32::try_from(limit).ok()?));
+        }
+        Some(Tables { rows: view.row.offsets(), depths: view.depth.offsets(), guards, reach: reach(access, dims)? })
+    }
+
+    /// Whether everything that the view reads lies in this memory.
+    pub(super) fn inside(&self, origin: Origin) -> bool {
+        -origin.before <= self.reach.0 && self.reach.1 < origin.after
+    }
+}
+
+/// A bound on the offsets at which an access reads: of each guarded coordinate only the values that its guard allows count.
+fn reach(access: &Access, dims: &[usize]) -> Option<(isize, isize)> {
+    let mut strides: SmallVec<[isize; 8]> = access.strides.iter().copied().collect();
+    let (mut low, mut high) = (access.base, access.base);
+    for (g, guard) in access.guards.iter().enumerate() {
+        let alone = |d: usize| access.guards.iter().enumerate().all(|(h, o)| h == g || o.coefficients[d] == 0);
+        // A step of this coordinate is worth so many elements, by a dimension that moves no other one.
+        let by = (0..dims.len()).find(|&d| dims[d] > 1 && guard.coefficients[d] != 0 && alone(d));
+        let Some(worth) = by.map(|d| access.strides[d] / guard.coefficients[d]) else { continue };
+        for (stride, c) in strides.iter_mut().zip(&guard.coefficients) {
+            *stride -= worth * c;
+        }
+        let far = worth.checked_mul(isize::try_from(guard.limit).ok()?.saturating_sub(1).max(0))?;
+        let start = worth.checked_mul(guard.offset)?;
+        low = low.checked_sub(start)?.checked_add(far.min(0))?;
+        high = high.checked_sub(start)?.checked_add(far.max(0))?;
+    }
+    for (&n, &stride) in dims.iter().zip(&strides) {
+        let far = stride.checked_mul(isize::try_from(n).ok()?.saturating_sub(1))?;
+        low = low.checked_add(far.min(0))?;
+        high = high.checked_add(far.max(0))?;
+    }
+    Some((low, high))
 }
 
 /// The memory that a view reads: where index 0 lies, and how far one may go from there.
@@ -465,6 +543,30 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_reach_of_a_padded_window_is_the_image() {
+        let (access, dims) = window();
+        assert_eq!(reach(&access, &dims), Some((0, 23)));
+        let view = View::new(&access, &dims, 0..0, 0..2, 2..5);
+        let tables = Tables::new(&view, &access, &dims).unwrap();
+        let data = [0f32; 24];
+        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 24 };
+        assert!(tables.inside(origin) && !tables.inside(Origin { after: 23, ..origin }));
+        // Every index at which all guards hold lies in the reach, whatever the access.
+        let mut other = access.clone();
+        other.strides[0] += 1;
+        let (low, high) = reach(&other, &dims).unwrap();
+        for i in 0..dims.iter().product::<usize>() {
+            let mut rest = i;
+            let mut index = [0; 5];
+            for d in (0..5).rev() {
+                index[d] = rest % dims[d];
+                rest /= dims[d];
+            }
+            assert!(other.position(&index).is_none_or(|p| (low..=high).contains(&p)));
         }
     }
 

@@ -49,7 +49,7 @@ impl Transpose {
     /// The operation as a copy in tiles, if it is one.
     pub(super) fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Option<Transpose> {
         let ([from], [to], Some(0)) = (&op.inputs[..], &op.outputs[..], expr.as_input()) else { return None };
-        if !from.is_plain() || op.dims.contains(&0) || op.output_len(0) != op.dims.iter().product() {
+        if !from.is_plain() || op.dims.contains(&0) || op.output_len(0) != op.dims.iter().product::<usize>() {
             return None;
         }
         let unit = |strides: &[isize]| (0..op.dims.len()).find(|&d| strides[d] == 1 && op.dims[d] > 1);

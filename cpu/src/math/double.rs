@@ -102,7 +102,7 @@ pub fn sigmoid<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let one = s.f64(1.0);
     // With z = e / (1 + e) it is 1 - z for positive x and e (1 - z) = z for negative.
     let z = e / (e + one);
-    let w = S::F64::select(x.lt(s.f64(0.0)), e, one);
+    let w = S::F64::select(x.is_negative(), e, one);
     z.neg_mul_add(w, w)
 }
 

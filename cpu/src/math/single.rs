@@ -87,8 +87,8 @@ pub fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let bias = s.f32(k::ROUND + 127.0);
     let t = a.mul_add(s.f32(2.0 * k::LOG2_E), s.f32(k::TANH_SHIFT)) + bias;
     let n = t - bias;
-    let r = n.neg_mul_add(s.f32(0.5 * k::LN2_HI), a);
-    let r = n.neg_mul_add(s.f32(0.5 * k::LN2_LO), r);
+    // One part of ln(2) is enough: where n is large, tanh is flat.
+    let r = n.neg_mul_add(s.f32(0.5 * std::f32::consts::LN_2), a);
     let r2 = r * r;
     let q = poly(s, r, r2, &k::TANH).madd(r2, r);
     let p = pow2::<S>(t);
@@ -108,7 +108,7 @@ pub fn sigmoid<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let one = s.f32(1.0);
     // With z = e / (1 + e) it is 1 - z for positive x and e (1 - z) = z for negative.
     let z = e / (e + one);
-    let w = S::F32::select(x.lt(s.f32(0.0)), e, one);
+    let w = S::F32::select(x.is_negative(), e, one);
     z.neg_mul_add(w, w)
 }
 

@@ -424,7 +424,12 @@ impl<'e> Assembler<'e> {
     }
 
     /// Assigns registers and finishes the code.
-    pub fn finish(mut self, inputs: usize, outputs: usize, kept: usize) -> Result<Code> {
+    pub fn finish(self, inputs: usize, outputs: usize, kept: usize) -> Result<Code> {
+        Ok(self.finish_with(inputs, outputs, kept)?.0)
+    }
+
+    /// As [`Assembler::finish`], and which register each [`At::Register`] that was handed out has become.
+    pub fn finish_with(mut self, inputs: usize, outputs: usize, kept: usize) -> Result<(Code, Vec<u16>)> {
         let mut seen = vec![false; self.virtuals.len()];
         for (s, steps) in self.segments.iter().enumerate() {
             for step in steps {
@@ -549,7 +554,7 @@ impl<'e> Assembler<'e> {
                     .collect()
             })
             .collect();
-        Ok(code)
+        Ok((code, real))
     }
 }
 

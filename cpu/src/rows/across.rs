@@ -9,7 +9,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Result, Scalar};
 use smallvec::SmallVec;
 
-use super::build::{Built, Request, build};
+use super::build::{Built, Request, Stage, build};
 use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
@@ -36,8 +36,17 @@ pub(super) struct Across {
     pub(super) built: Built,
     careful: OnceLock<Option<Built>>,
     keeps: bool,
+    /// Pieces into which long rows are cut; 1 if they are not.
+    pieces: usize,
     uses_index: bool,
 }
+
+/// The most pieces of a row: their results are joined one after the other.
+const MOST_PIECES: usize = 64;
+/// The fewest elements of a piece.
+const LEAST_PIECE: usize = 64;
+/// Rows in so many blocks give enough tasks as they are.
+const MANY_BLOCKS: usize = 16;
 
 impl Across {
     pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Across> {
@@ -58,12 +67,21 @@ impl Across {
             built: Built::empty()?,
             careful: OnceLock::new(),
             keeps: true,
+            pieces: 1,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
         };
         new.built = new.build(false)?;
         let kept: usize = new.built.kept.iter().map(|k| k.size * new.row * 64).sum();
         if kept > KEPT {
             new.keeps = false;
+            new.built = new.build(false)?;
+        }
+        // Few blocks of long rows: cut the rows, so that there is work for all threads.
+        let lanes = op.dims[lane].min(new.block(&new.built));
+        let blocks = op.dims[lane].div_ceil(lanes.max(1)) * new.others.iter().map(|&d| op.dims[d]).product::<usize>();
+        let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / TASK).min(MOST_PIECES);
+        if blocks < MANY_BLOCKS && pieces > 1 && new.built.place.is_none() {
+            (new.keeps, new.pieces) = (false, pieces);
             new.built = new.build(false)?;
         }
         Ok(new)
@@ -97,8 +115,8 @@ impl Across {
         (REGISTERS / hot / 64 * 64).min(by_kept).clamp(64, 4096)
     }
 
-    /// Runs the blocks from number `from` to before `to`.
-    fn blocks(&self, built: &Built, bases: &Bases, params: &[Scalar], from: usize, to: usize) {
+    /// Calls `f` with one thread's state.
+    fn with_worker<R>(&self, built: &Built, params: &[Scalar], f: impl FnOnce(&mut Worker<'_>) -> R) -> R {
         let code = &built.code;
         let block = self.block(built);
         let registers = code.scratch(block);
@@ -109,25 +127,107 @@ impl Across {
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
             frame.lane = self.lane;
             frame.cursors.resize(self.operands.len(), Cursor::plain(0));
-            // SAFETY: launch-level steps use only single values.
-            unsafe { frame.run(built.launch, 1, &mut NoFolds) };
             let mut at = scratch.wrapping_add(registers + singles);
             let mut kept = SmallVec::new();
             for k in &built.kept {
                 kept.push((at, k.size * block));
                 at = at.wrapping_add(k.size * block * self.row);
             }
-            let index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
-            let mut worker = Worker { across: self, built, frame, index, kept };
-            let lanes = self.dims[self.lane];
-            let blocks = lanes.div_ceil(block);
+            let index = SmallVec::from_elem(0, self.dims.len());
+            f(&mut Worker { across: self, built, frame, index, kept, state: State(scratch, registers + singles) })
+        })
+    }
+
+    /// The first index and the number of lanes of a block.
+    fn seek(&self, index: &mut [usize], block: usize, number: usize) -> usize {
+        let lanes = self.dims[self.lane];
+        let blocks = lanes.div_ceil(block);
+        index.fill(0);
+        seek(index, &self.dims, &self.others, number / blocks);
+        index[self.lane] = number % blocks * block;
+        block.min(lanes - index[self.lane])
+    }
+
+    /// Runs the blocks from number `from` to before `to`.
+    fn blocks(&self, built: &Built, bases: &Bases, params: &[Scalar], from: usize, to: usize) {
+        let block = self.block(built);
+        self.with_worker(built, params, |w| {
+            w.launch();
             for b in from..to {
-                seek(&mut worker.index, &self.dims, &self.others, b / blocks);
-                let start = b % blocks * block;
-                worker.index[self.lane] = start;
-                worker.rows(bases, block.min(lanes - start));
+                let n = self.seek(&mut w.index, block, b);
+                for stage in &built.stages {
+                    w.values(stage, bases, n);
+                    if stage.has_pass {
+                        w.pass(stage, bases, n, 0, self.row);
+                    }
+                }
             }
         });
+    }
+
+    /// One block of long rows: the pieces of a pass at once, their results joined in order.
+    fn long_block(&self, built: &Built, bases: &Bases, params: &[Scalar], number: usize) {
+        let block = self.block(built);
+        let piece = self.row.div_ceil(self.pieces);
+        let pieces = self.row.div_ceil(piece);
+        self.with_worker(built, params, |w| {
+            w.launch();
+            let n = self.seek(&mut w.index, block, number);
+            for stage in &built.stages {
+                w.values(stage, bases, n);
+                if !stage.has_pass {
+                    continue;
+                }
+                let bytes: usize = stage.accumulators.iter().map(|a| a.size * block).sum();
+                let mut partials: Vec<u128> = vec![0; (bytes * pieces).div_ceil(size_of::<u128>())];
+                let (state, out) = (w.state, State(partials.as_mut_ptr().cast(), bytes));
+                self.machine.workers.run(pieces, &|p| {
+                    self.with_worker(built, params, |w| {
+                        w.state.take(&state);
+                        self.seek(&mut w.index, block, number);
+                        w.pass(stage, bases, n, p * piece, self.row.min((p + 1) * piece));
+                        let mut to = out.part(p);
+                        for a in &stage.accumulators {
+                            let from = w.frame.pointer(a.slot as usize);
+                            // SAFETY: each piece has room of its own for all accumulators.
+                            unsafe { std::ptr::copy_nonoverlapping(from, to, n * a.size) };
+                            to = to.wrapping_add(block * a.size);
+                        }
+                    });
+                });
+                for p in 0..pieces {
+                    let mut from = out.part(p);
+                    for a in &stage.accumulators {
+                        let to = w.frame.pointer(a.slot as usize);
+                        // SAFETY: both sides have `n` elements of the accumulator's type.
+                        unsafe { (a.join)(to, to, from, std::ptr::null(), n) };
+                        from = from.wrapping_add(block * a.size);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Memory of one thread that others copy, or parts of which they write.
+#[derive(Clone, Copy)]
+struct State(*mut u8, usize);
+
+// SAFETY: while tasks run, each writes a part of its own, or all only read.
+unsafe impl Send for State {}
+// SAFETY: as above.
+unsafe impl Sync for State {}
+
+impl State {
+    /// Part number `i`, if the second field is the bytes of a part.
+    fn part(&self, i: usize) -> *mut u8 {
+        self.0.wrapping_add(i * self.1)
+    }
+
+    /// Copies the other's memory, which has the same size.
+    fn take(&self, other: &State) {
+        // SAFETY: both are scratch memory of this many bytes, of different threads' frames.
+        unsafe { std::ptr::copy_nonoverlapping(other.0, self.0, self.1) };
     }
 }
 
@@ -142,6 +242,12 @@ impl Run for Across {
         let built = if may_be_direct(&bases, &self.operands, self.inputs) { &self.built } else { self.careful()? };
         let block = self.block(built);
         let blocks = others * lanes.div_ceil(block);
+        if self.pieces > 1 {
+            for b in 0..blocks {
+                self.long_block(built, &bases, bindings.params, b);
+            }
+            return Ok(());
+        }
         let per_task = (TASK / (block * self.row.max(1))).max(1);
         self.machine.workers.run(blocks.div_ceil(per_task), &|t| {
             self.blocks(built, &bases, bindings.params, t * per_task, blocks.min((t + 1) * per_task));
@@ -158,6 +264,8 @@ struct Worker<'a> {
     index: SmallVec<[usize; 6]>,
     /// Where kept values lie, and the bytes of one element of all rows.
     kept: SmallVec<[(*mut u8, usize); 2]>,
+    /// Registers and single values.
+    state: State,
 }
 
 impl Worker<'_> {
@@ -181,46 +289,48 @@ impl Worker<'_> {
         self.frame.done = 0;
     }
 
-    /// All stages for `n` rows from the current index on.
-    fn rows(&mut self, bases: &[Base], n: usize) {
-        let across = self.across;
-        for stage in &self.built.stages {
-            self.index[across.inner..].fill(0);
-            self.aim(bases, n);
-            // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut
-            // to what exists, kept values have room for all rows, and `n` is no more than the frame's block.
-            unsafe {
-                self.frame.run(stage.row_single, 1, &mut NoFolds);
-                self.frame.run(stage.row_block, n, &mut NoFolds);
-                if stage.has_pass && across.row > 0 {
-                    self.pass(stage, bases, n);
-                }
-            }
+    fn launch(&mut self) {
+        // SAFETY: launch-level steps use only single values.
+        unsafe { self.frame.run(self.built.launch, 1, &mut NoFolds) };
+    }
+
+    /// The values of `n` rows that a stage begins with.
+    fn values(&mut self, stage: &Stage, bases: &[Base], n: usize) {
+        self.index[self.across.inner..].fill(0);
+        self.aim(bases, n);
+        // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
+        // what exists, and `n` is no more than the frame's block.
+        unsafe {
+            self.frame.run(stage.row_single, 1, &mut NoFolds);
+            self.frame.run(stage.row_block, n, &mut NoFolds);
         }
     }
 
-    /// # Safety
-    /// As in `rows`, whose only part this is.
-    unsafe fn pass(&mut self, stage: &super::build::Stage, bases: &[Base], n: usize) {
+    /// One pass over the elements `from` to before `to` of `n` rows.
+    fn pass(&mut self, stage: &Stage, bases: &[Base], n: usize, from: usize, to: usize) {
+        if from >= to {
+            return;
+        }
         let across = self.across;
         let (first, first_kept) = (self.frame.code.first_input(), self.frame.code.first_kept());
         let last = across.dims.len() - 1;
         let plain = across.operands.iter().all(Operand::is_plain) && !across.uses_index;
-        for (k, &(at, _)) in self.kept.iter().enumerate() {
-            self.frame.set(first_kept + k, at);
+        for (k, &(at, size)) in self.kept.iter().enumerate() {
+            self.frame.set(first_kept + k, at.wrapping_add(from * size));
         }
         let place = self.built.place.map(|p| self.frame.pointer(self.frame.code.first_single() + p as usize));
-        for k in 0..across.row {
-            if let Some(p) = place {
-                // SAFETY: a single value of this frame.
-                unsafe { p.cast::<i64>().write(k as i64) };
-            }
-            // SAFETY: the caller's promise.
+        seek(&mut self.index, &across.dims, &across.row_dims, from);
+        self.aim(bases, n);
+        for k in from..to {
+            // SAFETY: as in `values`; kept values have room for all rows.
             unsafe {
+                if let Some(p) = place {
+                    p.cast::<i64>().write(k as i64);
+                }
                 self.frame.run(stage.each_single, 1, &mut NoFolds);
                 self.frame.run(stage.each_block, n, &mut NoFolds);
                 for &(every, segment) in &stage.carries {
-                    if (k + 1) % every != 0 {
+                    if (k + 1 - from) % every != 0 {
                         break;
                     }
                     self.frame.run(segment, n, &mut NoFolds);
@@ -239,5 +349,7 @@ impl Worker<'_> {
                 Some(_) => self.aim(bases, n),
             }
         }
+        // SAFETY: registers only.
+        unsafe { self.frame.run(stage.finish, n, &mut NoFolds) };
     }
 }

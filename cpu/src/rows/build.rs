@@ -59,8 +59,23 @@ pub(super) struct Stage {
     pub each_block: usize,
     /// After so many elements of a pass, the segment that hands sums on to the next level.
     pub carries: Vec<(usize, usize)>,
+    /// After the pass, the segment that joins the levels of sums.
+    pub finish: usize,
+    /// Registers that accumulate over a pass, with the kernel that joins two of them and the element's bytes. Only if
+    /// lanes run across rows.
+    pub accumulators: Vec<Accumulator>,
     /// Whether the stage has a pass.
     pub has_pass: bool,
+}
+
+/// A register that accumulates over a pass.
+pub(super) struct Accumulator {
+    /// The register's slot.
+    pub slot: u16,
+    /// Joins two of them.
+    pub join: BlockFn,
+    /// Bytes of an element.
+    pub size: usize,
 }
 
 /// A row program as code.
@@ -107,6 +122,8 @@ struct Builder<'a> {
     /// Sums on several levels, to be joined before the next stage.
     pending: Vec<Levels>,
     cold: usize,
+    /// The stage, register, kernel and element type of each accumulator.
+    accumulators: Vec<(usize, At, BlockFn, DType)>,
 }
 
 /// A sum on several levels.
@@ -178,6 +195,7 @@ impl<'a> Builder<'a> {
             fold_results: Vec::new(),
             place: None,
             cold: 0,
+            accumulators: Vec::new(),
         })
     }
 
@@ -288,7 +306,13 @@ impl<'a> Builder<'a> {
             stages.push(self.stage(s, &mut stored)?);
         }
         let outputs = self.q.operands.len() - self.q.inputs;
-        let code = self.asm.finish(self.q.inputs, outputs, self.sizes.len())?;
+        let (code, registers) = self.asm.finish_with(self.q.inputs, outputs, self.sizes.len())?;
+        for (s, at, join, dtype) in self.accumulators {
+            if let At::Register(v) = at {
+                let slot = registers[v as usize];
+                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size() });
+            }
+        }
         Ok(Built {
             code,
             launch: launch.0,
@@ -304,12 +328,6 @@ impl<'a> Builder<'a> {
     fn stage(&mut self, s: usize, stored: &mut [bool]) -> Result<Stage> {
         let (row_single, row_block) = (self.asm.segment(), self.asm.segment());
         let (each_single, each_block) = (self.asm.segment(), self.asm.segment());
-        for sum in std::mem::take(&mut self.pending) {
-            let low = sum.levels[0];
-            for &high in &sum.levels[1..] {
-                self.asm.call(row_block, sum.join, sum.name, sum.dtype, low, &[high, low]);
-            }
-        }
         // Values of the row.
         for i in 0..self.q.expr.nodes().len() {
             let (id, kind) = (Id(i as u32), self.kinds[i]);
@@ -377,6 +395,13 @@ impl<'a> Builder<'a> {
                 self.asm.output(each_block, id, o as u16, lane, how)?;
             }
         }
+        let finish = self.asm.segment();
+        for sum in std::mem::take(&mut self.pending) {
+            let low = sum.levels[0];
+            for &high in &sum.levels[1..] {
+                self.asm.call(finish, sum.join, sum.name, sum.dtype, low, &[high, low]);
+            }
+        }
         // Values of elements are computed anew in the next pass.
         for i in 0..need.len() {
             if self.kinds[i].element {
@@ -389,6 +414,8 @@ impl<'a> Builder<'a> {
             each_single: each_single.0,
             each_block: each_block.0,
             carries: carries.into_iter().map(|(n, s): (usize, Segment)| (n, s.0)).collect(),
+            finish: finish.0,
+            accumulators: Vec::new(),
             has_pass,
         })
     }
@@ -525,6 +552,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.asm.set(id, acc);
+        self.accumulators.push((self.stage[a.at()], acc, join, dtype));
         if !(dtype.is_float() || dtype.is_complex()) || !matches!(op, Reduce::Sum | Reduce::Prod) {
             return Ok(());
         }

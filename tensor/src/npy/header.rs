@@ -3,6 +3,7 @@
 //! The dictionary has exactly the keys `descr`, `fortran_order` and `shape`, in any order. It is parsed by hand, byte by byte:
 //! whatever else it holds is an error that names the byte.
 
+use millstream_core::what::MAX_RANK;
 use millstream_core::{DType, Error, Layout, Result};
 
 use crate::Tensor;
@@ -14,9 +15,6 @@ pub(super) const PRELUDE: usize = 12;
 
 /// The longest header that is read. NumPy's own limit is 10,000.
 const LONGEST: usize = 64 << 10;
-
-/// More dimensions than NumPy can have.
-const MOST_DIMENSIONS: usize = 64;
 
 /// The order of the bytes of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +200,8 @@ impl Parser<'_> {
         let mut sizes = Vec::new();
         self.expect(b'(')?;
         while !self.accept(b')') {
-            if sizes.len() == MOST_DIMENSIONS {
-                return Err(self.error(format_args!("more than {MOST_DIMENSIONS} dimensions")));
+            if sizes.len() == MAX_RANK {
+                return Err(self.error(format_args!("more than {MAX_RANK} dimensions")));
             }
             sizes.push(self.number()?);
             if !self.accept(b',') {
@@ -299,10 +297,11 @@ impl Parser<'_> {
 impl Header {
     /// The number of elements.
     pub fn elements(&self) -> Result<usize> {
-        if self.shape.contains(&0) {
-            return Ok(0);
-        }
-        self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(|| self.too_large())
+        // An empty array, too, must have strides that fit: its sizes other than 0 are checked as if it were not empty.
+        let most = isize::MAX as usize / self.dtype.size();
+        let product = self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)).filter(|&n| n <= most));
+        let product = product.ok_or_else(|| self.too_large())?;
+        Ok(if self.shape.contains(&0) { 0 } else { product })
     }
 
     /// The error of a shape that no machine holds.

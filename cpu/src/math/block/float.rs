@@ -27,10 +27,19 @@ impl<T: Real, O: Op1<T>> Block for Map1<O, T> {
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         let (dst, a) = (dst.cast::<T>(), a.cast::<T>());
         let lanes = T::V::<S>::LANES;
+        let (pairs, whole) = (n - n % (2 * lanes), n - n % lanes);
         let mut i = 0;
         // SAFETY: the caller promises `n` elements at each pointer; `i` stays within them.
         unsafe {
-            while i + lanes <= n {
+            // Two at a time share the loads of constants, of which there are more than registers.
+            while i < pairs {
+                let (x, y) = (T::V::<S>::load(a.add(i)), T::V::<S>::load(a.add(i + lanes)));
+                let (x, y) = (O::f(s, x), O::f(s, y));
+                x.store(dst.add(i));
+                y.store(dst.add(i + lanes));
+                i += 2 * lanes;
+            }
+            if i < whole {
                 O::f(s, T::V::<S>::load(a.add(i))).store(dst.add(i));
                 i += lanes;
             }
@@ -73,11 +82,12 @@ impl<T: Real, O: Op2<T>, A: Operand, B: Operand> Block for Map2<O, T, A, B> {
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (dst, a, b) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>());
         let lanes = T::V::<S>::LANES;
+        let whole = n - n % lanes;
         let mut i = 0;
         // SAFETY: the caller promises `n` elements at each block and one at each single value; `i` stays within them.
         unsafe {
             let (sa, sb) = (single_value::<T, S, A>(s, a), single_value::<T, S, B>(s, b));
-            while i + lanes <= n {
+            while i < whole {
                 let x = operand::<T, S, A>(s, sa, a, i, lanes);
                 let y = operand::<T, S, B>(s, sb, b, i, lanes);
                 O::f(s, x, y).store(dst.add(i));
@@ -100,22 +110,23 @@ impl<T: Real, B: Operand, C: Operand> Block for Fma<T, B, C> {
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>(), c.cast::<T>());
         let lanes = T::V::<S>::LANES;
+        let whole = n - n % lanes;
         let mut i = 0;
         // SAFETY: the caller promises `n` elements at each block and one at each single value; `i` stays within them.
         unsafe {
             let (sb, sc) = (single_value::<T, S, B>(s, b), single_value::<T, S, C>(s, c));
-            while i < n {
-                let left = n - i;
-                let x = operand::<T, S, V>(s, sb, a, i, left);
-                let y = operand::<T, S, B>(s, sb, b, i, left);
-                let z = operand::<T, S, C>(s, sc, c, i, left);
-                let r = x.mul_add(y, z);
-                if left >= lanes {
-                    r.store(dst.add(i));
-                } else {
-                    r.store_partial(dst.add(i), left);
-                }
+            while i < whole {
+                let x = operand::<T, S, V>(s, sb, a, i, lanes);
+                let y = operand::<T, S, B>(s, sb, b, i, lanes);
+                let z = operand::<T, S, C>(s, sc, c, i, lanes);
+                x.mul_add(y, z).store(dst.add(i));
                 i += lanes;
+            }
+            if i < n {
+                let x = operand::<T, S, V>(s, sb, a, i, n - i);
+                let y = operand::<T, S, B>(s, sb, b, i, n - i);
+                let z = operand::<T, S, C>(s, sc, c, i, n - i);
+                x.mul_add(y, z).store_partial(dst.add(i), n - i);
             }
         }
     }
