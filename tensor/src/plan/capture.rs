@@ -75,17 +75,22 @@ const EDGE: u64 = 3 << 56;
 const OUTPUTS: u64 = 4 << 56;
 
 impl Capture {
-    /// Walks the graph. Fails with a carried error if one is met. A pending node that belongs to another device than this
-    /// one ends the walk: it has to be computed first.
-    pub fn of(outputs: &[&Tensor], device: &Device) -> Result<std::result::Result<Capture, Arc<Node>>> {
-        let mut c = Capture {
+    /// Nothing yet. A capture is some kilobytes, so that small graphs need no allocation: make it where it stays.
+    pub fn new() -> Capture {
+        Capture {
             key: SmallVec::new(),
             nodes: SmallVec::new(),
             leaves: SmallVec::new(),
             edges: SmallVec::new(),
             params: SmallVec::new(),
             outputs: SmallVec::new(),
-        };
+        }
+    }
+
+    /// Walks the graph. Fails with a carried error if one is met. A pending node that belongs to another device than this
+    /// one ends the walk and is returned: it has to be computed first.
+    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device) -> Result<Option<Arc<Node>>> {
+        let c = self;
         let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
         // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
         let mut stack: SmallVec<[(Arc<Node>, bool); 32]> = SmallVec::new();
@@ -103,7 +108,7 @@ impl Capture {
                         continue;
                     }
                     Some(Err(error)) => return Err(error.clone()),
-                    None if node.device.as_ref().is_some_and(|d| !d.same(device)) => return Ok(Err(node)),
+                    None if node.device.as_ref().is_some_and(|d| !d.same(device)) => return Ok(Some(node)),
                     None => {}
                 }
                 if !inputs_done {
@@ -141,7 +146,7 @@ impl Capture {
                 c.key.push(n as u64);
             }
         }
-        Ok(Ok(c))
+        Ok(None)
     }
 
     /// Writes a node's words; false if its inputs are gone.

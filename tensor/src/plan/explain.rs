@@ -14,16 +14,13 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     let Some(first) = tensors.first() else { return Ok(text) };
     first.check()?;
     let device = first.device()?;
-    let mut capture = loop {
-        match Capture::of(tensors, &device)? {
-            Ok(capture) => break capture,
-            Err(foreign) => {
-                // What another device computes is a leaf here.
-                let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
-                evaluate(&[&Tensor { node: foreign, layout }], Trigger::Explain, None)?;
-            }
-        }
-    };
+    let mut capture = Capture::new();
+    while let Some(foreign) = capture.walk(tensors, &device)? {
+        // What another device computes is a leaf here.
+        let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
+        evaluate(&[&Tensor { node: foreign, layout }], Trigger::Explain, None)?;
+        capture = Capture::new();
+    }
     if capture.nodes.is_empty() {
         return Ok(format!("{first:?} is there already; nothing is computed\n"));
     }

@@ -127,14 +127,12 @@ fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: O
     let started = device.profiler().is_on().then(Instant::now);
     let mut races = 0;
     loop {
-        let mut capture = match Capture::of(tensors, device)? {
-            Ok(capture) => capture,
-            Err(foreign) => {
-                let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
-                evaluate(&[&Tensor { node: foreign, layout }], Trigger::Device, None)?;
-                continue;
-            }
-        };
+        let mut capture = Capture::new();
+        if let Some(foreign) = capture.walk(tensors, device)? {
+            let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
+            evaluate(&[&Tensor { node: foreign, layout }], Trigger::Device, None)?;
+            continue;
+        }
         if capture.nodes.is_empty() {
             return Ok(());
         }
