@@ -80,7 +80,8 @@ mod tests {
         let rhs = b.finish(&[x1]);
         let contract = Contract { m: 0, n: 1, k: 2, lhs: Expr::input(DType::F32), rhs, acc: DType::F32, epilogue };
         let f32s = |strides: &[isize]| Access::new(DType::F32, strides);
-        let op = Op::contract(&[2, 3, 4], vec![f32s(&[4, 0, 1]), f32s(&[0, 1, 3])], vec![f32s(&[3, 1, 0])], contract).unwrap();
+        let op = Op::contract(&[2, 3, 4], vec![f32s(&[4, 0, 1]), f32s(&[0, 1, 3])], vec![f32s(&[3, 1, 0])], contract)
+            .unwrap();
         assert_eq!(
             listing(&op),
             "x0: f32 strides [4, 0, 1]\nx1: f32 strides [0, 1, 3]\ny0: f32 strides [3, 1, 0]\n\

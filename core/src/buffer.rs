@@ -43,7 +43,10 @@ pub struct Storage {
 enum Held {
     Pooled(Block),
     /// Somebody else's memory and what keeps it alive.
-    Foreign { memory: RawMemory, _keep: Box<dyn Any + Send + Sync> },
+    Foreign {
+        memory: RawMemory,
+        _keep: Box<dyn Any + Send + Sync>,
+    },
 }
 
 impl Storage {
@@ -160,7 +163,12 @@ impl Buffer {
     ///
     /// # Safety
     /// `pointer` must be valid for reads of `bytes` bytes until `keep` is dropped, and nobody may write there meanwhile.
-    pub unsafe fn import(host: &Device, pointer: *const u8, bytes: usize, keep: Box<dyn Any + Send + Sync>) -> Result<Buffer> {
+    pub unsafe fn import(
+        host: &Device,
+        pointer: *const u8,
+        bytes: usize,
+        keep: Box<dyn Any + Send + Sync>,
+    ) -> Result<Buffer> {
         let memory = RawMemory::foreign(pointer, bytes);
         let memory = host.backend().import(&memory).ok_or_else(|| not_host(host))?;
         let storage = Arc::new(Storage { device: host.clone(), held: Held::Foreign { memory, _keep: keep } });

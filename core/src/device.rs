@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -61,9 +61,15 @@ impl Source for Memory {
 }
 
 impl Device {
-    pub(crate) fn new(name: &str, backend: Arc<dyn Backend>, host: Option<Device>, shared: Arc<Shared>) -> Result<Device> {
+    pub(crate) fn new(
+        name: &str,
+        backend: Arc<dyn Backend>,
+        host: Option<Device>,
+        shared: Arc<Shared>,
+    ) -> Result<Device> {
         let mut profile = backend.profile();
-        let identity = format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
+        let identity =
+            format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
         if let Some(measured) = shared.disk.get(profile_key(&identity).as_bytes()) {
             // A profile of another format is measured again when somebody asks for it.
             if let Ok(p) = serde_json::from_slice(&measured) {
@@ -205,9 +211,9 @@ impl Device {
         let profile = self.profile();
         let variants = self.0.backend.variants(op);
         let mut priced = variants.into_iter().map(|v| (cost(op, Some(&v), &profile), v));
-        let first = priced.next().ok_or_else(|| {
-            Error::internal(format!("{} offers no way to compute {}", self.name(), op.name()))
-        })?;
+        let first = priced
+            .next()
+            .ok_or_else(|| Error::internal(format!("{} offers no way to compute {}", self.name(), op.name())))?;
         if !self.has(Idea::Tile) {
             return Ok((first.1, first.0));
         }

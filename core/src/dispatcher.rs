@@ -211,7 +211,13 @@ impl Dispatcher {
     }
 
     /// Queues a launch. Everything is checked first; on an error nothing was queued.
-    pub(crate) fn launch(&self, site: &Site<'_>, prepared: &Prepared, bindings: &Bindings<'_>, stream: &Stream) -> Result<()> {
+    pub(crate) fn launch(
+        &self,
+        site: &Site<'_>,
+        prepared: &Prepared,
+        bindings: &Bindings<'_>,
+        stream: &Stream,
+    ) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         let profiled = site.profiler.is_on().then(Instant::now);
         let run = || {

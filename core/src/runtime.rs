@@ -217,6 +217,10 @@ impl fmt::Debug for Runtime {
 pub fn is_recoverable(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::OutOfMemory | ErrorKind::Compile | ErrorKind::Launch | ErrorKind::DeviceLost | ErrorKind::Unsupported
+        ErrorKind::OutOfMemory
+            | ErrorKind::Compile
+            | ErrorKind::Launch
+            | ErrorKind::DeviceLost
+            | ErrorKind::Unsupported
     )
 }

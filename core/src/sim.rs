@@ -229,14 +229,23 @@ impl Backend for SimBackend {
     fn load(&self, op: &Op, variant: &Variant, bytes: &[u8]) -> Result<Arc<dyn Kernel>> {
         self.sim.alive()?;
         let kernel = self.kernel(op, variant)?;
-        if kernel.bytes().as_deref() == Some(bytes) { Ok(kernel) } else { Err(Error::compile("another kernel's binary")) }
+        if kernel.bytes().as_deref() == Some(bytes) {
+            Ok(kernel)
+        } else {
+            Err(Error::compile("another kernel's binary"))
+        }
     }
 }
 
 impl SimBackend {
     fn kernel(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
         let inner = self.inner.compile(op, variant)?;
-        Ok(Arc::new(SimKernel { inner, variant: variant.clone(), profile: Arc::new(self.profile()), sim: self.sim.clone() }))
+        Ok(Arc::new(SimKernel {
+            inner,
+            variant: variant.clone(),
+            profile: Arc::new(self.profile()),
+            sim: self.sim.clone(),
+        }))
     }
 }
 

@@ -191,7 +191,10 @@ fn close(a: &Tensor, b: &Tensor) -> std::result::Result<(), TestCaseError> {
     let (x, y) = (a.to_vec::<f64>().expect("left"), b.to_vec::<f64>().expect("right"));
     prop_assert_eq!(x.len(), y.len());
     for (i, (p, q)) in x.iter().zip(&y).enumerate() {
-        prop_assert!((p - q).abs() <= 1e-9 * (1.0 + p.abs()) || p == q || (p.is_nan() && q.is_nan()), "element {i}: {p} and {q}");
+        prop_assert!(
+            (p - q).abs() <= 1e-9 * (1.0 + p.abs()) || p == q || (p.is_nan() && q.is_nan()),
+            "element {i}: {p} and {q}"
+        );
     }
     Ok(())
 }

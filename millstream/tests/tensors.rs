@@ -134,7 +134,8 @@ fn a_linear_layer_with_everything_fused_is_right() -> Result<()> {
     for i in 0..m {
         let row: f64 = (0..k).map(|p| a[i * k + p] as f64).sum();
         for j in 0..n {
-            let dot: f64 = (0..k).map(|p| 2.0 * a[i * k + p] as f64 * b[p * n + j] as f64).sum::<f64>() + bias[j] as f64;
+            let dot: f64 =
+                (0..k).map(|p| 2.0 * a[i * k + p] as f64 * b[p * n + j] as f64).sum::<f64>() + bias[j] as f64;
             let want = 0.5 * dot * (1.0 + erf(dot / std::f64::consts::SQRT_2)) + row;
             assert!((got[i * n + j] as f64 - want).abs() < 2e-4, "{} {want}", got[i * n + j]);
         }

@@ -31,5 +31,5 @@ unsafe extern "Rust" {
 /// The runtime that tensors use which name no device.
 pub fn default_runtime() -> Result<&'static Runtime> {
     static DEFAULT: OnceLock<Runtime> = OnceLock::new();
-    Ok(DEFAULT.get_or_init(|| __millstream_default_runtime()))
+    Ok(DEFAULT.get_or_init(__millstream_default_runtime))
 }

@@ -23,7 +23,9 @@ impl Tensor {
             self.check()?;
             other.check()?;
             if self.rank() == 0 || other.rank() == 0 {
-                return Err(Error::shape("matmul needs vectors or matrices, not single numbers").suggest("multiply with *"));
+                return Err(
+                    Error::shape("matmul needs vectors or matrices, not single numbers").suggest("multiply with *")
+                );
             }
             let dtype = self.dtype().promote(other.dtype())?;
             if dtype == DType::Bool {

@@ -91,7 +91,16 @@ impl Node {
         location: &'static Location<'static>,
     ) -> Arc<Node> {
         let depth = inputs.iter().map(|t| t.node.depth).max().unwrap_or(0) + 1;
-        Arc::new(Node { kind, shape, dtype, device, depth, location, value: OnceLock::new(), inputs: Mutex::new(inputs) })
+        Arc::new(Node {
+            kind,
+            shape,
+            dtype,
+            device,
+            depth,
+            location,
+            value: OnceLock::new(),
+            inputs: Mutex::new(inputs),
+        })
     }
 
     /// A value that is there, or an error.

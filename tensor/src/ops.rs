@@ -64,8 +64,12 @@ impl Tensor {
             let of = self.dtype();
             let exact = matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool);
             match op.result(of) {
-                Some(dtype) => Tensor::new_node(Kind::Unary(op), Dims::from_slice(self.shape()), dtype, None, one(self)),
-                None if exact && op.result(DType::F32).is_some() && op != Unary::Neg => Ok(self.cast(DType::F32).unary(op)),
+                Some(dtype) => {
+                    Tensor::new_node(Kind::Unary(op), Dims::from_slice(self.shape()), dtype, None, one(self))
+                }
+                None if exact && op.result(DType::F32).is_some() && op != Unary::Neg => {
+                    Ok(self.cast(DType::F32).unary(op))
+                }
                 None => Err(Error::dtype(format!("{} does not take {of}", op.name()))),
             }
         })
@@ -92,7 +96,8 @@ impl Tensor {
                 let inputs = Inputs::from_buf([self.clone(), other.clone()]);
                 return Tensor::new_node(Kind::Binary(op), Dims::from_slice(self.shape()), dtype, None, inputs);
             }
-            let mut of = if self.dtype() == other.dtype() { self.dtype() } else { self.dtype().promote(other.dtype())? };
+            let mut of =
+                if self.dtype() == other.dtype() { self.dtype() } else { self.dtype().promote(other.dtype())? };
             if op == Binary::Div && matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool) {
                 of = DType::F32;
             }

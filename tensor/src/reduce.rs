@@ -33,7 +33,10 @@ impl Tensor {
             }
             if elements == 0 && !matches!(op, Reduce::Sum | Reduce::Prod) {
                 let shape = self.shape();
-                return Err(Error::shape(format!("the {} of no elements (axes {axes:?} of shape {shape:?})", op.name())));
+                return Err(Error::shape(format!(
+                    "the {} of no elements (axes {axes:?} of shape {shape:?})",
+                    op.name()
+                )));
             }
             let left: Dims = (0..self.rank()).filter(|a| !list.contains(a)).map(|a| shape[a]).collect();
             let mut out = Tensor::new_node(Kind::Reduce(op, list), shape, dtype, None, one(self))?;

@@ -185,7 +185,13 @@ impl Tensor {
 
     /// A new node over inputs, seen whole. An input's error is passed on; a deep graph is computed first.
     #[track_caller]
-    pub(crate) fn new_node(kind: Kind, shape: Dims, dtype: DType, device: Option<Device>, inputs: Inputs) -> Result<Tensor> {
+    pub(crate) fn new_node(
+        kind: Kind,
+        shape: Dims,
+        dtype: DType,
+        device: Option<Device>,
+        inputs: Inputs,
+    ) -> Result<Tensor> {
         let layout = Layout::contiguous(&shape)?;
         let mut device = device;
         for input in &inputs {
@@ -271,7 +277,8 @@ impl Tensor {
             }
             let whole = Tensor { node: self.node.clone(), layout: Layout::contiguous(&self.node.shape)? };
             let buffer = plan::value(&whole, None)?;
-            let node = Node::ready(Ok(buffer), self.node.shape.clone(), self.node.dtype, Some(device.clone()), location);
+            let node =
+                Node::ready(Ok(buffer), self.node.shape.clone(), self.node.dtype, Some(device.clone()), location);
             Ok(Tensor { node, layout: self.layout.clone() })
         })
     }
@@ -322,7 +329,11 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T> {
         self.check()?;
         if self.len() != 1 {
-            return Err(Error::shape(format!("item needs one element; the shape {:?} has {}", self.shape(), self.len())));
+            return Err(Error::shape(format!(
+                "item needs one element; the shape {:?} has {}",
+                self.shape(),
+                self.len()
+            )));
         }
         self.to_vec::<T>()?.first().copied().ok_or_else(|| Error::internal("a tensor of one element has none"))
     }
@@ -351,7 +362,11 @@ impl Tensor {
         if T::DTYPE != self.dtype() {
             return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
                 .in_op("to_vec")
-                .suggest(format!("read it as {0}, or convert it first with cast(DType::{1:?})", self.dtype(), T::DTYPE)));
+                .suggest(format!(
+                    "read it as {0}, or convert it first with cast(DType::{1:?})",
+                    self.dtype(),
+                    T::DTYPE
+                )));
         }
         Ok(())
     }

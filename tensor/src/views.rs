@@ -158,9 +158,7 @@ impl Tensor {
     /// A copy with the elements row-major in memory of its own.
     #[track_caller]
     pub fn copy(&self) -> Tensor {
-        Tensor::build("copy", || {
-            Tensor::new_node(Kind::Copy, self.shape().into(), self.dtype(), None, one(self))
-        })
+        Tensor::build("copy", || Tensor::new_node(Kind::Copy, self.shape().into(), self.dtype(), None, one(self)))
     }
 
     /// The tensor itself where its elements lie row-major without gaps, else a copy of which that is true.
@@ -175,8 +173,6 @@ impl Tensor {
         if self.dtype() == dtype || self.node.error().is_some() {
             return self.clone();
         }
-        Tensor::build("cast", || {
-            Tensor::new_node(Kind::Cast, self.shape().into(), dtype, None, one(self))
-        })
+        Tensor::build("cast", || Tensor::new_node(Kind::Cast, self.shape().into(), dtype, None, one(self)))
     }
 }

@@ -92,8 +92,17 @@ pub fn contract_tiles(sizes: ContractSizes, element: usize, registers: &[Block],
             let whole_n = sizes.n.div_ceil(n0) * n0;
             let mc_most = (room(1) / kc / m0 * m0).clamp(m0, whole_m.max(m0));
             let nc_most = (room(2) / kc / n0 * n0).clamp(n0, whole_n.max(n0));
-            for (mc, nc) in [(mc_most, nc_most), (mc_most.min(16 * m0), nc_most.min(32 * n0)), (mc_most.min(32 * m0), nc_most.min(8 * n0))] {
-                let blocks = [Block { m: m0, n: n0, k: 1 }, Block { m: m0, n: n0, k: kc }, Block { m: mc, n: n0, k: kc }, Block { m: mc, n: nc, k: kc }];
+            for (mc, nc) in [
+                (mc_most, nc_most),
+                (mc_most.min(16 * m0), nc_most.min(32 * n0)),
+                (mc_most.min(32 * m0), nc_most.min(8 * n0)),
+            ] {
+                let blocks = [
+                    Block { m: m0, n: n0, k: 1 },
+                    Block { m: m0, n: n0, k: kc },
+                    Block { m: mc, n: n0, k: kc },
+                    Block { m: mc, n: nc, k: kc },
+                ];
                 let tile = Tile { blocks: blocks.into_iter().collect() };
                 if !tiles.contains(&tile) {
                     tiles.push(tile);

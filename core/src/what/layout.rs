@@ -28,7 +28,11 @@ pub struct Layout {
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {
-        Layout { shape: Dims::from_slice(&self.shape), strides: Strides::from_slice(&self.strides), offset: self.offset }
+        Layout {
+            shape: Dims::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+        }
     }
 }
 

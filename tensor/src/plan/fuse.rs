@@ -206,14 +206,23 @@ impl Fuser<'_> {
             (Form::Rows(axes), Form::Map) => {
                 // A map above a reduction is read by it element by element, or row by row by what follows it.
                 let Some(mut level) = joining(y, x, axes) else { return Ok(None) };
-                if level == Level::Element && self.level[v] == Level::Row && !matches!(self.graph.nodes[v].kind, Kind::Reduce(..)) {
+                if level == Level::Element
+                    && self.level[v] == Level::Row
+                    && !matches!(self.graph.nodes[v].kind, Kind::Reduce(..))
+                {
                     level = Level::Row;
                 }
                 (x.form.clone(), x.domain.clone(), Some(level))
             }
-            (Form::Rows(p), Form::Rows(q)) if p == q && x.domain == y.domain => (x.form.clone(), x.domain.clone(), None),
-            (Form::Map, Form::Contract(_)) if len(&x.domain) == len(&y.domain) => (y.form.clone(), y.domain.clone(), None),
-            (Form::Contract(_), Form::Map) if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Matmul) => {
+            (Form::Rows(p), Form::Rows(q)) if p == q && x.domain == y.domain => {
+                (x.form.clone(), x.domain.clone(), None)
+            }
+            (Form::Map, Form::Contract(_)) if len(&x.domain) == len(&y.domain) => {
+                (y.form.clone(), y.domain.clone(), None)
+            }
+            (Form::Contract(_), Form::Map)
+                if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Matmul) =>
+            {
                 (x.form.clone(), x.domain.clone(), None)
             }
             _ => return Ok(None),
@@ -280,7 +289,9 @@ impl Fuser<'_> {
         let inside = |c: usize| c == a || c == b;
         for c in [a, b] {
             for &n in &self.cluster(c).nodes {
-                stack.extend(self.readers[n].iter().copied().filter(|&r| r < self.clusters.len() && !inside(self.of[r])));
+                stack.extend(
+                    self.readers[n].iter().copied().filter(|&r| r < self.clusters.len() && !inside(self.of[r])),
+                );
             }
         }
         while let Some(n) = stack.pop() {
@@ -320,7 +331,11 @@ impl Fuser<'_> {
             if !on || c.nodes.iter().any(|n| self.graph.outputs.contains(n)) {
                 continue;
             }
-            let mut outside = c.nodes.iter().flat_map(|&n| self.readers[n].iter().map(move |&r| (n, r))).filter(|&(_, r)| self.of[r] != i);
+            let mut outside = c
+                .nodes
+                .iter()
+                .flat_map(|&n| self.readers[n].iter().map(move |&r| (n, r)))
+                .filter(|&(_, r)| self.of[r] != i);
             let Some((_, first)) = outside.next() else { continue };
             let reader = self.of[first];
             if !outside.all(|(_, r)| self.of[r] == reader) {

@@ -235,7 +235,8 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
             let (m, n, k) = (rank - 3, rank - 2, rank - 1);
             let batch = 0..rank - 3;
             let mut operand = |edge: &Edge, dims: Vec<usize>| -> Lowering<_> {
-                let mut w = Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
+                let mut w =
+                    Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
                 let id = w.edge(edge, &edge.layout)?;
                 Ok(w.builder.finish(&[id]))
             };
@@ -293,7 +294,9 @@ pub(crate) fn lower_all(graph: &Graph, fused: &mut Fused) -> Result<Vec<Lowered>
                     fused.inlined[inner] = false;
                     continue 'again;
                 }
-                Err(Failure::Store(_)) => return Err(Error::internal("an operation cannot express its own index space")),
+                Err(Failure::Store(_)) => {
+                    return Err(Error::internal("an operation cannot express its own index space"));
+                }
                 Err(Failure::Error(error)) => return Err(error),
             }
         }
