@@ -38,7 +38,7 @@ pub struct Tour {
     /// Only this device
     #[arg(long, value_name = "D")]
     pub device: Option<String>,
-    /// Time for each case [default: at most 1, so that all ends within a minute]
+    /// Time for each case [default: so that all ends within a minute]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
 }

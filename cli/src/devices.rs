@@ -80,7 +80,8 @@ fn page(name: &str, p: &DeviceProfile) -> String {
     let rates: Vec<_> = p.rates.iter().map(|(d, rate)| format!("{d} {}", short(rate / 1e9))).collect();
     out += &format!("  arithmetic in GFLOP/s: {}\n", rates.join(", "));
     out += &format!("  a launch takes {} us", short(p.launch * 1e6));
-    if p.transfer.bandwidth.is_finite() {
+    // Where both are the same memory the bandwidth has no bound, which JSON writes as the largest number.
+    if p.transfer.bandwidth < 1e15 {
         out += &format!(", copies from and to the host {} GB/s", short(p.transfer.bandwidth / 1e9));
     }
     if !p.features.is_empty() {

@@ -1,8 +1,10 @@
 //! Ctrl-C: the first one asks the work to stop at the next good moment, the second one stops at once.
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::output::note;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -12,6 +14,9 @@ pub fn install() {
     let _ = ctrlc::set_handler(|| {
         if ASKED.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Interrupted as i32);
+        }
+        if std::io::stderr().is_terminal() {
+            note("\nstopping after this repeat; Ctrl-C again stops at once");
         }
     });
 }

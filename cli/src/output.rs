@@ -1,7 +1,6 @@
 //! Standard output that may be closed any time, and the bar that only people see.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -23,7 +22,8 @@ pub fn note(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
 }
 
-/// A progress bar on standard error, if that is a terminal; nothing otherwise.
+/// A progress bar on standard error, if that is a terminal; nothing otherwise. It has no thread of its own that could
+/// disturb a measurement.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -33,7 +33,6 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {wide_msg}") {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
         Progress(bar)
     }
 

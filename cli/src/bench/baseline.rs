@@ -1,6 +1,6 @@
 //! Figures kept in a file, and how new ones compare with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -98,6 +98,7 @@ fn key(row: &Row) -> Key {
 /// Earlier figures.
 pub struct Baseline {
     rows: BTreeMap<Key, Timing>,
+    machines: BTreeSet<String>,
 }
 
 /// What a comparison found.
@@ -117,8 +118,11 @@ impl Baseline {
         let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
         let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
         let mut all: BTreeMap<Key, Vec<Row>> = BTreeMap::new();
+        let mut machines = BTreeSet::new();
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            let row: Row = serde_json::from_str(line).map_err(|e| wrong(format!("line {}: {e}", i + 1)))?;
+            let Saved { row, machine, .. } =
+                serde_json::from_str(line).map_err(|e| wrong(format!("line {}: {e}", i + 1)))?;
+            machines.insert(machine);
             if !(row.ms.is_finite() && row.ms > 0.0) {
                 return Err(wrong(format!("line {}: ms is {}, not a time", i + 1, row.ms)));
             }
@@ -133,7 +137,15 @@ impl Baseline {
             let within = Timing::of(rows.iter().map(|r| r.spread_ms).collect());
             Timing { ms: runs.ms, spread: runs.spread.max(within.ms) }
         };
-        Ok(Baseline { rows: all.into_iter().map(|(k, rows)| (k, sum_up(rows))).collect() })
+        machines.remove("");
+        Ok(Baseline { rows: all.into_iter().map(|(k, rows)| (k, sum_up(rows))).collect(), machines })
+    }
+
+    /// What to say where the figures come from another machine, so that a comparison says little.
+    pub fn foreign(&self, device: &Device) -> Option<String> {
+        let here = machine(device);
+        let other = self.machines.iter().find(|m| **m != here)?;
+        Some(format!("note: the baseline has figures of another machine: {other}; this one: {here}"))
     }
 
     /// Compares new rows: slower than `tolerance` times the baseline, and beyond the noise of both, is a regression.
@@ -204,7 +216,8 @@ mod tests {
     }
 
     fn baseline(rows: &[Row]) -> Baseline {
-        Baseline { rows: rows.iter().map(|r| (key(r), Timing { ms: r.ms, spread: r.spread_ms })).collect() }
+        let rows = rows.iter().map(|r| (key(r), Timing { ms: r.ms, spread: r.spread_ms })).collect();
+        Baseline { rows, machines: BTreeSet::new() }
     }
 
     #[test]

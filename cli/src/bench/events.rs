@@ -64,10 +64,10 @@ pub fn time(how: Waiting, seconds: f64) -> Outcome<(Timing, Option<f64>)> {
             let at = Instant::now() + delay;
             to_waiter.send(event.clone()).map_err(|_| gone())?;
             std::thread::sleep(delay.saturating_sub(AWAKE));
-            // The signal must not come from a timer's interrupt: the kernel joins timers, and the same interrupt would wake
-            // the one who polls, just at the right time.
+            // The signal must not come straight from a timer's interrupt: the kernel joins timers, and the same interrupt
+            // would wake the one who polls, just at the right time. Yielding lets it poll even if both share a core.
             while Instant::now() < at {
-                std::hint::spin_loop();
+                std::thread::yield_now();
             }
             let signalled = Instant::now();
             event.signal();

@@ -78,6 +78,9 @@ pub fn run(args: &args::Bench) -> Outcome {
     }
     let (rows, failure) = report.end();
     if let Some(baseline) = baseline {
+        if let Some(warning) = baseline.foreign(&place.device) {
+            note(warning);
+        }
         let verdict = baseline.compare(&rows, args.tolerance);
         // Standard output belongs to the JSON lines, if they were asked for.
         if args.json {
@@ -99,8 +102,8 @@ pub fn tour(args: &args::Tour) -> Outcome {
     let devices = devices::chosen(runtime, args.device.as_deref())?;
     let cases = standard()?;
     let count = devices.len() * cases.len();
-    // All in all half a minute of measuring, so that preparing and checking end within the minute, too.
-    let seconds = args.seconds.unwrap_or((30.0 / count as f64).clamp(0.05, 1.0));
+    // A third of a minute of measuring at most, so that preparing and checking end within the minute, too.
+    let seconds = args.seconds.unwrap_or((20.0 / count as f64).clamp(0.05, 0.75));
     let mut report = Report::new(&cases, false, count);
     for device in devices {
         let place = Place { runtime, device, seconds };

@@ -45,7 +45,7 @@ impl Normal {
     /// The element at a place.
     pub fn at(&self, place: usize) -> f64 {
         let (even, odd) = self.two(place as u64 / 2);
-        self.round(if place % 2 == 0 { even } else { odd })
+        self.round(if place.is_multiple_of(2) { even } else { odd })
     }
 
     /// The first elements as a tensor.

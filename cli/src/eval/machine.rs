@@ -249,4 +249,75 @@ mod tests {
         assert_eq!(eval(&deep).shape(), [2, 3]);
         assert!(fails(&("[".repeat(1000) + "1" + &"]".repeat(1000))).1.contains("dimensions"));
     }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        const PIECES: [&str; 40] = [
+            "1",
+            "2",
+            "0",
+            "3.5",
+            "1e3",
+            "x",
+            "b",
+            "f16",
+            "true",
+            "nan",
+            "(",
+            "(",
+            ")",
+            ")",
+            "[",
+            "]",
+            ",",
+            ",",
+            "+",
+            "-",
+            "*",
+            "/",
+            "//",
+            "%",
+            "**",
+            "@",
+            "<",
+            "==",
+            "&",
+            "<<",
+            "~",
+            "=",
+            "axis",
+            "sum(",
+            "reshape(",
+            "where(",
+            "slice(",
+            "cast(",
+            "full(",
+            "transpose(",
+        ];
+        let names = Names::from([
+            ("x".to_string(), Value::Tensor(Tensor::from_shape(&[2, 3], &[0.5f32; 6]))),
+            ("b".to_string(), Value::Tensor(Tensor::from_slice(&[true, false]))),
+        ]);
+        let seed =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+        let mut state = seed;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        let mut computed = 0;
+        for _ in 0..20_000 {
+            let length = 1 + next(12);
+            let text: Vec<&str> = (0..length).map(|_| PIECES[next(PIECES.len())]).collect();
+            let text = text.join(" ");
+            match parse(&text).and_then(|p| run(&p, &names)) {
+                Ok(_) => computed += 1,
+                Err(trouble) => {
+                    let message = trouble.in_text(&text).to_string();
+                    assert!(!message.contains("a bug"), "seed {seed}: {text}: {message}");
+                }
+            }
+        }
+        assert!(computed > 100, "seed {seed}: only {computed} texts made sense");
+    }
 }

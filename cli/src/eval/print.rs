@@ -1,13 +1,15 @@
 //! Tensors as text, in the manner of NumPy.
 
 use half::{bf16, f16};
-use millstream::core::what::MAX_RANK;
 use millstream::{DType, Tensor};
 
 use crate::failure::Outcome;
 
 /// Tensors of more elements are printed in part.
 const WHOLE: usize = 1000;
+
+/// More elements are never printed.
+const MOST: usize = 100_000;
 
 /// How many items are shown at each end of a dimension of which a part is left out.
 const EDGE: usize = 3;
@@ -22,10 +24,14 @@ pub fn text(tensor: &Tensor) -> Outcome<String> {
     let bytes = tensor.to_bytes()?;
     let (shape, dtype) = (tensor.shape(), tensor.dtype());
     let head = describe(tensor);
-    if shape.len() > MAX_RANK {
-        return Ok(format!("{head}\n(too many dimensions to print)"));
+    if tensor.is_empty() {
+        return Ok(format!("{head}\n[]"));
     }
     let cut = tensor.len() > WHOLE;
+    // Many short dimensions are never cut; then nobody would read it all.
+    if shape.iter().map(|&size| if cut { size.min(2 * EDGE) } else { size }).product::<usize>() > MOST {
+        return Ok(format!("{head}\n(too many elements to print; -o writes them to a file)"));
+    }
     let places = shown(shape, cut);
     let element = |place: usize| {
         let start = place * dtype.size();
@@ -149,7 +155,9 @@ mod tests {
             "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]"
         );
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[0], &[])), "f32 [0]\n[]");
-        assert_eq!(lines(&Tensor::from_shape::<f32>(&[2, 0], &[])), "f32 [2, 0]\n[[],\n []]");
+        assert_eq!(lines(&Tensor::from_shape::<f32>(&[2, 0], &[])), "f32 [2, 0]\n[]");
+        let wide = Tensor::zeros(&[0, 1 << 40], DType::F32);
+        assert_eq!(lines(&wide), format!("f32 [0, {}]\n[]", 1u64 << 40));
     }
 
     #[test]
@@ -158,6 +166,8 @@ mod tests {
         let text = lines(&Tensor::arange(0, 1 << 20).reshape(&[1024, 1024]));
         assert_eq!(text.lines().count(), 1 + 7);
         assert!(text.len() < 600, "{text}");
+        let text = lines(&Tensor::zeros(&[2; 18], DType::U8));
+        assert!(text.contains("too many elements"), "{text}");
     }
 
     #[test]

@@ -33,16 +33,6 @@ impl Run {
         assert!(self.err.contains(part), "{part:?} is missing in {}", self.err);
         self
     }
-
-    /// Standard output as JSON objects, one a line.
-    #[track_caller]
-    pub fn objects(&self) -> Vec<serde_json::Value> {
-        self.out
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e} in {l}")))
-            .inspect(|v: &serde_json::Value| assert!(v.is_object(), "{v}"))
-            .collect()
-    }
 }
 
 /// A folder that goes with the test. Programs run in it and keep their cache there.

@@ -97,7 +97,10 @@ impl Operand {
                 matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, depth, batch });
             }
             if view.dtype == T::DTYPE {
-                let quick = T::DTYPE == DType::F32 && matches!(isa, Isa::Avx2 | Isa::Avx512) && matrix.is_none();
+                // Measured: tables win where rows are neighbours in memory, strips elsewhere.
+                let neighbours = view.row.step == 1 && cheaper(std::iter::once(&view)) == Along::Row;
+                let quick =
+                    T::DTYPE == DType::F32 && matches!(isa, Isa::Avx2 | Isa::Avx512) && matrix.is_none() && neighbours;
                 let tables = op.inputs.get(i).filter(|_| quick).and_then(|a| Tables::new(&view, a, &op.dims));
                 return Ok(Operand { matrix, general: General::Plucked(i, view, tables) });
             }

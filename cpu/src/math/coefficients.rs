@@ -18,11 +18,9 @@ pub mod single {
     /// Above it e^x is infinite.
     pub const EXP_MAX: f32 = 89.0;
     /// e^r = 1 + r + r^2 P(r), |r| <= ln(2)/2: 2^-28.2.
-    pub const EXP: [f32; 5] =
-        [0.49999994, 0.16666517, 0.041668106, 0.008369131, 0.0013836435];
+    pub const EXP: [f32; 5] = [0.49999994, 0.16666517, 0.041668106, 0.008369131, 0.0013836435];
     /// e^r - 1 = r + r^2 P(r), |r| <= ln(2)/2: 2^-26.1.
-    pub const EXPM1: [f32; 5] =
-        [0.49999997, 0.16666539, 0.041667745, 0.008367058, 0.0013839382];
+    pub const EXPM1: [f32; 5] = [0.49999997, 0.16666539, 0.041667745, 0.008367058, 0.0013839382];
     /// Below it e^x - 1 rounds to -1.
     pub const EXPM1_MIN: f32 = -17.5;
     /// Below it in size e^x - 1 rounds to x.
@@ -32,21 +30,12 @@ pub mod single {
     /// What is added to 2x log2(e) before it is rounded.
     pub const TANH_SHIFT: f32 = -0.1;
     /// (e^2r - 1) / 2 = r + r^2 P(r), -0.4 <= 2r / ln(2) <= 0.6: 2^-26.1.
-    pub const TANH: [f32; 5] =
-        [1.0000004, 0.6666644, 0.33325797, 0.13366258, 0.047451206];
+    pub const TANH: [f32; 5] = [1.0000004, 0.6666644, 0.33325797, 0.13366258, 0.047451206];
     /// Below it tanh is h - h (h / (1 + h)), above it h / (1 + h).
     pub const TANH_SMALL: f32 = 0.6;
     /// ln(1 + f) = f - f^2/2 + f^3 P(f), sqrt(1/2) <= 1 + f < sqrt(2): 2^-27.3.
-    pub const LOG: [f32; 8] = [
-        0.3333333,
-        -0.25000826,
-        0.20001265,
-        -0.16623214,
-        0.14200692,
-        -0.13160494,
-        0.127696,
-        -0.07644014,
-    ];
+    pub const LOG: [f32; 8] =
+        [0.3333333, -0.25000826, 0.20001265, -0.16623214, 0.14200692, -0.13160494, 0.127696, -0.07644014];
     /// The bits of sqrt(1/2).
     pub const SQRT_HALF_BITS: i32 = 0x3f35_04f3;
     /// 1 / pi.
@@ -60,33 +49,18 @@ pub mod single {
     /// cos r = 1 - r^2/2 + r^4 P(r^2), |r| <= pi/4: 2^-33.0.
     pub const COS: [f32; 3] = [0.041666646, -0.001388731, 2.4432327e-5];
     /// The binary digits of 1 / pi after the point, 32 to a word.
-    pub const INV_PI_WORDS: [u32; 8] = [
-        0x517c_c1b7, 0x2722_0a94, 0xfe13_abe8, 0xfa9a_6ee0, 0x6db1_4acc, 0x9e21_c820, 0xff28_b1d5, 0xef5d_e2b0,
-    ];
+    pub const INV_PI_WORDS: [u32; 8] =
+        [0x517c_c1b7, 0x2722_0a94, 0xfe13_abe8, 0xfa9a_6ee0, 0x6db1_4acc, 0x9e21_c820, 0xff28_b1d5, 0xef5d_e2b0];
     /// Up to it erf is a polynomial, above it 1 - e^-g.
     pub const ERF_SMALL: f32 = 0.95;
     /// From it on erf rounds to 1.
     pub const ERF_MAX: f32 = 3.95;
     /// erf x = x + x P(x^2), |x| <= ERF_SMALL: 2^-30.0.
-    pub const ERF: [f32; 7] = [
-        0.12837917,
-        -0.3761263,
-        0.11283626,
-        -0.02685574,
-        0.0051924605,
-        -8.0508046e-4,
-        8.002782e-5,
-    ];
+    pub const ERF: [f32; 7] =
+        [0.12837917, -0.3761263, 0.11283626, -0.02685574, 0.0051924605, -8.0508046e-4, 8.002782e-5];
     /// g(x) = -ln(1 - erf x), ERF_SMALL <= x <= ERF_MAX: 2^-29.5 of erf x.
-    pub const ERF_TAIL: [f32; 7] = [
-        2.4307655e-4,
-        1.1274816,
-        0.6375062,
-        0.10364958,
-        -0.022091987,
-        0.0030095985,
-        -1.925313e-4,
-    ];
+    pub const ERF_TAIL: [f32; 7] =
+        [2.4307655e-4, 1.1274816, 0.6375062, 0.10364958, -0.022091987, 0.0030095985, -1.925313e-4];
     /// atanh z = z (1 + v/3 + v^2 P(v)), v = z^2, |z| <= 0.1716: 2^-36.8.
     pub const POW: [f32; 3] = [0.20000076, 0.14273544, 0.11709884];
     /// 1/3 as a sum.

@@ -26,10 +26,10 @@ fn pair<S: Simd, const N: usize>(s: S, x: S::F64, c: &[f64; N], i: usize) -> S::
 /// x = n ln(2) + r, |r| <= ln(2)/2: gives (t, n, r), where the low bits of t hold n + bias.
 #[inline(always)]
 fn reduce<S: Simd>(s: S, x: S::F64, bias: f64) -> (S::F64, S::F64, S::F64) {
-    let t = x.mul_add(s.f64(k::LOG2_E), s.f64(k::ROUND + bias));
+    let t = x.madd(s.f64(k::LOG2_E), s.f64(k::ROUND + bias));
     let n = t - s.f64(k::ROUND + bias);
-    let r = n.neg_mul_add(s.f64(k::LN2_HI), x);
-    (t, n, n.neg_mul_add(s.f64(k::LN2_LO), r))
+    let r = n.neg_madd(s.f64(k::LN2_HI), x);
+    (t, n, n.neg_madd(s.f64(k::LN2_LO), r))
 }
 
 /// 2^n from t, whose low bits hold n + 1023, -1022 <= n <= 1023.
@@ -53,10 +53,10 @@ fn exp_below<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     // 2^n in two factors, so that n = 1024 works and subnormal results round once.
-    let half = n.mul_add(s.f64(0.5), s.f64(k::ROUND + 1023.0));
+    let half = n.madd(s.f64(0.5), s.f64(k::ROUND + 1023.0));
     let rest = S::F64::from_bits((t.to_bits() - half.to_bits()).shl::<52>());
     let half = pow2::<S>(half);
-    q.mul_add(half, half) * rest
+    q.madd(half, half) * rest
 }
 
 /// e^x - 1, 2 ulp.
@@ -68,7 +68,7 @@ pub fn expm1<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXPM1).madd(r2, r);
     let half = pow2::<S>(t);
-    let h = half.mul_add(q, half - s.f64(0.5));
+    let h = half.madd(q, half - s.f64(0.5));
     // Half of a subnormal is not exact, and the sum of signed zeros is +0.
     S::F64::select(x.abs().lt(s.f64(k::EXPM1_TINY)), x, h + h)
 }
@@ -79,15 +79,15 @@ pub fn tanh<S: Simd>(s: S, x: S::F64) -> S::F64 {
     // With h = (e^2a - 1) / 2, tanh a = h / (h + 1); see the f32 function.
     let a = s.f64(k::TANH_MAX).min(x.abs());
     let bias = s.f64(k::ROUND + 1023.0);
-    let t = a.mul_add(s.f64(2.0 * k::LOG2_E), s.f64(k::TANH_SHIFT)) + bias;
+    let t = a.madd(s.f64(2.0 * k::LOG2_E), s.f64(k::TANH_SHIFT)) + bias;
     let n = t - bias;
-    let r = n.neg_mul_add(s.f64(0.5 * k::LN2_HI), a);
-    let r = n.neg_mul_add(s.f64(0.5 * k::LN2_LO), r);
+    let r = n.neg_madd(s.f64(0.5 * k::LN2_HI), a);
+    let r = n.neg_madd(s.f64(0.5 * k::LN2_LO), r);
     let r2 = r * r;
     let q = poly(s, r, r2, &k::TANH).madd(r2, r);
     let p = pow2::<S>(t);
     let (half, one) = (s.f64(0.5), s.f64(1.0));
-    let h = p.mul_add(q, p.madd(half, -half));
+    let h = p.madd(q, p.madd(half, -half));
     let y = h / (h + one);
     // h - h y is as good and damps the errors of the division and of h + 1 where h is small.
     let small = h.lt(s.f64(k::TANH_SMALL));
@@ -126,7 +126,7 @@ fn log_parts<S: Simd>(s: S, f: S::F64, n: S::F64) -> S::F64 {
     let r = poly(s, v, v * v, &k::LOG) * v;
     let h = f * f * s.f64(0.5);
     let low = z.madd(h + r, n * s.f64(k::LN2_LO));
-    n.mul_add(s.f64(k::LN2_HI), f - (h - low))
+    n.madd(s.f64(k::LN2_HI), f - (h - low))
 }
 
 /// ln x, 2 ulp.
@@ -154,7 +154,7 @@ pub fn log1p<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let n = S::F64::from_bits(e | s.i64(k::TWO52_BITS)) - s.f64(k::TWO52 + 1023.0);
     // 1 + f = (1 + x) / 2^n without the rounding error of 1 + x.
     let inverse = S::F64::from_bits((s.i64(2046) - e).shl::<52>());
-    let f = inverse.mul_add(x, inverse - s.f64(1.0));
+    let f = inverse.madd(x, inverse - s.f64(1.0));
     let y = log_parts(s, f, n) | x.sign_bit();
     // The usual values are those with -1 < x < 2^1022.
     let usual = s.f64(-1.0).lt(x) & x.lt(s.f64(k::TWO1022));
@@ -189,7 +189,7 @@ pub fn cos<S: Simd>(s: S, x: S::F64) -> S::F64 {
 /// x = n pi/2 + r, |r| <= pi/4, |x| <= TRIG_MAX; of n only the low bits are right.
 #[inline(always)]
 fn reduce_angle<S: Simd>(s: S, x: S::F64) -> (S::I64, S::F64) {
-    let t = x.mul_add(s.f64(2.0 * k::INV_PI), s.f64(k::ROUND));
+    let t = x.madd(s.f64(2.0 * k::INV_PI), s.f64(k::ROUND));
     let n = t - s.f64(k::ROUND);
     let r = n.neg_mul_add(s.f64(0.5 * k::PI[0]), x);
     let r = n.neg_mul_add(s.f64(0.5 * k::PI[1]), r);
@@ -221,7 +221,7 @@ pub fn erf<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     let p = pow2::<S>(t);
-    let large = p.neg_mul_add(q, s.f64(1.0) - p);
+    let large = p.neg_madd(q, s.f64(1.0) - p);
     S::F64::select(a.lt(s.f64(k::ERF_SMALL)), small, large) | x.sign_bit()
 }
 

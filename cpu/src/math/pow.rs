@@ -27,10 +27,10 @@ pub fn pow_f32<S: Simd>(s: S, x: S::F32, y: S::F32) -> S::F32 {
     let r = ((zh - n) + zl) * s.f32(std::f32::consts::LN_2);
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
-    let half = n.mul_add(s.f32(0.5), s.f32(k::ROUND + 127.0));
+    let half = n.madd(s.f32(0.5), s.f32(k::ROUND + 127.0));
     let rest = S::F32::from_bits((t.to_bits() - half.to_bits()).shl::<23>());
     let half = pow2::<S>(half);
-    let p = q.mul_add(half, half) * rest;
+    let p = q.madd(half, half) * rest;
     // Of a negative base only whole powers exist, odd ones are negative.
     let negative = x.lt(s.f32(0.0));
     let whole = y.eq(y.trunc());

@@ -31,10 +31,10 @@ fn pair<S: Simd, const N: usize>(s: S, x: S::F32, c: &[f32; N], i: usize) -> S::
 /// x = n ln(2) + r, |r| <= ln(2)/2: gives (t, n, r), where the low bits of t hold n + bias.
 #[inline(always)]
 pub(super) fn reduce<S: Simd>(s: S, x: S::F32, bias: f32) -> (S::F32, S::F32, S::F32) {
-    let t = x.mul_add(s.f32(k::LOG2_E), s.f32(k::ROUND + bias));
+    let t = x.madd(s.f32(k::LOG2_E), s.f32(k::ROUND + bias));
     let n = t - s.f32(k::ROUND + bias);
-    let r = n.neg_mul_add(s.f32(k::LN2_HI), x);
-    (t, n, n.neg_mul_add(s.f32(k::LN2_LO), r))
+    let r = n.neg_madd(s.f32(k::LN2_HI), x);
+    (t, n, n.neg_madd(s.f32(k::LN2_LO), r))
 }
 
 /// 2^n from t, whose low bits hold n + 127, -126 <= n <= 127.
@@ -58,10 +58,10 @@ fn exp_below<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     // 2^n in two factors, so that n = 128 works and subnormal results round once.
-    let half = n.mul_add(s.f32(0.5), s.f32(k::ROUND + 127.0));
+    let half = n.madd(s.f32(0.5), s.f32(k::ROUND + 127.0));
     let rest = S::F32::from_bits((t.to_bits() - half.to_bits()).shl::<23>());
     let half = pow2::<S>(half);
-    q.mul_add(half, half) * rest
+    q.madd(half, half) * rest
 }
 
 /// e^x - 1, 2 ulp.
@@ -73,7 +73,7 @@ pub fn expm1<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXPM1).madd(r2, r);
     let half = pow2::<S>(t);
-    let h = half.mul_add(q, half - s.f32(0.5));
+    let h = half.madd(q, half - s.f32(0.5));
     // Half of a subnormal is not exact, and the sum of signed zeros is +0.
     S::F32::select(x.abs().lt(s.f32(k::EXPM1_TINY)), x, h + h)
 }
@@ -85,7 +85,7 @@ pub fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // would have it, since the cancellation in h is worst just above.
     let a = s.f32(k::TANH_MAX).min(x.abs());
     let bias = s.f32(k::ROUND + 127.0);
-    let t = a.mul_add(s.f32(2.0 * k::LOG2_E), s.f32(k::TANH_SHIFT)) + bias;
+    let t = a.madd(s.f32(2.0 * k::LOG2_E), s.f32(k::TANH_SHIFT)) + bias;
     let n = t - bias;
     // One part of ln(2) is enough: where n is large, tanh is flat.
     let r = n.neg_mul_add(s.f32(0.5 * std::f32::consts::LN_2), a);
@@ -93,7 +93,7 @@ pub fn tanh<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let q = poly(s, r, r2, &k::TANH).madd(r2, r);
     let p = pow2::<S>(t);
     let (half, one) = (s.f32(0.5), s.f32(1.0));
-    let h = p.mul_add(q, p.madd(half, -half));
+    let h = p.madd(q, p.madd(half, -half));
     let y = h / (h + one);
     // h - h y is as good and damps the errors of the division and of h + 1 where h is small.
     let small = h.lt(s.f32(k::TANH_SMALL));
@@ -127,9 +127,9 @@ fn log_normal<S: Simd>(s: S, x: S::F32, exponent_bias: f32) -> S::F32 {
 fn log_parts<S: Simd>(s: S, f: S::F32, n: S::F32) -> S::F32 {
     let f2 = f * f;
     let p = poly(s, f, f2, &k::LOG) * f;
-    let y = n.mul_add(s.f32(k::LN2_LO), p * f2);
-    let y = f2.neg_mul_add(s.f32(0.5), y);
-    n.mul_add(s.f32(k::LN2_HI), f + y)
+    let y = n.madd(s.f32(k::LN2_LO), p * f2);
+    let y = f2.neg_madd(s.f32(0.5), y);
+    n.madd(s.f32(k::LN2_HI), f + y)
 }
 
 /// ln x, 2 ulp.
@@ -157,7 +157,7 @@ pub fn log1p<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let n = S::F32::from_bits(e | s.i32(0x4b00_0000)) - s.f32(8_388_608.0 + 127.0);
     // 1 + f = (1 + x) / 2^n without the rounding error of 1 + x.
     let inverse = S::F32::from_bits((s.i32(254) - e).shl::<23>());
-    let f = inverse.mul_add(x, inverse - s.f32(1.0));
+    let f = inverse.madd(x, inverse - s.f32(1.0));
     let y = log_parts(s, f, n) | x.sign_bit();
     // The usual values are those with -1 < x < 2^126.
     let usual = s.f32(-1.0).lt(x) & x.lt(s.f32(8.507_059e37));
@@ -200,6 +200,6 @@ pub fn erf<S: Simd>(s: S, x: S::F32) -> S::F32 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     let p = pow2::<S>(t);
-    let large = p.neg_mul_add(q, s.f32(1.0) - p);
+    let large = p.neg_madd(q, s.f32(1.0) - p);
     S::F32::select(a.lt(s.f32(k::ERF_SMALL)), small, large) | x.sign_bit()
 }

@@ -22,7 +22,7 @@ pub fn cos<S: Simd>(s: S, x: S::F32) -> S::F32 {
 /// x = n pi/2 + r, |r| <= pi/4; of n only the low bits are right.
 #[inline(always)]
 fn reduce<S: Simd>(s: S, x: S::F32) -> (S::I32, S::F32) {
-    let t = x.mul_add(s.f32(2.0 * k::INV_PI), s.f32(k::ROUND));
+    let t = x.madd(s.f32(2.0 * k::INV_PI), s.f32(k::ROUND));
     let n = t - s.f32(k::ROUND);
     let mut r = n.neg_mul_add(s.f32(0.5 * k::PI[0]), x);
     r = n.neg_mul_add(s.f32(0.5 * k::PI[1]), r);

@@ -99,6 +99,7 @@ impl Across {
             lane: self.lane,
             keep: self.keeps,
             careful,
+            stream: false,
         })
     }
 

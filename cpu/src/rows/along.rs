@@ -11,7 +11,9 @@ use super::fold::{Cascade, FOLD_BLOCK, Folds, Partial};
 use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::strip::REGISTER_BYTES;
-use crate::program::{Base, Bases, Cursor, Frame, Operand, bases, may_be_direct, seek, step, with_scratch};
+use crate::program::{
+    Base, Bases, Cursor, Frame, Lane, Operand, bases, fence, may_be_direct, prefetch, seek, step, with_scratch,
+};
 use crate::stream::Run;
 
 /// Rows of at least this many elements are cut into pieces, if there are few of them.
@@ -40,7 +42,11 @@ pub(super) struct Along {
     strips: usize,
     keeps: bool,
     is_long: bool,
+    /// Whether results for each element are written past the caches.
+    streams: bool,
     uses_index: bool,
+    /// Inputs whose next row is asked for while a row is computed: the input, and the bytes from row to row.
+    ahead: SmallVec<[(usize, isize); 4]>,
 }
 
 /// A piece of a row: lanes of one strip.
@@ -65,6 +71,16 @@ impl Along {
             places[d] = next;
             next *= op.dims[d].max(1) as i64;
         }
+        // Whole outputs that no cache holds.
+        let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
+        let ahead = match shape.inner.checked_sub(1) {
+            Some(before) => (0..op.inputs.len())
+                .map(|i| (i, &shape.operands[i]))
+                .filter(|(_, o)| o.lane(Some(lane), op.dims[lane]) == Lane::Unit && o.strides[before] != 0)
+                .map(|(i, o)| (i, o.strides[before]))
+                .collect(),
+            None => SmallVec::new(),
+        };
         let mut new = Along {
             machine: machine.clone(),
             expr: expr.clone(),
@@ -83,6 +99,8 @@ impl Along {
             rows,
             keeps: !is_long,
             is_long,
+            streams: written > machine.topology.l3().size && op.dims[lane] >= 1024,
+            ahead: if row * 4 >= 4096 { ahead } else { SmallVec::new() },
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
         };
         new.built = new.build(false)?;
@@ -106,6 +124,7 @@ impl Along {
             lane: self.lane,
             keep: self.keeps,
             careful,
+            stream: self.streams,
         })
     }
 
@@ -152,6 +171,9 @@ impl Along {
                 step(&mut w.index, &self.dims, &self.outer);
             }
         });
+        if self.streams {
+            fence();
+        }
     }
 
     /// Each row in pieces, pass after pass, the pieces of a pass at once.
@@ -187,6 +209,9 @@ impl Along {
                                 unsafe { *out.at(t * built.folds.len() + f) = state.total(&built.folds[f]) };
                             }
                         });
+                        if self.streams {
+                            fence();
+                        }
                     });
                     for (f, &(stage, single)) in built.fold_results.iter().enumerate() {
                         if stage == s {
@@ -322,6 +347,7 @@ impl Worker<'_> {
         for (k, &(at, size)) in self.kept.iter().enumerate() {
             self.frame.set(first + k, at.wrapping_add(before * size));
         }
+        let inputs = self.frame.code.first_input();
         self.folds.step = along.places[along.lane];
         self.folds.place = self.index.iter().zip(&along.places).map(|(&i, &p)| i as i64 * p).sum();
         // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
@@ -330,6 +356,13 @@ impl Worker<'_> {
             self.frame.run(stage.each_single, 1, &mut self.folds);
             loop {
                 let count = (piece.count - self.frame.done).min(self.block);
+                // The first pass waits for memory; later ones have time to ask for the next row.
+                if s == 1 {
+                    for &(i, distance) in &along.ahead {
+                        let next = self.frame.pointer(inputs + i).wrapping_offset(distance);
+                        prefetch(next, count * along.operands[i].dtype.size());
+                    }
+                }
                 self.frame.run(stage.each_block, count, &mut self.folds);
                 if self.frame.done + count == piece.count {
                     break;

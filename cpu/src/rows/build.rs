@@ -38,6 +38,8 @@ pub(super) struct Request<'a> {
     pub keep: bool,
     /// Whether kernels may not touch memory where it lies.
     pub careful: bool,
+    /// Whether results for each element are written past the caches.
+    pub stream: bool,
 }
 
 /// A value kept for each element of the row.
@@ -425,6 +427,7 @@ impl<'a> Builder<'a> {
         let unit = o.strides[self.q.lane] == o.dtype.size() as isize
             || (!self.across && self.is_per_row(output));
         match (unit, self.q.careful) {
+            (true, false) if self.q.stream && !self.is_per_row(output) => (Lane::Unit, Writing::Stream),
             (true, false) => (Lane::Unit, Writing::Direct),
             (true, true) => (Lane::Unit, Writing::Last),
             (false, _) => (Lane::Step, Writing::Last),

@@ -3,7 +3,8 @@
 //! A kernel is written once, generic over a token [`Simd`], and entered through [`vectorize`] (or, for the fixed block
 //! kernels of [`crate::math`], through one function per instruction set whose address is kept in an interpreter's
 //! instruction). All code below the entry must be `#[inline(always)]`, so that it is compiled with the entry's target
-//! features; code that is not inlined is still right, only slow.
+//! features; code that is not inlined is still right, only slow (every operation becomes a call). So vector code does not
+//! go through closures that library functions call (`array::from_fn`, iterator adaptors): plain loops instead.
 //!
 //! Soundness: a token exists only where its instruction set does ([`Isa`] is checked when a kernel is entered or
 //! resolved), and a vector can be made only from a token or from another vector, so the arithmetic itself is safe.

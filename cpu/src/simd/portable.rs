@@ -20,20 +20,26 @@ impl Portable {
 #[repr(transparent)]
 pub struct Lanes<T, const N: usize>([T; N]);
 
-/// `N` lanes of yes or no.
+/// `N` lanes of all ones or all zeros.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub struct Yes<const N: usize>([bool; N]);
+pub struct Yes<T, const N: usize>([T; N]);
 
 type F32x4 = Lanes<f32, 4>;
 type F64x2 = Lanes<f64, 2>;
 type I32x4 = Lanes<i32, 4>;
 type I64x2 = Lanes<i64, 2>;
 
-/// `[f(0), f(1), ...]`, unrolled by the compiler.
+/// `[f(0), f(1), ...]`, unrolled by the compiler. Not `array::from_fn`, whose inner functions are not always inlined.
 #[inline(always)]
-fn each<T, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
-    std::array::from_fn(f)
+fn each<T: Copy, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
+    let mut all = [f(0); N];
+    let mut i = 1;
+    while i < N {
+        all[i] = f(i);
+        i += 1;
+    }
+    all
 }
 
 macro_rules! binary {
@@ -64,42 +70,50 @@ binary!(I32x4: Add add |a, b| a.wrapping_add(b), Sub sub |a, b| a.wrapping_sub(b
 binary!(I64x2: Add add |a, b| a.wrapping_add(b), Sub sub |a, b| a.wrapping_sub(b),
     BitAnd bitand |a, b| a & b, BitOr bitor |a, b| a | b, BitXor bitxor |a, b| a ^ b);
 
-impl<const N: usize> BitAnd for Yes<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitand(self, other: Self) -> Self {
-        Yes(each(|i| self.0[i] & other.0[i]))
-    }
+macro_rules! mask {
+    ($t:ty, $n:literal) => {
+        impl BitAnd for Yes<$t, $n> {
+            type Output = Self;
+            #[inline(always)]
+            fn bitand(self, other: Self) -> Self {
+                Yes(each(|i| self.0[i] & other.0[i]))
+            }
+        }
+
+        impl BitOr for Yes<$t, $n> {
+            type Output = Self;
+            #[inline(always)]
+            fn bitor(self, other: Self) -> Self {
+                Yes(each(|i| self.0[i] | other.0[i]))
+            }
+        }
+
+        impl Not for Yes<$t, $n> {
+            type Output = Self;
+            #[inline(always)]
+            fn not(self) -> Self {
+                Yes(each(|i| !self.0[i]))
+            }
+        }
+
+        impl Mask for Yes<$t, $n> {
+            #[inline(always)]
+            fn bits(self) -> u32 {
+                let places: [u32; $n] = each(|i| ((self.0[i] & 1) as u32) << i);
+                places.iter().sum()
+            }
+        }
+    };
 }
 
-impl<const N: usize> BitOr for Yes<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn bitor(self, other: Self) -> Self {
-        Yes(each(|i| self.0[i] | other.0[i]))
-    }
-}
-
-impl<const N: usize> Not for Yes<N> {
-    type Output = Self;
-    #[inline(always)]
-    fn not(self) -> Self {
-        Yes(each(|i| !self.0[i]))
-    }
-}
-
-impl<const N: usize> Mask for Yes<N> {
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        (0..N).fold(0, |bits, i| bits | (u32::from(self.0[i]) << i))
-    }
-}
+mask!(i32, 4);
+mask!(i64, 2);
 
 macro_rules! int {
     ($elem:ty, $unsigned:ty, $n:literal) => {
         impl Int for Lanes<$elem, $n> {
             type Elem = $elem;
-            type Mask = Yes<$n>;
+            type Mask = Yes<$elem, $n>;
             #[inline(always)]
             fn shl<const N: u32>(self) -> Self {
                 Lanes(each(|i| self.0[i] << N))
@@ -109,16 +123,16 @@ macro_rules! int {
                 Lanes(each(|i| ((self.0[i] as $unsigned) >> N) as $elem))
             }
             #[inline(always)]
-            fn eq(self, other: Self) -> Yes<$n> {
-                Yes(each(|i| self.0[i] == other.0[i]))
+            fn eq(self, other: Self) -> Yes<$elem, $n> {
+                Yes(each(|i| -((self.0[i] == other.0[i]) as $elem)))
             }
             #[inline(always)]
-            fn gt(self, other: Self) -> Yes<$n> {
-                Yes(each(|i| self.0[i] > other.0[i]))
+            fn gt(self, other: Self) -> Yes<$elem, $n> {
+                Yes(each(|i| -((self.0[i] > other.0[i]) as $elem)))
             }
             #[inline(always)]
-            fn select(mask: Yes<$n>, yes: Self, no: Self) -> Self {
-                Lanes(each(|i| if mask.0[i] { yes.0[i] } else { no.0[i] }))
+            fn select(mask: Yes<$elem, $n>, yes: Self, no: Self) -> Self {
+                Lanes(each(|i| (yes.0[i] & mask.0[i]) | (no.0[i] & !mask.0[i])))
             }
             #[inline(always)]
             unsafe fn load(ptr: *const $elem) -> Self {
@@ -171,7 +185,7 @@ macro_rules! float {
         impl Float for Lanes<$elem, $n> {
             type Elem = $elem;
             type Bits = Lanes<$int, $n>;
-            type Mask = Yes<$n>;
+            type Mask = Yes<$int, $n>;
             const LANES: usize = $n;
 
             #[inline(always)]
@@ -185,6 +199,10 @@ macro_rules! float {
             #[inline(always)]
             fn madd(self, b: Self, c: Self) -> Self {
                 Lanes(each(|i| self.0[i] * b.0[i] + c.0[i]))
+            }
+            #[inline(always)]
+            fn neg_madd(self, b: Self, c: Self) -> Self {
+                Lanes(each(|i| c.0[i] - self.0[i] * b.0[i]))
             }
             #[inline(always)]
             fn min(self, other: Self) -> Self {
@@ -223,24 +241,25 @@ macro_rules! float {
                 Lanes(each(|i| self.0[i].round_ties_even()))
             }
             #[inline(always)]
-            fn lt(self, other: Self) -> Yes<$n> {
-                Yes(each(|i| self.0[i] < other.0[i]))
+            fn lt(self, other: Self) -> Yes<$int, $n> {
+                Yes(each(|i| -((self.0[i] < other.0[i]) as $int)))
             }
             #[inline(always)]
-            fn le(self, other: Self) -> Yes<$n> {
-                Yes(each(|i| self.0[i] <= other.0[i]))
+            fn le(self, other: Self) -> Yes<$int, $n> {
+                Yes(each(|i| -((self.0[i] <= other.0[i]) as $int)))
             }
             #[inline(always)]
-            fn eq(self, other: Self) -> Yes<$n> {
-                Yes(each(|i| self.0[i] == other.0[i]))
+            fn eq(self, other: Self) -> Yes<$int, $n> {
+                Yes(each(|i| -((self.0[i] == other.0[i]) as $int)))
             }
             #[inline(always)]
-            fn is_negative(self) -> Yes<$n> {
-                Yes(each(|i| self.0[i].is_sign_negative()))
+            fn is_negative(self) -> Yes<$int, $n> {
+                Yes(each(|i| -(self.0[i].is_sign_negative() as $int)))
             }
             #[inline(always)]
-            fn select(mask: Yes<$n>, yes: Self, no: Self) -> Self {
-                Lanes(each(|i| if mask.0[i] { yes.0[i] } else { no.0[i] }))
+            fn select(mask: Yes<$int, $n>, yes: Self, no: Self) -> Self {
+                let (yes, no) = (yes.to_bits(), no.to_bits());
+                Self::from_bits(Lanes(each(|i| (yes.0[i] & mask.0[i]) | (no.0[i] & !mask.0[i]))))
             }
             #[inline(always)]
             fn to_bits(self) -> Self::Bits {
@@ -288,8 +307,8 @@ impl Simd for Portable {
     type F64 = F64x2;
     type I32 = I32x4;
     type I64 = I64x2;
-    type M32 = Yes<4>;
-    type M64 = Yes<2>;
+    type M32 = Yes<i32, 4>;
+    type M64 = Yes<i64, 2>;
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x4 {

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 
 /// Values of every kind.
 fn samples<T: Real>() -> Vec<T> {
-    let mut x: Vec<f64> = vec![0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e30, -1e-30, f64::INFINITY, f64::NEG_INFINITY];
+    let mut x: Vec<f64> =
+        vec![0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e30, -1e-30, f64::INFINITY, f64::NEG_INFINITY];
     x.extend([f64::NAN, 3.7, -3.2, 1e-40, 8_388_609.0, -0.49]);
     x.into_iter().cycle().map(T::from_f64).take(16 * 18).collect()
 }

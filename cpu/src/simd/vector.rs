@@ -18,12 +18,7 @@ pub trait Mask: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output
 
 /// A vector of `i32` or `i64`, seen as bits. Arithmetic wraps.
 pub trait Int:
-    Copy
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + BitAnd<Output = Self>
-    + BitOr<Output = Self>
-    + BitXor<Output = Self>
+    Copy + Add<Output = Self> + Sub<Output = Self> + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
 {
     /// The lane's type.
     type Elem: Copy;
@@ -78,10 +73,15 @@ pub trait Float:
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// `c - self * b` rounded once.
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
-    /// `self * b + c`, rounded once where that costs nothing, else twice: for polynomials.
+    /// `self * b + c`, rounded once where that costs nothing, else twice: for polynomials and exact products.
     #[inline(always)]
     fn madd(self, b: Self, c: Self) -> Self {
         self.mul_add(b, c)
+    }
+    /// `c - self * b`, rounded once where that costs nothing, else twice.
+    #[inline(always)]
+    fn neg_madd(self, b: Self, c: Self) -> Self {
+        self.neg_mul_add(b, c)
     }
     /// `self < other ? self : other`: `other` where either is NaN (on AArch64: NaN where either is NaN).
     fn min(self, other: Self) -> Self;
@@ -187,13 +187,7 @@ pub trait Float:
     /// `f(self, other)` lane by lane where `mask` is set, else the lane of `usual`.
     #[cold]
     #[inline(never)]
-    fn patch2(
-        self,
-        other: Self,
-        mask: u32,
-        usual: Self,
-        f: fn(Self::Elem, Self::Elem) -> Self::Elem,
-    ) -> Self {
+    fn patch2(self, other: Self, mask: u32, usual: Self, f: fn(Self::Elem, Self::Elem) -> Self::Elem) -> Self {
         let (a, b) = (self.to_array(), other.to_array());
         let mut to = usual.to_array();
         for (i, to) in to.iter_mut().enumerate() {

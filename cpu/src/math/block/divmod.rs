@@ -73,7 +73,8 @@ fn divide<S: Simd, T: DivMod>(s: S, a: T::V<S>, b: T::V<S>) -> (T::V<S>, T::V<S>
     let r = T::V::<S>::select(down, r + b, r);
     let q = T::V::<S>::select(down, q - one, q);
     let r = T::V::<S>::select(r.eq(zero), b.sign_bit(), r);
-    let usual = ratio.abs().lt(T::splat(s, T::from_f64(T::LIMIT))) & b.abs().lt(T::splat(s, T::from_f64(f64::INFINITY)));
+    let usual =
+        ratio.abs().lt(T::splat(s, T::from_f64(T::LIMIT))) & b.abs().lt(T::splat(s, T::from_f64(f64::INFINITY)));
     (q, r, (!usual).bits())
 }
 

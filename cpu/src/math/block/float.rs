@@ -27,19 +27,11 @@ impl<T: Real, O: Op1<T>> Block for Map1<O, T> {
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         let (dst, a) = (dst.cast::<T>(), a.cast::<T>());
         let lanes = T::V::<S>::LANES;
-        let (pairs, whole) = (n - n % (2 * lanes), n - n % lanes);
+        let whole = n - n % lanes;
         let mut i = 0;
         // SAFETY: the caller promises `n` elements at each pointer; `i` stays within them.
         unsafe {
-            // Two at a time share the loads of constants, of which there are more than registers.
-            while i < pairs {
-                let (x, y) = (T::V::<S>::load(a.add(i)), T::V::<S>::load(a.add(i + lanes)));
-                let (x, y) = (O::f(s, x), O::f(s, y));
-                x.store(dst.add(i));
-                y.store(dst.add(i + lanes));
-                i += 2 * lanes;
-            }
-            if i < whole {
+            while i < whole {
                 O::f(s, T::V::<S>::load(a.add(i))).store(dst.add(i));
                 i += lanes;
             }

@@ -90,10 +90,7 @@ impl Elem {
 
     /// Whether it is an integer.
     pub const fn is_integer(self) -> bool {
-        matches!(
-            self,
-            Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::U8 | Elem::U16 | Elem::U32 | Elem::U64
-        )
+        matches!(self, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::U8 | Elem::U16 | Elem::U32 | Elem::U64)
     }
 }
 
@@ -187,7 +184,7 @@ pub enum BinaryOp {
     Pow,
     /// The remainder with the divisor's sign, as in Python; of integers 0 where b is 0.
     Rem,
-    /// floor(a / b); of integers 0 where b is 0, and MIN / -1 is MIN.
+    /// floor(a / b), infinite where a / b is; of integers 0 where b is 0, and MIN / -1 is MIN.
     FloorDiv,
     /// Bitwise and.
     And,

@@ -125,7 +125,11 @@ impl<T: Real, F: Fold<T>> Block for Arg<F, T> {
             let mut i = 0;
             let mut found = 0;
             while i < n {
-                let x = if n - i >= lanes { T::V::<S>::load(a.add(i)) } else { T::V::<S>::load_partial(a.add(i), n - i, wanted) };
+                let x = if n - i >= lanes {
+                    T::V::<S>::load(a.add(i))
+                } else {
+                    T::V::<S>::load_partial(a.add(i), n - i, wanted)
+                };
                 let hit = if nan { !x.eq(x) } else { x.eq(wanted) };
                 let bits = hit.bits();
                 if bits != 0 {

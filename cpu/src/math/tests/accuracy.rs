@@ -61,7 +61,11 @@ fn check_single(op: UnaryOp, f: fn(f64) -> f64, x: &[f32], seed: u64) {
             let error = ulps(y, want);
             assert!(error <= BOUND, "{op:?} on {isa:?}: {x:e} gives {y:e}, not {want:e}: {error} ulp (seed {seed})");
             if !want.is_nan() {
-                assert_eq!(y.is_sign_negative(), want.is_sign_negative(), "{op:?} on {isa:?}: the sign of {y} for {x:e}");
+                assert_eq!(
+                    y.is_sign_negative(),
+                    want.is_sign_negative(),
+                    "{op:?} on {isa:?}: the sign of {y} for {x:e}"
+                );
             }
         }
     }
@@ -179,7 +183,10 @@ fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
             run1(kernel, &x, &mut y);
             for ((&x, &y), want) in x.iter().zip(&y).zip(&want) {
                 let error = want.ulps(y);
-                assert!(error <= BOUND, "{op:?} on {isa:?}: {x:e} gives {y:e}, not {want:?}: {error} ulp (seed {seed})");
+                assert!(
+                    error <= BOUND,
+                    "{op:?} on {isa:?}: {x:e} gives {y:e}, not {want:?}: {error} ulp (seed {seed})"
+                );
             }
         }
     }
@@ -258,7 +265,13 @@ fn f32_powers_are_within_two_ulp() {
         for i in 0..a.len() {
             let want = f64::from(a[i]).powf(f64::from(b[i]));
             let error = ulps(dst[i], want);
-            assert!(error <= BOUND, "{:e}^{:e} on {isa:?} is {:e}, not {want:e}: {error} (seed {seed})", a[i], b[i], dst[i]);
+            assert!(
+                error <= BOUND,
+                "{:e}^{:e} on {isa:?} is {:e}, not {want:e}: {error} (seed {seed})",
+                a[i],
+                b[i],
+                dst[i]
+            );
         }
     }
 }

@@ -253,7 +253,11 @@ fn every_f16_and_bf16_goes_to_f32_and_back_unchanged() {
     let bits: Vec<u16> = (0..=u16::MAX).collect();
     for isa in Isa::available() {
         for (elem, is_nan, value) in [
-            (Elem::F16, (|b| f16::from_bits(b).is_nan()) as fn(u16) -> bool, (|b| f16::from_bits(b).to_f32()) as fn(u16) -> f32),
+            (
+                Elem::F16,
+                (|b| f16::from_bits(b).is_nan()) as fn(u16) -> bool,
+                (|b| f16::from_bits(b).to_f32()) as fn(u16) -> f32,
+            ),
             (Elem::Bf16, |b| bf16::from_bits(b).is_nan(), |b| bf16::from_bits(b).to_f32()),
         ] {
             let mut wide = vec![0f32; bits.len()];

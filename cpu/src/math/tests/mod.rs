@@ -17,7 +17,8 @@ pub struct Random {
 
 impl Random {
     pub fn new() -> Random {
-        let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
+        let nanos =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
         let seed = nanos | 1;
         Random { state: seed, seed }
     }

@@ -36,7 +36,8 @@ fn block_kernels_cost_this_much() {
             println!("  {:10} {a:7.3} {b:7.3}", format!("{op:?}"));
         }
         for op in BinaryOp::ALL {
-            let (Some(f), Some(g)) = (binary(isa, op, Elem::F32, Form::VV), binary(isa, op, Elem::F64, Form::VV)) else {
+            let (Some(f), Some(g)) = (binary(isa, op, Elem::F32, Form::VV), binary(isa, op, Elem::F64, Form::VV))
+            else {
                 continue;
             };
             let a = time(|| run2(f, &single, &single, &mut y));
