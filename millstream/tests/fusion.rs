@@ -200,7 +200,7 @@ fn close(a: &Tensor, b: &Tensor) -> std::result::Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn fused_equals_unfused(list in steps(), seed in 1usize..1000) {

@@ -180,6 +180,12 @@ fn empty_tensors_are_no_special_case() -> Result<()> {
     let tall = Tensor::from_shape::<f32>(&[3, 0], &[]);
     assert_eq!(tall.matmul(&none).to_vec::<f32>()?, [0.0; 9]);
     assert_eq!((tall.matmul(&none) + 1.0).to_vec::<f32>()?, [1.0; 9]);
+    for shape in [[0, usize::MAX, usize::MAX], [usize::MAX, usize::MAX, 0], [usize::MAX, 0, 2]] {
+        let vast = Tensor::zeros(&shape, DType::F32);
+        assert_eq!(((&vast + 1.0).exp() * &vast).to_vec::<f32>()?, [0f32; 0]);
+        assert_eq!(vast.permute(&[2, 0, 1]).copy().to_vec::<f32>()?, [0f32; 0]);
+        assert_eq!(vast.sum(&[], Keep::No).item::<f32>()?, 0.0);
+    }
     assert!(!none.any(&[], Keep::No).item::<bool>()?);
     assert!(none.all(&[], Keep::No).item::<bool>()?);
     Ok(())

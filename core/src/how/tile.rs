@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use super::profile::DeviceProfile;
-use crate::what::{Body, Op};
+use crate::what::{Body, Op, elements};
 
 /// The part of a contraction's m, n and k that one level holds at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -68,7 +68,7 @@ impl ContractSizes {
     /// Those of an operation, if it is a contraction.
     pub fn of(op: &Op) -> Option<ContractSizes> {
         let Body::Contract(c) = &op.body else { return None };
-        let size = |range: std::ops::Range<usize>| op.dims[range].iter().product();
+        let size = |range: std::ops::Range<usize>| elements(&op.dims[range]);
         Some(ContractSizes { batch: size(0..c.m), m: size(c.m..c.n), n: size(c.n..c.k), k: size(c.k..op.dims.len()) })
     }
 }

@@ -139,11 +139,11 @@ pub fn collapse(dims: &mut Dims, accesses: &mut [&mut Access], groups: &mut [usi
         if inner < dims.len() && !groups.contains(&inner) && !keep(original[d]) && !keep(original[inner]) {
             let n = dims[inner] as isize;
             let joins = accesses.iter().all(|a| {
-                a.strides[d] == a.strides[inner] * n
-                    && a.guards.iter().all(|g| g.coefficients[d] == g.coefficients[inner] * n)
+                a.strides[d] == a.strides[inner].saturating_mul(n)
+                    && a.guards.iter().all(|g| g.coefficients[d] == g.coefficients[inner].saturating_mul(n))
             });
             if joins {
-                dims[inner] *= dims[d];
+                dims[inner] = dims[inner].saturating_mul(dims[d]);
                 remove(dims, accesses, groups, &mut original, d);
             }
         }

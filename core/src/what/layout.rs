@@ -98,7 +98,7 @@ impl Layout {
 
     /// The number of elements. Never overflows: every constructor checked it.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        elements(&self.shape)
     }
 
     /// Whether there are no elements.
@@ -108,11 +108,11 @@ impl Layout {
 
     /// Whether the elements lie row-major without gaps (sizes of 1 may have any stride).
     pub fn is_contiguous(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
         let mut expected = 1isize;
         for (&n, &s) in self.shape.iter().zip(&self.strides).rev() {
-            if n == 0 {
-                return true;
-            }
             if n != 1 {
                 if s != expected {
                     return false;
@@ -287,9 +287,15 @@ pub fn row_major(shape: &[usize]) -> Strides {
     let mut next = 1isize;
     for (s, &n) in strides.iter_mut().zip(shape).rev() {
         *s = next;
-        next *= n.max(1) as isize;
+        // Only a shape without elements can overflow, and nobody follows its strides.
+        next = next.saturating_mul(n.max(1) as isize);
     }
     strides
+}
+
+/// The number of elements of a shape that some constructor has checked. A size of 0 makes it 0, whatever the others are.
+pub fn elements(shape: &[usize]) -> usize {
+    if shape.contains(&0) { 0 } else { shape.iter().product() }
 }
 
 /// The shape to which both are broadcast.
@@ -415,7 +421,11 @@ mod tests {
     #[test]
     fn sizes_that_overflow_are_errors() {
         assert!(Layout::contiguous(&[usize::MAX, 2]).is_err());
-        assert!(Layout::contiguous(&[usize::MAX, 2, 0]).is_ok());
+        for shape in [[usize::MAX, usize::MAX, 0], [0, usize::MAX, usize::MAX]] {
+            let none = Layout::contiguous(&shape).unwrap();
+            assert_eq!((none.len(), none.is_contiguous(), none.span()), (0, true, 0..0));
+            assert!(none.reshape(&[3, 0]).unwrap().is_some());
+        }
         assert!(Layout::contiguous(&[1]).unwrap().broadcast(&[usize::MAX, 3]).is_err());
         assert!(Layout::new(&[2, 2], &[isize::MAX, 1], 5).is_err());
         assert!(broadcast_shapes(&[1 << 40, 1], &[1, 1 << 40]).is_err());

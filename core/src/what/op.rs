@@ -17,7 +17,7 @@ use rustc_hash::FxHasher;
 use super::access::{Access, collapse};
 use super::dtype::DType;
 use super::expr::{Expr, Node};
-use super::layout::{Dims, count};
+use super::layout::{Dims, count, elements};
 use crate::error::{Error, Result};
 
 /// An operation over an index space.
@@ -155,12 +155,13 @@ impl Op {
             Body::Contract(c) => c.k,
             _ => self.dims.len(),
         };
-        (0..written).filter(|&d| !self.outputs[output].ignores(d)).map(|d| self.dims[d]).product()
+        let sizes: Dims = (0..written).filter(|&d| !self.outputs[output].ignores(d)).map(|d| self.dims[d]).collect();
+        elements(&sizes)
     }
 
     /// Arithmetic operations in all, a multiplication and the addition after it counting two.
     pub fn flop(&self) -> u64 {
-        let size = |range: std::ops::Range<usize>| self.dims[range].iter().map(|&n| n as u64).product::<u64>();
+        let size = |range: std::ops::Range<usize>| elements(&self.dims[range]) as u64;
         let all = self.dims.len();
         match &self.body {
             Body::Map(e) => e.flop() * size(0..all),

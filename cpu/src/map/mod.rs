@@ -36,6 +36,7 @@ pub(crate) struct MapKernel {
 
 impl MapKernel {
     /// The kernel for all operations with this one's kernel key.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
         let text = match plan(op, &machine)? {
             Plan::Walk(walk) => format!("map along dimension {:?}\n{}", walk.lane, listing(&walk.code)),
@@ -52,14 +53,14 @@ impl Kernel for MapKernel {
 
     fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
         Ok(Arc::new(CpuLaunch(match plan(op, &self.machine)? {
-            Plan::Walk(walk) => Arc::new(walk),
+            Plan::Walk(walk) => Arc::new(*walk),
             Plan::Transpose(transpose) => Arc::new(transpose),
         })))
     }
 }
 
 enum Plan {
-    Walk(Walk),
+    Walk(Box<Walk>),
     Transpose(Transpose),
 }
 
@@ -70,7 +71,7 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
     if let Some(t) = Transpose::new(op, expr, machine) {
         return Ok(Plan::Transpose(t));
     }
-    Ok(Plan::Walk(Walk::new(op, expr, machine)?))
+    Ok(Plan::Walk(Box::new(Walk::new(op, expr, machine)?)))
 }
 
 /// A map that walks its index space strip by strip.
@@ -107,7 +108,7 @@ impl Walk {
         let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
         // Whole outputs that no cache holds are written past the caches.
         let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
-        let streams = written > machine.topology.l3().size && n * 4 >= 4096;
+        let streams = written > machine.topology.l3().size && n * 4 >= 4096 && std::env::var("NOSTREAM").is_err();
         let writing = if streams { Writing::Stream } else { Writing::Direct };
         let code = code(expr, machine, &operands, op.inputs.len(), lane, n, writing)?;
         let block = match code.registers {

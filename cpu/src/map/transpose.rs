@@ -89,7 +89,8 @@ impl Run for Transpose {
         let (across, down) = (self.dims[self.across], self.dims[self.down]);
         let (wide, high) = (across.div_ceil(ACROSS), down.div_ceil(DOWN));
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
-        let aligned = bases[1].first as usize % 64 == 0 && to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
+        let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
+        let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
         let (kernel, streams) = match self.streaming.filter(|_| aligned) {
             Some(f) => (f, true),
             None => (self.tile, false),
@@ -149,7 +150,7 @@ unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
                         source.offset(r as isize * tile.across_from).cast::<[T; N]>().read_unaligned()
                     });
                     for c in 0..N {
-                        let column: [T; N] = std::array::from_fn(|r| rows[r][c]);
+                        let column: [T; N] = rows.map(|row| row[c]);
                         target.offset(c as isize * tile.down_to).cast::<[T; N]>().write_unaligned(column);
                     }
                 } else {

@@ -1,6 +1,6 @@
 //! Running code: the table of pointers, and the walk over the steps.
 
-use millstream_core::{DType, Scalar};
+use millstream_core::Scalar;
 use smallvec::SmallVec;
 
 use super::code::{Code, Step, single};
@@ -153,9 +153,4 @@ impl<'c> Frame<'c> {
 /// The bytes that a read gives where no element is, as they stand in memory.
 pub(crate) fn fill_bytes(fill: &Scalar) -> u128 {
     u128::from_ne_bytes(fill.bytes())
-}
-
-/// Bytes of a value in the type in which it is computed with.
-pub(crate) fn width(dtype: DType) -> usize {
-    dtype.compute().size()
 }

@@ -1,9 +1,9 @@
 //! Which kernel computes a node: those of [`crate::math`] where it has one, else the plain ones.
 
-use millstream_core::{Binary, DType, Error, Reduce, Result, Unary};
+use millstream_core::{Binary, DType, Error, Result, Unary};
 
 use super::plain;
-use crate::math::{self, BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+use crate::math::{self, BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, UnaryOp};
 use crate::simd::Isa;
 
 /// A kernel and which of its operands may be single values.
@@ -164,15 +164,35 @@ pub(crate) fn copy(size: usize) -> Result<BlockFn> {
     plain::copy(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
 }
 
-/// `*dst = op(a[0], a[1], ...)`: one value, or one u64 for an index.
-pub(crate) fn reduce(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
-    let name = match op {
-        Reduce::Sum => ReduceOp::Sum,
-        Reduce::Prod => ReduceOp::Prod,
-        Reduce::Max => ReduceOp::Max,
-        Reduce::Min => ReduceOp::Min,
-        Reduce::ArgMax => ReduceOp::ArgMax,
-        Reduce::ArgMin => ReduceOp::ArgMin,
-    };
-    math::reduce(isa, name, elem(dtype.compute()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_that_exists_has_a_kernel() {
+        let isa = Isa::detect();
+        for dtype in DType::ALL {
+            let of = elem(dtype.compute());
+            for &op in Unary::ALL {
+                assert!(op.result(dtype).is_none() || unary(isa, op, dtype).is_ok(), "{} {dtype}", op.name());
+            }
+            for &op in Binary::ALL {
+                let found = match name(op) {
+                    Name::Value(v) => math::binary(isa, v, of, Form::VV),
+                    Name::Truth(c) => math::compare(isa, c, of, Form::VV),
+                };
+                if op.result(dtype).is_some() && found.is_none() { eprintln!("math lacks {} {dtype}", op.name()); }
+                assert!(op.result(dtype).is_none() || binary(isa, op, dtype, Form::VV).is_ok(), "{} {dtype}", op.name());
+            }
+            for to in DType::ALL {
+                if math::cast(isa, of, elem(to)).is_none() { eprintln!("math lacks cast {dtype} {to}"); }
+            }
+            if math::select(isa, of, Form::VV).is_none() { eprintln!("math lacks select {dtype}"); }
+        }
+        for dtype in DType::ALL { for &op in Unary::ALL {
+            let n = format!("{op:?}");
+            let m = UnaryOp::ALL.into_iter().find(|u| format!("{u:?}") == n).unwrap();
+            if op.result(dtype).is_some() && math::unary(isa, m, elem(dtype.compute())).is_none() { eprintln!("math lacks {n} {dtype}"); }
+        } }
+    }
 }

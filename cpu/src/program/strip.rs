@@ -62,6 +62,7 @@ impl StripPtr {
     }
 
     /// Only the elements from `first` to before `end` exist; others read as `fill`. For [`Lane::Step`] operands.
+    #[allow(dead_code)] // Packing cuts its strips itself; other walks may not.
     pub fn guarded(self, first: usize, end: usize, fill: &Scalar) -> StripPtr {
         StripPtr { first, end: end.max(first), fill: super::frame::fill_bytes(fill), ..self }
     }

@@ -125,12 +125,10 @@ pub(crate) fn machine(isa: Isa, threads: usize) -> Arc<Machine> {
 
 /// Memory for the elements from `low` to `high` of an access, with a margin at both ends.
 pub(crate) fn reach(access: &Access, dims: &[usize]) -> (isize, isize) {
-    if dims.contains(&0) {
-        return (0, 1);
-    }
     let (mut low, mut high) = (access.base, access.base);
     for (&n, &s) in dims.iter().zip(&access.strides) {
-        let r = (n as isize - 1) * s;
+        // Even an empty row may have values of its own.
+        let r = (n.max(1) as isize - 1) * s;
         low += r.min(0);
         high += r.max(0);
     }

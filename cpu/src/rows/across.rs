@@ -331,7 +331,7 @@ impl Worker<'_> {
                 self.frame.run(stage.each_single, 1, &mut NoFolds);
                 self.frame.run(stage.each_block, n, &mut NoFolds);
                 for &(every, segment) in &stage.carries {
-                    if (k + 1 - from) % every != 0 {
+                    if !(k + 1 - from).is_multiple_of(every) {
                         break;
                     }
                     self.frame.run(segment, n, &mut NoFolds);

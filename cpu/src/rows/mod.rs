@@ -37,6 +37,7 @@ pub(crate) struct RowsKernel {
 
 impl RowsKernel {
     /// The kernel for all operations with this one's kernel key.
+    #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
         let text = match plan(op, &machine)? {
             Plan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),

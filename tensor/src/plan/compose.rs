@@ -1,6 +1,6 @@
 //! Composition of layouts: reading a value through a view of a view.
 
-use millstream_core::what::{Strides, row_major};
+use millstream_core::what::{Strides, elements, row_major};
 use millstream_core::{Layout, Result};
 use smallvec::SmallVec;
 
@@ -10,15 +10,15 @@ use smallvec::SmallVec;
 /// row-major positions that `outer` gives for an index `j`. The result maps `j` straight to the input; `None` where that
 /// is not an affine map.
 pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result<Option<Layout>> {
-    if outer.is_empty() {
+    if outer.is_empty() || inner.is_empty() {
         return Ok(Some(Layout::new(outer.shape(), &row_major(outer.shape()), inner.offset())?));
     }
     // The same index space: nothing to do.
     if outer.shape() == shape && outer.offset() == 0 && outer.is_contiguous() {
         return Ok(Some(inner.clone()));
     }
-    // Read in order, in another shape.
-    if outer.offset() == 0 && outer.is_contiguous() {
+    // Read whole and in order, in another shape.
+    if outer.offset() == 0 && outer.len() == elements(shape) && outer.is_contiguous() {
         return inner.reshape(outer.shape());
     }
     // The input lies in one line: positions translate by one factor.

@@ -11,7 +11,7 @@
 //! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a matrix product, are
 //! inlined into their only reader where that is cheap.
 
-use millstream_core::what::Strides;
+use millstream_core::what::{Dims, Strides, elements};
 use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
@@ -77,7 +77,7 @@ pub(crate) fn row_layout(domain: &[usize], axes: &[usize]) -> Result<Layout> {
     for d in (0..domain.len()).rev() {
         if !axes.contains(&d) {
             strides[d] = next;
-            next *= domain[d].max(1) as isize;
+            next = next.saturating_mul(domain[d].max(1) as isize);
         }
     }
     Layout::new(domain, &strides, 0)
@@ -174,9 +174,10 @@ impl Fuser<'_> {
     /// The cluster of `v` (`a`) and that of its input (`b`) as one, with the level of each node, if their forms allow it.
     fn joined(&self, v: usize, a: usize, b: usize) -> Result<Option<(Cluster, Vec<Level>)>> {
         let (x, y) = (self.cluster(a), self.cluster(b));
-        let len = |shape: &[usize]| shape.iter().product::<usize>();
+        let len = elements;
         let rows = |c: &Cluster, axes: &[usize]| -> usize {
-            (0..c.domain.len()).filter(|d| !axes.contains(d)).map(|d| c.domain[d]).product()
+            let sizes: Dims = (0..c.domain.len()).filter(|d| !axes.contains(d)).map(|d| c.domain[d]).collect();
+            elements(&sizes)
         };
         // The level that the nodes of a map get when it joins a row program.
         let joining = |map: &Cluster, rows_cluster: &Cluster, axes: &[usize]| {
@@ -348,7 +349,7 @@ impl Fuser<'_> {
 
     fn is_worth_inlining(&self, c: &Cluster, i: usize, reader: usize) -> Result<bool> {
         let work: u64 = c.nodes.iter().map(|&n| flop(&self.graph.nodes[n].kind)).sum();
-        let own: usize = c.domain.iter().product();
+        let own = elements(&c.domain);
         let target = self.cluster(reader);
         for &r in &target.nodes {
             let node = &self.graph.nodes[r];

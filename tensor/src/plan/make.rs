@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millstream_core::what::elements;
 use millstream_core::{Cost, DType, Device, Idea, Result, Work};
 use smallvec::SmallVec;
 
@@ -66,7 +67,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Plan> {
     let graph = capture.graph()?;
     let mut fused = fuse(&graph, device.has(Idea::Fuse))?;
     let lowered = lower_all(&graph, &mut fused)?;
-    let bytes = |n: usize| graph.nodes[n].shape.iter().product::<usize>() * graph.nodes[n].dtype.size();
+    let bytes = |n: usize| elements(&graph.nodes[n].shape) * graph.nodes[n].dtype.size();
 
     // An operation without a single element to write has nothing to do.
     let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| bytes(n) > 0)).collect();
