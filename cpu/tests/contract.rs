@@ -374,7 +374,7 @@ fn random_contractions_agree() {
         let (m, n) = (groups[0], groups[0] + groups[1]);
         let k = n + groups[2];
         // Operands lie in memory in a random order of their dimensions, some of them broadcast or reversed.
-        let mut layout = |ignored: std::ops::Range<usize>, output: bool, random: &mut Random| {
+        let layout = |ignored: std::ops::Range<usize>, output: bool, random: &mut Random| {
             let mut order: Vec<usize> = (0..dims.len()).filter(|d| !ignored.contains(d)).collect();
             for i in (1..order.len()).rev() {
                 order.swap(i, random.below(i + 1));

@@ -1,6 +1,6 @@
 //! Vector maths and block kernels: the arithmetic floor of the CPU device.
 //!
-//! Three ways to use it:
+//! Two ways to use it:
 //!
 //! 1. **Interpreters** resolve a kernel once and call it for every block:
 //!
@@ -20,10 +20,9 @@
 //!    [`single`]`::exp(s, x)` or [`double`]`::exp(s, x)` on vectors, and are entered through
 //!    [`vectorize`](crate::simd::vectorize).
 //!
-//! 3. **Tests and single-use code** call the safe slice functions.
-//!
 //! Error bounds: every function is within 2 ulp of the exact value over its whole range, for f32 and f64, with the
-//! special values of IEEE 754 / C99.
+//! special values of IEEE 754 / C99; `Pow` of f64 and sine and cosine of f64 beyond 1e5 are the platform's. What an
+//! operation means for each type is said at [`UnaryOp`], [`BinaryOp`], [`CompareOp`], [`ReduceOp`] and [`cast`].
 
 pub mod coefficients;
 pub mod double;

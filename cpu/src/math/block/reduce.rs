@@ -44,7 +44,7 @@ macro_rules! fold {
 
 fold! {
     Sum 0.0, |acc, x| acc + x, |a, b| a + b, |p, q| p + q;
-    SumSquares 0.0, |acc, x| x.mul_add(x, acc), |a, b| a + b, |p, q| p + q;
+    SumSquares 0.0, |acc, x| x.madd(x, acc), |a, b| a + b, |p, q| p + q;
     Prod 1.0, |acc, x| acc * x, |a, b| a * b, |p, q| p * q;
     Max f64::NEG_INFINITY, |acc, x| x.max_nan(acc), |a, b| a.max_nan(b), |p, q| if p > q || p != p { p } else { q };
     Min f64::INFINITY, |acc, x| x.min_nan(acc), |a, b| a.min_nan(b), |p, q| if p < q || p != p { p } else { q };
