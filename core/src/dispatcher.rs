@@ -106,14 +106,18 @@ impl Prepared {
 }
 
 /// The bytes an access reaches from its element of index 0. Guarded accesses check every position themselves.
-fn reach(access: &Access, dims: &[usize]) -> (isize, isize) {
-    if dims.contains(&0) || !access.is_plain() {
+///
+/// An index space without elements reads nothing; but an output that ignores the empty dimensions (a sum of nothing) is
+/// written all the same.
+fn reach(access: &Access, dims: &[usize], is_output: bool) -> (isize, isize) {
+    let skipped = |d: usize| is_output && access.ignores(d);
+    if !access.is_plain() || (0..dims.len()).any(|d| dims[d] == 0 && !skipped(d)) {
         return (0, 0);
     }
     let size = access.dtype.size() as isize;
     let (mut low, mut high) = (access.base, access.base);
-    for (&n, &s) in dims.iter().zip(&access.strides) {
-        let far = (n as isize - 1).saturating_mul(s);
+    for d in (0..dims.len()).filter(|&d| !skipped(d)) {
+        let far = (dims[d] as isize - 1).saturating_mul(access.strides[d]);
         low = low.saturating_add(far.min(0));
         high = high.saturating_add(far.max(0));
     }
@@ -202,7 +206,12 @@ impl Dispatcher {
         let launch = kernel.prepare(&work.op)?;
         let op = &work.op;
         Ok(Arc::new(Prepared {
-            reach: op.inputs.iter().chain(&op.outputs).map(|a| reach(a, &op.dims)).collect(),
+            reach: op
+                .inputs
+                .iter()
+                .map(|a| reach(a, &op.dims, false))
+                .chain(op.outputs.iter().map(|a| reach(a, &op.dims, true)))
+                .collect(),
             workspace: launch.workspace(),
             work: work.clone(),
             kernel,
@@ -283,4 +292,20 @@ fn stream_number(id: StreamId) -> u64 {
 /// A binding for the whole of an allocation's part, beginning at its first byte plus `offset`.
 pub fn bind<'a>(memory: &'a crate::memory::RawMemory, start: usize, bytes: usize, offset: usize) -> Binding<'a> {
     Binding { memory, offset: start + offset, start, end: start + bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::what::DType;
+
+    #[test]
+    fn the_reach_covers_negative_strides_and_sums_of_nothing() {
+        let back = Access::new(DType::F32, &[-1, 10]);
+        assert_eq!(reach(&back, &[4, 3], false), (-12, 84));
+        let row = Access::new(DType::F32, &[1, 0]);
+        assert_eq!(reach(&row, &[5, 0], true), (0, 20));
+        assert_eq!(reach(&row, &[5, 0], false), (0, 0));
+        assert_eq!(reach(&row, &[0, 5], true), (0, 0));
+    }
 }

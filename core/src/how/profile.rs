@@ -47,7 +47,7 @@ pub struct MemoryLevel {
 pub struct Transfer {
     /// Seconds before the first byte.
     pub latency: f64,
-    /// Bytes a second after it; infinite where both are the same memory.
+    /// Bytes a second after it; `f64::MAX` where both are the same memory.
     pub bandwidth: f64,
 }
 
