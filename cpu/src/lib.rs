@@ -7,13 +7,15 @@
 //! - `profile`, `measure`: what the machine is, and what it gives.
 //! - `simd`: vectors of the instruction sets, chosen at run time.
 //! - `workers`, `topology`: fork-join threads; caches and cores.
-//! - `gemm`: packed matrix products. `contract`: contractions of any form on top of it.
+//! - `math`: functions over blocks of elements. `program`: expressions as register programs of them.
+//! - `map`, `rows`: element-wise operations and row programs. `gemm`: packed matrix products. `contract`: contractions of
+//!   any form on top of it.
 
 mod backend;
 mod contract;
 pub mod gemm;
-pub mod math;
 mod map;
+pub mod math;
 mod measure;
 mod memory;
 mod profile;

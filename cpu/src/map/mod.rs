@@ -6,9 +6,9 @@
 //!
 //! - `transpose`: copies between layouts whose neighbours differ.
 
-mod transpose;
 #[cfg(test)]
 mod tests;
+mod transpose;
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,10 +17,10 @@ use millstream_core::{Body, Dims, Error, Expr, Node, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
+use crate::math::BlockFn;
 use crate::program::strip::{BLOCK, LAUNCH, REGISTER_BYTES, STRIP, Sources, compile, listing};
 use crate::program::{
-    Bases, Code, Cursor, Frame, Lane, NoFolds, Operand, Writing, bases, fence, may_be_direct, seek, step,
-    with_scratch,
+    Bases, Code, Cursor, Frame, Lane, NoFolds, Operand, Step, Writing, bases, fence, may_be_direct, seek, step, with_scratch,
 };
 use crate::stream::{CpuLaunch, Run};
 use transpose::Transpose;
@@ -54,14 +54,14 @@ impl Kernel for MapKernel {
     fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
         Ok(Arc::new(CpuLaunch(match plan(op, &self.machine)? {
             Plan::Walk(walk) => Arc::new(*walk),
-            Plan::Transpose(transpose) => Arc::new(transpose),
+            Plan::Transpose(transpose) => Arc::new(*transpose),
         })))
     }
 }
 
 enum Plan {
     Walk(Box<Walk>),
-    Transpose(Transpose),
+    Transpose(Box<Transpose>),
 }
 
 fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
@@ -69,7 +69,7 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         return Err(Error::internal(format!("a {} operation is no map", op.name())));
     };
     if let Some(t) = Transpose::new(op, expr, machine) {
-        return Ok(Plan::Transpose(t));
+        return Ok(Plan::Transpose(Box::new(t)));
     }
     Ok(Plan::Walk(Box::new(Walk::new(op, expr, machine)?)))
 }
@@ -97,6 +97,55 @@ struct Walk {
     tasks: usize,
     streams: bool,
     uses_index: bool,
+    /// The whole map as one kernel call on memory as it lies, if that is what it is.
+    one_call: Option<OneCall>,
+}
+
+/// One kernel call for all elements.
+struct OneCall {
+    f: BlockFn,
+    n: usize,
+    /// Where each pointer comes from, the destination first.
+    pointers: [Pointer; 4],
+}
+
+#[derive(Clone, Copy)]
+enum Pointer {
+    None,
+    Operand(usize),
+    Single(usize),
+}
+
+/// Single values that a call of this kind may use.
+const FEW_SINGLES: usize = 4;
+
+impl OneCall {
+    /// The code as one call over `n` elements, if it is that.
+    fn new(code: &Code, n: usize) -> Option<OneCall> {
+        let [Step::Call { f, dst, src: [a, b, c], .. }] = *code.segments[BLOCK] else { return None };
+        let idle = code.segments[LAUNCH].is_empty() && code.segments[STRIP].is_empty();
+        if !idle || code.registers != 0 || code.singles.len() > FEW_SINGLES {
+            return None;
+        }
+        let pointers = [dst, a, b, c].map(|slot| match slot as usize {
+            s if s >= code.slots() => Pointer::None,
+            s if s >= code.first_input() => Pointer::Operand(s - code.first_input()),
+            s => Pointer::Single(s - code.first_single()),
+        });
+        Some(OneCall { f, n, pointers })
+    }
+
+    fn run(&self, code: &Code, bases: &Bases, params: &[Scalar]) {
+        let mut singles = [0u128; FEW_SINGLES];
+        code.fill_singles(&mut singles, params);
+        let [dst, a, b, c] = self.pointers.map(|p| match p {
+            Pointer::None => std::ptr::null_mut(),
+            Pointer::Operand(i) => bases[i].first,
+            Pointer::Single(i) => (&raw mut singles[i]).cast::<u8>(),
+        });
+        // SAFETY: the dispatcher checked all bindings against the operation; the operands are plain and without gaps.
+        unsafe { (self.f)(dst, a, b, c, self.n) };
+    }
 }
 
 impl Walk {
@@ -108,13 +157,15 @@ impl Walk {
         let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
         // Whole outputs that no cache holds are written past the caches.
         let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
-        let streams = written > machine.topology.l3().size && n * 4 >= 4096 && std::env::var("NOSTREAM").is_err();
+        let streams = written > machine.topology.l3().size && n * 4 >= 4096;
         let writing = if streams { Writing::Stream } else { Writing::Direct };
         let code = code(expr, machine, &operands, op.inputs.len(), lane, n, writing)?;
         let block = match code.registers {
             0 if code.segments[BLOCK].len() <= 1 => usize::MAX,
             _ => code.block(REGISTER_BYTES),
         };
+        let is_flat = outer.is_empty() && operands.iter().all(Operand::is_plain) && n > 0;
+        let one_call = if is_flat { OneCall::new(&code, n) } else { None };
         let (piece, pieces) = if n > 2 * TASK { (TASK, n.div_ceil(TASK)) } else { (n.max(1), 1) };
         let per_task = (TASK / piece.max(1)).max(1);
         Ok(Walk {
@@ -134,6 +185,7 @@ impl Walk {
             tasks: if op.dims.contains(&0) { 0 } else { (strips * pieces).div_ceil(per_task) },
             streams,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
+            one_call,
         })
     }
 
@@ -221,6 +273,10 @@ impl Run for Walk {
         }
         let bases = bases(bindings, &self.operands)?;
         let (code, block) = if may_be_direct(&bases, &self.operands, self.inputs) {
+            if let (Some(call), 1) = (&self.one_call, self.tasks) {
+                call.run(&self.code, &bases, bindings.params);
+                return Ok(());
+            }
             (&self.code, self.block)
         } else {
             let code = self.careful()?;
@@ -249,11 +305,8 @@ fn code(
     n: usize,
     writing: Writing,
 ) -> Result<Code> {
-    let sources = Sources {
-        input: &|i| operands[..inputs].get(i as usize).map(|o| (o.dtype, o.lane(lane, n))),
-        acc: None,
-        lane,
-    };
+    let sources =
+        Sources { input: &|i| operands[..inputs].get(i as usize).map(|o| (o.dtype, o.lane(lane, n))), acc: None, lane };
     let outputs: SmallVec<[Lane; 4]> = operands[inputs..].iter().map(|o| output_lane(o, lane)).collect();
     compile(expr, machine.isa, &sources, inputs, &outputs, writing)
 }

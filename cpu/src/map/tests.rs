@@ -63,7 +63,8 @@ fn random_maps_give_what_the_reference_gives() {
     for isa in Isa::available() {
         for round in 0..400 {
             let seed = r.0;
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| random_case(&mut r, isa, 1 + round % 12)));
+            let result =
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| random_case(&mut r, isa, 1 + round % 12)));
             if let Err(e) = result {
                 eprintln!("SEED={seed} {isa:?} round {round}");
                 std::panic::resume_unwind(e);
@@ -99,7 +100,8 @@ fn every_cast_gives_what_the_reference_gives() {
             let mut b = ExprBuilder::new();
             let x = b.input(0, from);
             let y = b.cast(x, to);
-            let op = Op::map(&[77], vec![Access::new(from, &[1])], vec![Access::new(to, &[1])], b.finish(&[y])).unwrap();
+            let op =
+                Op::map(&[77], vec![Access::new(from, &[1])], vec![Access::new(to, &[1])], b.finish(&[y])).unwrap();
             let kernel = MapKernel::new(&op, machine(Isa::detect(), 1)).unwrap();
             check(&op, &*kernel, &[r.tensor(from, 77, 0)], &[], false);
         }

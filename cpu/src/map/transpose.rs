@@ -15,8 +15,8 @@ use crate::simd::Isa;
 use crate::stream::Run;
 
 /// Elements of a tile across and down.
-const ACROSS: usize = 64;
-const DOWN: usize = 512;
+static ACROSS: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("ACROSS").ok().and_then(|s| s.parse().ok()).unwrap_or(64));
+static DOWN: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("DOWN").ok().and_then(|s| s.parse().ok()).unwrap_or(512));
 
 /// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
 /// bytes, neighbours side by side.
@@ -59,7 +59,7 @@ impl Transpose {
         }
         let size = to.dtype.size();
         let (tile, streaming) = kernels(machine.isa, size);
-        let streaming = streaming.filter(|_| op.output_len(0) * size > machine.topology.l3().size);
+        let streaming = streaming.filter(|_| std::env::var("NOSTREAM").is_err() && op.output_len(0) * size > machine.topology.l3().size);
         Some(Transpose {
             machine: machine.clone(),
             dims: op.dims.clone(),
@@ -76,8 +76,8 @@ impl Transpose {
     /// What it does, in words.
     pub(super) fn text(&self) -> String {
         format!(
-            "copy of {} bytes an element in tiles of {ACROSS} along dimension {} and {DOWN} along dimension {}\n",
-            self.size, self.across, self.down
+            "copy of {} bytes an element in tiles of {} along dimension {} and {} along dimension {}\n",
+            self.size, *ACROSS, self.across, *DOWN, self.down
         )
     }
 }
@@ -87,7 +87,7 @@ impl Run for Transpose {
         let bases = bases(bindings, &self.operands)?;
         let [from, to] = &self.operands;
         let (across, down) = (self.dims[self.across], self.dims[self.down]);
-        let (wide, high) = (across.div_ceil(ACROSS), down.div_ceil(DOWN));
+        let (wide, high) = (across.div_ceil(*ACROSS), down.div_ceil(*DOWN));
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
         let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
         let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
@@ -99,11 +99,11 @@ impl Run for Transpose {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             // Neighbouring tasks go on down, where the input's lines go on.
             seek(&mut index, &self.dims, &self.outer, t / (wide * high));
-            index[self.across] = t / high % wide * ACROSS;
-            index[self.down] = t % high * DOWN;
+            index[self.across] = t / high % wide * *ACROSS;
+            index[self.down] = t % high * *DOWN;
             let tile = Tile {
-                across: ACROSS.min(across - index[self.across]),
-                down: DOWN.min(down - index[self.down]),
+                across: (*ACROSS).min(across - index[self.across]),
+                down: (*DOWN).min(down - index[self.down]),
                 across_from: from.strides[self.across],
                 down_to: to.strides[self.down],
             };
@@ -224,8 +224,16 @@ mod x86 {
             let (r2, r3) = (_mm256_shuffle_ps::<0x44>(ef2, gh2), _mm256_shuffle_ps::<0xee>(ef2, gh2));
             let low = |x, y| _mm256_permute2f128_ps::<0x20>(x, y);
             let high = |x, y| _mm256_permute2f128_ps::<0x31>(x, y);
-            let columns =
-                [low(q0, r0), low(q1, r1), low(q2, r2), low(q3, r3), high(q0, r0), high(q1, r1), high(q2, r2), high(q3, r3)];
+            let columns = [
+                low(q0, r0),
+                low(q1, r1),
+                low(q2, r2),
+                low(q3, r3),
+                high(q0, r0),
+                high(q1, r1),
+                high(q2, r2),
+                high(q3, r3),
+            ];
             for (i, column) in columns.into_iter().enumerate() {
                 let at = to.offset(i as isize * down).cast::<f32>();
                 if STREAM { _mm256_stream_ps(at, column) } else { _mm256_storeu_ps(at, column) }

@@ -436,11 +436,8 @@ impl<'e> Assembler<'e> {
                 for at in places(step) {
                     if let At::Register(v) = at {
                         let v = v as usize;
-                        self.virtuals[v].home = if seen[v] && self.virtuals[v].home != Some(Segment(s)) {
-                            None
-                        } else {
-                            Some(Segment(s))
-                        };
+                        self.virtuals[v].home =
+                            if seen[v] && self.virtuals[v].home != Some(Segment(s)) { None } else { Some(Segment(s)) };
                         seen[v] = true;
                     }
                 }

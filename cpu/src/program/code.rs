@@ -155,6 +155,19 @@ impl Code {
         i as u16
     }
 
+    /// Writes constants and parameters to single values that begin at `to`; there must be room for all.
+    pub fn fill_singles(&self, to: &mut [u128], params: &[Scalar]) {
+        for (t, s) in to.iter_mut().zip(&self.singles) {
+            *t = *s;
+        }
+        for &(s, p, dtype) in &self.params {
+            let value = params.get(p as usize).copied().unwrap_or(Scalar::zero(dtype));
+            if let Some(t) = to.get_mut(s as usize) {
+                *t = single(&value);
+            }
+        }
+    }
+
     /// How many elements a block has, if all registers together may take `bytes`.
     pub fn block(&self, bytes: usize) -> usize {
         match self.registers * self.width {

@@ -3,7 +3,7 @@
 use millstream_core::Scalar;
 use smallvec::SmallVec;
 
-use super::code::{Code, Step, single};
+use super::code::{Code, Step};
 use super::lanes;
 
 /// How an operand moves along the lanes.
@@ -63,24 +63,30 @@ impl<'c> Frame<'c> {
     /// # Safety
     /// `scratch` is writable for `code.scratch(block)` bytes and aligned to 64; `singles` for `code.singles.len()` values.
     /// Both outlive the frame and nobody else uses them.
-    pub unsafe fn new(code: &'c Code, scratch: *mut u8, block: usize, singles: *mut u128, params: &[Scalar]) -> Frame<'c> {
+    pub unsafe fn new(
+        code: &'c Code,
+        scratch: *mut u8,
+        block: usize,
+        singles: *mut u128,
+        params: &[Scalar],
+    ) -> Frame<'c> {
         let mut slots = SmallVec::with_capacity(code.slots() + 1);
         for r in 0..code.registers {
             // Within the scratch memory, by the caller's promise.
             slots.push(scratch.wrapping_add(r * code.width * block));
         }
-        for i in 0..code.singles.len() {
-            let p = singles.wrapping_add(i);
-            // SAFETY: the caller promises room for all single values.
-            unsafe { p.write(code.singles[i]) };
-            slots.push(p.cast());
+        if !code.singles.is_empty() {
+            // SAFETY: the caller promises room for all single values, which nobody else uses.
+            let values = unsafe {
+                singles.write_bytes(0, code.singles.len());
+                std::slice::from_raw_parts_mut(singles, code.singles.len())
+            };
+            code.fill_singles(values, params);
+            for value in values {
+                slots.push((&raw mut *value).cast());
+            }
         }
         slots.resize(code.slots() + 1, std::ptr::null_mut());
-        for &(s, p, dtype) in &code.params {
-            let value = params.get(p as usize).copied().unwrap_or(Scalar::zero(dtype));
-            // SAFETY: as above; `s` is one of the single values.
-            unsafe { singles.add(s as usize).write(single(&value)) };
-        }
         Frame { code, slots, cursors: SmallVec::new(), index: SmallVec::new(), lane: usize::MAX, done: 0 }
     }
 

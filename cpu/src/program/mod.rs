@@ -4,7 +4,7 @@
 //! elements; values that are the same for all lanes are single values, computed once. Inputs whose elements are
 //! neighbours are read, and outputs written, where they lie.
 //!
-//! - `plain`, `resolve`: kernels, and which one computes what.
+//! - `resolve`: which kernel computes what. `moves`: those that no arithmetic needs.
 //! - `assemble`: from nodes to steps. `code`: finished steps. `frame`: running them. `lanes`: strided memory.
 //! - `nest`: how operands of an operation are addressed.
 //! - [`strip`]: an expression over a strip of elements, for whoever walks an index space by itself.
@@ -13,8 +13,8 @@ mod assemble;
 mod code;
 mod frame;
 mod lanes;
+mod moves;
 mod nest;
-mod plain;
 mod resolve;
 pub mod strip;
 #[cfg(test)]

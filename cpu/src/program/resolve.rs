@@ -1,8 +1,8 @@
-//! Which kernel computes a node: those of [`crate::math`] where it has one, else the plain ones.
+//! Which kernel computes a node.
 
 use millstream_core::{Binary, DType, Error, Result, Unary};
 
-use super::plain;
+use super::moves;
 use crate::math::{self, BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, UnaryOp};
 use crate::simd::Isa;
 
@@ -64,9 +64,7 @@ pub(crate) fn unary(isa: Isa, op: Unary, dtype: DType) -> Result<BlockFn> {
         Unary::Trunc => UnaryOp::Trunc,
         Unary::Round => UnaryOp::Round,
     };
-    math::unary(isa, name, elem(dtype.compute()))
-        .or_else(|| plain::unary(op, dtype))
-        .ok_or_else(|| missing(op.name(), dtype))
+    math::unary(isa, name, elem(dtype.compute())).ok_or_else(|| missing(op.name(), dtype))
 }
 
 enum Name {
@@ -109,10 +107,7 @@ pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<F
     if let Some(f) = find(form) {
         return Ok(Found { f, exact: true });
     }
-    find(Form::VV)
-        .or_else(|| plain::binary(op, dtype))
-        .map(|f| Found { f, exact: form == Form::VV })
-        .ok_or_else(|| missing(op.name(), dtype))
+    find(Form::VV).map(|f| Found { f, exact: form == Form::VV }).ok_or_else(|| missing(op.name(), dtype))
 }
 
 /// `dst[i] = if a[i] { b[i] } else { c[i] }`.
@@ -122,7 +117,6 @@ pub(crate) fn select(isa: Isa, dtype: DType, form: Form) -> Result<Found> {
         return Ok(Found { f, exact: true });
     }
     math::select(isa, of, Form::VV)
-        .or_else(|| plain::select(dtype.compute().size()))
         .map(|f| Found { f, exact: form == Form::VV })
         .ok_or_else(|| missing("select", dtype))
 }
@@ -134,34 +128,32 @@ pub(crate) fn fma(isa: Isa, dtype: DType, form: FmaForm) -> Option<BlockFn> {
 
 /// Converts between types as they are computed with, `to` being no half type.
 pub(crate) fn cast(isa: Isa, from: DType, to: DType) -> Result<BlockFn> {
-    math::cast(isa, elem(from.compute()), elem(to))
-        .or_else(|| plain::cast(from, to))
-        .ok_or_else(|| missing("cast", from))
+    math::cast(isa, elem(from.compute()), elem(to)).ok_or_else(|| missing("cast", from))
 }
 
 /// Rounds to a half type's precision; the result is held as f32.
 pub(crate) fn round_to(from: DType, half: DType) -> Result<BlockFn> {
-    plain::cast(from, half).ok_or_else(|| missing("cast", from))
+    moves::round_to(from, half).ok_or_else(|| missing("cast", from))
 }
 
 /// Memory of a half type to f32.
 pub(crate) fn widen(isa: Isa, half: DType) -> Result<BlockFn> {
-    math::cast(isa, elem(half), Elem::F32).or_else(|| plain::widen(half)).ok_or_else(|| missing("widening", half))
+    math::cast(isa, elem(half), Elem::F32).ok_or_else(|| missing("widening", half))
 }
 
 /// f32 to memory of a half type.
 pub(crate) fn narrow(isa: Isa, half: DType) -> Result<BlockFn> {
-    math::cast(isa, Elem::F32, elem(half)).or_else(|| plain::narrow(half)).ok_or_else(|| missing("narrowing", half))
+    math::cast(isa, Elem::F32, elem(half)).ok_or_else(|| missing("narrowing", half))
 }
 
 /// One value into every element.
 pub(crate) fn splat(size: usize) -> Result<BlockFn> {
-    plain::splat(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
+    moves::splat(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
 }
 
 /// Copies elements.
 pub(crate) fn copy(size: usize) -> Result<BlockFn> {
-    plain::copy(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
+    moves::copy(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
 }
 
 #[cfg(test)]
@@ -170,29 +162,21 @@ mod tests {
 
     #[test]
     fn every_operation_that_exists_has_a_kernel() {
-        let isa = Isa::detect();
-        for dtype in DType::ALL {
-            let of = elem(dtype.compute());
-            for &op in Unary::ALL {
-                assert!(op.result(dtype).is_none() || unary(isa, op, dtype).is_ok(), "{} {dtype}", op.name());
+        for isa in Isa::available() {
+            for dtype in DType::ALL {
+                for &op in Unary::ALL {
+                    assert!(op.result(dtype).is_none() || unary(isa, op, dtype).is_ok(), "{} {dtype}", op.name());
+                }
+                for &op in Binary::ALL {
+                    let found = binary(isa, op, dtype, Form::VV);
+                    assert!(op.result(dtype).is_none() || found.is_ok(), "{} {dtype}", op.name());
+                }
+                assert!(select(isa, dtype, Form::VV).is_ok(), "{dtype}");
+                for to in DType::ALL {
+                    let found = if to.compute() == to { cast(isa, dtype, to) } else { round_to(dtype, to) };
+                    assert!(found.is_ok(), "{dtype} to {to}");
+                }
             }
-            for &op in Binary::ALL {
-                let found = match name(op) {
-                    Name::Value(v) => math::binary(isa, v, of, Form::VV),
-                    Name::Truth(c) => math::compare(isa, c, of, Form::VV),
-                };
-                if op.result(dtype).is_some() && found.is_none() { eprintln!("math lacks {} {dtype}", op.name()); }
-                assert!(op.result(dtype).is_none() || binary(isa, op, dtype, Form::VV).is_ok(), "{} {dtype}", op.name());
-            }
-            for to in DType::ALL {
-                if math::cast(isa, of, elem(to)).is_none() { eprintln!("math lacks cast {dtype} {to}"); }
-            }
-            if math::select(isa, of, Form::VV).is_none() { eprintln!("math lacks select {dtype}"); }
         }
-        for dtype in DType::ALL { for &op in Unary::ALL {
-            let n = format!("{op:?}");
-            let m = UnaryOp::ALL.into_iter().find(|u| format!("{u:?}") == n).unwrap();
-            if op.result(dtype).is_some() && math::unary(isa, m, elem(dtype.compute())).is_none() { eprintln!("math lacks {n} {dtype}"); }
-        } }
     }
 }

@@ -108,9 +108,8 @@ impl StripProgram {
         let registers = self.code.scratch(self.block);
         with_scratch(registers + singles, |scratch| {
             // SAFETY: the registers come first and end at a multiple of 64 bytes, the single values follow.
-            let mut frame = unsafe {
-                Frame::new(&self.code, scratch, self.block, scratch.add(registers).cast(), params)
-            };
+            let mut frame =
+                unsafe { Frame::new(&self.code, scratch, self.block, scratch.add(registers).cast(), params) };
             frame.lane = self.lane;
             frame.cursors.resize(self.code.inputs + self.code.outputs, Cursor::plain(0));
             // SAFETY: launch-level steps use only single values.
@@ -137,14 +136,7 @@ impl StripRunner<'_> {
     /// # Safety
     /// Every operand is valid for its elements in the way that the program was made for, of which `acc` may be anything if
     /// the expression does not use it. Outputs do not overlap inputs, except element for element.
-    pub unsafe fn run(
-        &mut self,
-        inputs: &[StripPtr],
-        acc: StripPtr,
-        outputs: &[StripPtr],
-        index: &[usize],
-        n: usize,
-    ) {
+    pub unsafe fn run(&mut self, inputs: &[StripPtr], acc: StripPtr, outputs: &[StripPtr], index: &[usize], n: usize) {
         let code = &self.program.code;
         let frame = &mut self.frame;
         let first = code.first_input();

@@ -54,7 +54,9 @@ impl Random {
             _ => r.unit() * 3.0,
         };
         match dtype {
-            DType::C64 => Scalar::new(num_complex::Complex::new((self.unit() * 3.0) as f32, (self.unit() * 3.0) as f32)),
+            DType::C64 => {
+                Scalar::new(num_complex::Complex::new((self.unit() * 3.0) as f32, (self.unit() * 3.0) as f32))
+            }
             DType::C128 => Scalar::new(num_complex::Complex::new(self.unit() * 3.0, self.unit() * 3.0)),
             d if d.is_float() => Scalar::from_f64(part(self), d),
             DType::Bool => Scalar::new(self.below(2) == 1),
@@ -75,7 +77,14 @@ impl Random {
     }
 
     /// A random expression over these inputs; `reduce` for row programs.
-    pub fn expr(&mut self, inputs: &[DType], params: &mut Vec<Scalar>, rank: usize, size: usize, reduce: bool) -> (ExprBuilder, Vec<Id>) {
+    pub fn expr(
+        &mut self,
+        inputs: &[DType],
+        params: &mut Vec<Scalar>,
+        rank: usize,
+        size: usize,
+        reduce: bool,
+    ) -> (ExprBuilder, Vec<Id>) {
         let mut b = ExprBuilder::new();
         let mut pool: Vec<Id> = inputs.iter().enumerate().map(|(i, &d)| b.input(i as u16, d)).collect();
         for _ in 0..size {
@@ -84,7 +93,11 @@ impl Random {
             let same: Vec<Id> = pool.iter().copied().filter(|&p| b.dtype(p) == dtype).collect();
             let other = self.pick(&same);
             let made = match self.below(14) {
-                0..4 => b.unary(self.pick(&Unary::ALL.iter().copied().filter(|u| *u != Unary::Erf).collect::<Vec<_>>()), a), // TODO erf
+                0..4 => match self.pick(Unary::ALL) {
+                    // Of complex numbers with a large real part it overflows.
+                    Unary::Tanh if dtype.is_complex() => b.unary(Unary::Neg, a),
+                    op => b.unary(op, a),
+                },
                 4..9 => b.binary(self.pick(Binary::ALL), a, other),
                 9 => {
                     let truths: Vec<Id> = pool.iter().copied().filter(|&p| b.dtype(p) == DType::Bool).collect();

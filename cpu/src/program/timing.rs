@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use millstream_core::backend::Kernel;
+use millstream_core::backend::{Binding, Bindings, Kernel};
+use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Access, Binary, DType, Expr, ExprBuilder, Op, Reduce, Scalar, Unary};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::testing::{launch, machine, reach};
 use crate::map::MapKernel;
 use crate::rows::RowsKernel;
 use crate::simd::Isa;
+use crate::stream::InlineStream;
 
 /// Memory on huge pages where the system gives them, as the device's own memory is.
 struct Memory(std::ptr::NonNull<u8>, std::alloc::Layout);
@@ -67,7 +69,12 @@ fn time(name: &str, op: &Op, kernel: Arc<dyn Kernel>) {
     }
     times.sort_by(f64::total_cmp);
     let (best, median) = (times[0], times[times.len() / 2]);
-    println!("{name:32} best {:9.4} ms  median {:9.4} ms  {:6.2} GB/s", best * 1e3, median * 1e3, op.least_bytes() as f64 / best / 1e9);
+    println!(
+        "{name:32} best {:9.4} ms  median {:9.4} ms  {:6.2} GB/s",
+        best * 1e3,
+        median * 1e3,
+        op.least_bytes() as f64 / best / 1e9
+    );
 }
 
 /// Seconds that this thread has computed, so that a busy machine does not count; wall time for several threads.
@@ -80,6 +87,51 @@ fn now() -> f64 {
     // SAFETY: the pointer is to a value that lives through the call.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}
+
+/// Nanoseconds of one launch of a small operation, bound once.
+fn small(name: &str, op: &Op, kernel: &dyn Kernel) {
+    let memory: Vec<Memory> = op
+        .inputs
+        .iter()
+        .chain(&op.outputs)
+        .map(|a| Memory::new(reach(a, &op.dims).1 as usize * a.dtype.size()))
+        .collect();
+    let raw: Vec<RawMemory> = memory.iter().map(|m| RawMemory::foreign(m.0.as_ptr(), m.1.size())).collect();
+    let bound: Vec<Binding<'_>> =
+        raw.iter().map(|memory| Binding { memory, offset: 0, start: 0, end: memory.bytes }).collect();
+    let (inputs, outputs) = bound.split_at(op.inputs.len());
+    let bindings = Bindings { inputs, outputs, params: &[], workspace: None };
+    let (launch, stream) = (kernel.prepare(op).unwrap(), InlineStream::new(StreamId(1)));
+    let mut best = f64::INFINITY;
+    for _ in 0..50 {
+        let t = now();
+        for _ in 0..1000 {
+            launch.run(&bindings, &stream).unwrap();
+        }
+        best = best.min(now() - t);
+    }
+    println!("{name:32} {:9.1} ns a launch", best * 1e6);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn times_of_small_launches() {
+    let unit = || Access::new(DType::F32, &[1]);
+    for n in [1, 64, 1024] {
+        let op = Op::map(&[n], vec![unit(), unit()], vec![unit()], add()).unwrap();
+        small(&format!("add {n}"), &op, &*MapKernel::new(&op, machine(Isa::detect(), threads())).unwrap());
+        let op = Op::map(&[n], vec![unit(), unit()], vec![unit()], chain()).unwrap();
+        small(&format!("chain {n}"), &op, &*MapKernel::new(&op, machine(Isa::detect(), threads())).unwrap());
+        let access = |s: &[isize]| Access::new(DType::F32, s);
+        let op = Op::rows(&[n], 0, vec![access(&[1])], vec![access(&[0])], reduce(Reduce::Sum)).unwrap();
+        small(&format!("sum {n}"), &op, &*RowsKernel::new(&op, machine(Isa::detect(), threads())).unwrap());
+    }
+    let row = || Access::new(DType::F32, &[64, 1]);
+    let op = Op::rows(&[64, 64], 1, vec![row()], vec![row()], crate::rows::tests::softmax(DType::F32)).unwrap();
+    let kernel = RowsKernel::new(&op, machine(Isa::detect(), threads())).unwrap();
+    small("softmax 64x64", &op, &*kernel);
+    println!("{}", kernel.text());
 }
 
 fn chain() -> Expr {

@@ -277,11 +277,8 @@ impl Worker<'_> {
         for (i, (o, b)) in self.across.operands.iter().zip(bases).enumerate() {
             let at = b.first.wrapping_offset(o.offset(&self.index));
             self.frame.set(first + i, at);
-            self.frame.cursors[i] = if o.is_plain() {
-                Cursor::plain(o.strides[lane])
-            } else {
-                o.cursor(Some(lane), &self.index, n, at, b)
-            };
+            self.frame.cursors[i] =
+                if o.is_plain() { Cursor::plain(o.strides[lane]) } else { o.cursor(Some(lane), &self.index, n, at, b) };
         }
         if self.across.uses_index {
             self.frame.index.clear();

@@ -99,8 +99,8 @@ impl Along {
             rows,
             keeps: !is_long,
             is_long,
-            streams: written > machine.topology.l3().size && op.dims[lane] >= 1024 && std::env::var("NOSTREAM").is_err(),
-            ahead: if row * 4 >= 4096 && std::env::var("NOAHEAD").is_err() { ahead } else { SmallVec::new() },
+            streams: written > machine.topology.l3().size && op.dims[lane] >= 1024,
+            ahead: if row * 4 >= 4096 { ahead } else { SmallVec::new() },
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
         };
         new.built = new.build(false)?;

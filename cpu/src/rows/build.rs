@@ -168,7 +168,12 @@ impl<'a> Builder<'a> {
         let broken: Vec<Id> = (0..nodes.len() as u32)
             .map(Id)
             .filter(|&id| asm.is_fused(id))
-            .filter(|&id| nodes.iter().enumerate().any(|(u, (n, _))| n.operands().any(|o| o == id) && at(Id(u as u32)).0 != at(id).0))
+            .filter(|&id| {
+                nodes
+                    .iter()
+                    .enumerate()
+                    .any(|(u, (n, _))| n.operands().any(|o| o == id) && at(Id(u as u32)).0 != at(id).0)
+            })
             .collect();
         for id in broken {
             asm.unfuse(id);
@@ -424,8 +429,7 @@ impl<'a> Builder<'a> {
 
     fn output_form(&self, output: usize) -> (Lane, Writing) {
         let o = &self.q.operands[self.q.inputs + output];
-        let unit = o.strides[self.q.lane] == o.dtype.size() as isize
-            || (!self.across && self.is_per_row(output));
+        let unit = o.strides[self.q.lane] == o.dtype.size() as isize || (!self.across && self.is_per_row(output));
         match (unit, self.q.careful) {
             (true, false) if self.q.stream && !self.is_per_row(output) => (Lane::Unit, Writing::Stream),
             (true, false) => (Lane::Unit, Writing::Direct),

@@ -5,9 +5,11 @@
 //! order depends on the shape alone.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use millstream_core::{Binary, DType, Error, Reduce, Result, Scalar};
 use num_complex::Complex;
+use smallvec::SmallVec;
 
 use crate::math::BlockFn;
 use crate::program::{Folder, find_binary};
@@ -69,7 +71,9 @@ impl Fold {
             Join::Value(f) => {
                 let mut out = [0; 2];
                 // SAFETY: all three point to one value of the fold's type.
-                unsafe { f((&raw mut out).cast(), (&raw const *a).cast(), (&raw const *b).cast(), std::ptr::null(), 1) };
+                unsafe {
+                    f((&raw mut out).cast(), (&raw const *a).cast(), (&raw const *b).cast(), std::ptr::null(), 1)
+                };
                 out
             }
             // SAFETY: both are partials of this fold.
@@ -79,15 +83,20 @@ impl Fold {
 }
 
 /// Results so far, joined as a binary counter carries.
-#[derive(Clone)]
 pub(super) struct Cascade {
     count: u64,
-    levels: [Partial; 48],
+    /// Level `l` holds a result while bit `l` of the count is set.
+    levels: [MaybeUninit<Partial>; 48],
 }
 
 impl Cascade {
     pub fn new() -> Cascade {
-        Cascade { count: 0, levels: [[0; 2]; 48] }
+        Cascade { count: 0, levels: [const { MaybeUninit::uninit() }; 48] }
+    }
+
+    fn level(&self, l: usize) -> Partial {
+        // SAFETY: only levels whose bit of the count is set are read; `push` wrote them.
+        unsafe { self.levels[l].assume_init() }
     }
 
     /// Forgets everything.
@@ -99,9 +108,9 @@ impl Cascade {
     pub fn push(&mut self, fold: &Fold, mut partial: Partial) {
         let level = self.count.trailing_ones() as usize;
         for l in 0..level {
-            partial = fold.join(&self.levels[l], &partial);
+            partial = fold.join(&self.level(l), &partial);
         }
-        self.levels[level] = partial;
+        self.levels[level].write(partial);
         self.count += 1;
     }
 
@@ -112,8 +121,8 @@ impl Cascade {
         while left != 0 {
             let l = left.trailing_zeros() as usize;
             out = Some(match out {
-                None => self.levels[l],
-                Some(low) => fold.join(&self.levels[l], &low),
+                None => self.level(l),
+                Some(low) => fold.join(&self.level(l), &low),
             });
             left &= left - 1;
         }
@@ -133,7 +142,7 @@ impl Cascade {
 /// The folds of a row in progress.
 pub(super) struct Folds<'a> {
     pub folds: &'a [Fold],
-    pub states: Vec<Cascade>,
+    pub states: SmallVec<[Cascade; 1]>,
     /// The place in the row of the current block's first element.
     pub place: i64,
     /// Places from one element to the next.
@@ -142,7 +151,7 @@ pub(super) struct Folds<'a> {
 
 impl<'a> Folds<'a> {
     pub fn new(folds: &'a [Fold]) -> Folds<'a> {
-        Folds { folds, states: vec![Cascade::new(); folds.len()], place: 0, step: 1 }
+        Folds { folds, states: folds.iter().map(|_| Cascade::new()).collect(), place: 0, step: 1 }
     }
 
     /// Forgets the last row.
@@ -335,7 +344,11 @@ mod extremes {
             // SAFETY: the caller's promise, passed on.
             unsafe {
                 let out = (&raw mut partial).cast::<u8>();
-                if MAX { Largest::<T>::run(out, a, b, n) } else { Smallest::<T>::run(out, a, b, n) }
+                if MAX {
+                    Largest::<T>::run(out, a, b, n)
+                } else {
+                    Smallest::<T>::run(out, a, b, n)
+                }
                 let best = out.cast::<T>().read();
                 let mut i = 0;
                 while i < n {

@@ -102,16 +102,19 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
     // In nanoseconds: what an element costs by its stride, and what a row or a step costs beside its elements.
     let nodes = expr.nodes().len() as f64;
     let strides = |d: usize| -> f64 {
-        shape.operands.iter().map(|o| {
-            let (s, size) = (o.strides[d], o.dtype.size() as isize);
-            match s {
-                0 => 0.0,
-                s if s == size => 0.025 * size as f64,
-                s if s.abs() < 64 => 0.5,
-                _ => 1.5,
-            }
-        })
-        .sum()
+        shape
+            .operands
+            .iter()
+            .map(|o| {
+                let (s, size) = (o.strides[d], o.dtype.size() as isize);
+                match s {
+                    0 => 0.0,
+                    s if s == size => 0.025 * size as f64,
+                    s if s.abs() < 64 => 0.5,
+                    _ => 1.5,
+                }
+            })
+            .sum()
     };
     let dims = &op.dims;
     let row: usize = dims[inner..].iter().product::<usize>().max(1);

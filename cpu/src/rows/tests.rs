@@ -28,7 +28,8 @@ fn random_case(r: &mut Random, isa: Isa, nodes: usize) {
     let dtypes: Vec<DType> = (0..1 + r.below(3)).map(|_| r.pick(&DType::ALL)).collect();
     let mut params = Vec::new();
     let (b, pool) = r.expr(&dtypes, &mut params, rank, nodes, true);
-    let wanted: Vec<Id> = (0..1 + r.below(2)).map(|i| if i == 0 { pool[pool.len() - 1] } else { r.pick(&pool) }).collect();
+    let wanted: Vec<Id> =
+        (0..1 + r.below(2)).map(|i| if i == 0 { pool[pool.len() - 1] } else { r.pick(&pool) }).collect();
     let out_types: Vec<DType> = wanted.iter().map(|&o| b.dtype(o)).collect();
     let expr = b.finish(&wanted);
     let accesses: Vec<Access> = dtypes
@@ -107,12 +108,15 @@ fn rows_of_every_length_and_layout_are_reduced_right() {
     let mut r = Random::fresh();
     let isa = Isa::detect();
     for dtype in [DType::F32, DType::F64, DType::I32, DType::F16, DType::U8] {
-        for (rows, row) in [(3usize, 5000usize), (700, 3), (129, 64), (1, 70_000), (300, 1500), (5, 0), (0, 5), (2, 130)] {
+        for (rows, row) in
+            [(3usize, 5000usize), (700, 3), (129, 64), (1, 70_000), (300, 1500), (5, 0), (0, 5), (2, 130)]
+        {
             for transposed in [false, true] {
                 let strides = if transposed { [1, rows.max(1) as isize] } else { [row as isize, 1] };
                 let outs = [dtype, dtype, DType::I64, dtype, DType::I64];
                 let outs = outs.iter().map(|&d| Access::new(d, &[1, 0])).collect();
-                let op = Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], outs, reductions(dtype)).unwrap();
+                let op =
+                    Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], outs, reductions(dtype)).unwrap();
                 let x = inputs(&mut r, &op);
                 let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
                 check(&op, &*kernel, &x, &[], false);

@@ -170,7 +170,7 @@ fn a_file_that_is_not_there_is_an_io_error_with_its_name() {
     assert_eq!(missing.kind(), ErrorKind::Io);
     assert!(missing.to_string().contains("missing.npy"));
     assert_eq!(Tensor::load_npy(&folder.0).unwrap_err().kind(), ErrorKind::Io, "a folder is no file");
-    fs::write(folder.file("short.npy"), &file(1, &head("<f4", false, "(2,)"), &[0; 3])).unwrap();
+    fs::write(folder.file("short.npy"), file(1, &head("<f4", false, "(2,)"), &[0; 3])).unwrap();
     let short = Tensor::load_npy(folder.file("short.npy")).unwrap_err();
     assert_eq!(short.kind(), ErrorKind::Format);
     assert!(short.to_string().contains("short.npy"), "{short}");
