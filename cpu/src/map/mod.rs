@@ -20,7 +20,8 @@ use crate::backend::Machine;
 use crate::math::BlockFn;
 use crate::program::strip::{BLOCK, LAUNCH, REGISTER_BYTES, STRIP, Sources, compile, listing};
 use crate::program::{
-    Bases, Code, Cursor, Frame, Lane, NoFolds, Operand, Step, Writing, bases, fence, may_be_direct, seek, step, with_scratch,
+    Bases, Code, Cursor, Frame, Lane, NoFolds, Operand, Step, Writing, bases, fence, may_be_direct, seek, step,
+    with_scratch,
 };
 use crate::stream::{CpuLaunch, Run};
 use transpose::Transpose;

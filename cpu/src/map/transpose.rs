@@ -15,8 +15,10 @@ use crate::simd::Isa;
 use crate::stream::Run;
 
 /// Elements of a tile across and down.
-static ACROSS: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("ACROSS").ok().and_then(|s| s.parse().ok()).unwrap_or(64));
-static DOWN: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("DOWN").ok().and_then(|s| s.parse().ok()).unwrap_or(512));
+static ACROSS: std::sync::LazyLock<usize> =
+    std::sync::LazyLock::new(|| std::env::var("ACROSS").ok().and_then(|s| s.parse().ok()).unwrap_or(64));
+static DOWN: std::sync::LazyLock<usize> =
+    std::sync::LazyLock::new(|| std::env::var("DOWN").ok().and_then(|s| s.parse().ok()).unwrap_or(512));
 
 /// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
 /// bytes, neighbours side by side.
@@ -59,7 +61,8 @@ impl Transpose {
         }
         let size = to.dtype.size();
         let (tile, streaming) = kernels(machine.isa, size);
-        let streaming = streaming.filter(|_| std::env::var("NOSTREAM").is_err() && op.output_len(0) * size > machine.topology.l3().size);
+        let streaming = streaming
+            .filter(|_| std::env::var("NOSTREAM").is_err() && op.output_len(0) * size > machine.topology.l3().size);
         Some(Transpose {
             machine: machine.clone(),
             dims: op.dims.clone(),
