@@ -240,3 +240,25 @@ fn casts_fuse_and_round_where_they_stand() -> Result<()> {
     assert_eq!(x.cast(DType::I8).cast(DType::F32).to_vec::<f32>()?, [1.0, 1.0, 1.0]);
     Ok(())
 }
+
+#[test]
+fn differences_with_scaled_values_are_right_whatever_the_form() -> Result<()> {
+    let data: Vec<f64> = (0..24).map(|i| ((i * 7919 + 43 * 31) % 197) as f64 / 98.5 - 1.0).collect();
+    let x = Tensor::from_shape(&[4, 6], &data);
+    let scaled = &x - x.softmax(1) * 0.5;
+    let (got, soft) = (scaled.to_vec::<f64>()?, x.softmax(1).to_vec::<f64>()?);
+    for i in 0..24 {
+        assert!((got[i] - (data[i] - 0.5 * soft[i])).abs() < 1e-12, "element {i}: {}", got[i]);
+    }
+    let long: Vec<f32> = (0..5000).map(|i| i as f32 / 7.0).collect();
+    let y = Tensor::from_slice(&long);
+    for (tensor, f) in [(&y - &y * 0.25, 0.75f32), (&y * 0.25 - &y, -0.75)] {
+        for (got, v) in tensor.to_vec::<f32>()?.iter().zip(&long) {
+            assert!((got - f * v).abs() <= 1e-4 * v.abs());
+        }
+    }
+    for (got, v) in (&y * 0.25 - 3.0).to_vec::<f32>()?.iter().zip(&long) {
+        assert!((got - (0.25 * v - 3.0)).abs() <= 1e-4 * (1.0 + v.abs()));
+    }
+    Ok(())
+}

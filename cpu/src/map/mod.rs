@@ -4,10 +4,11 @@
 //! into tasks by shape alone, so that results never depend on the number of threads. Small work runs on the calling
 //! thread.
 //!
-//! - `transpose`: copies between layouts whose neighbours differ.
+//! - `transpose`: copies between layouts whose neighbours differ. `tiled`: maps that read such an input.
 
 #[cfg(test)]
 mod tests;
+mod tiled;
 mod transpose;
 
 use std::sync::{Arc, OnceLock};
@@ -24,6 +25,7 @@ use crate::program::{
     with_scratch,
 };
 use crate::stream::{CpuLaunch, Run};
+use tiled::Tiled;
 use transpose::Transpose;
 
 /// Elements that make a task: some ten microseconds of simple work, so that handing it over does not count.
@@ -98,6 +100,8 @@ struct Walk {
     tasks: usize,
     streams: bool,
     uses_index: bool,
+    /// Inputs that are transposed tile by tile.
+    tiled: Option<Tiled>,
     /// The whole map as one kernel call on memory as it lies, if that is what it is.
     one_call: Option<OneCall>,
 }
@@ -158,9 +162,10 @@ impl Walk {
         let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
         // Whole outputs that no cache holds are written past the caches.
         let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
-        let streams = written > machine.topology.l3().size && n * 4 >= 4096;
+        let streams = std::env::var("NOSTREAM").is_err() && written > machine.topology.l3().size && n * 4 >= 4096;
         let writing = if streams { Writing::Stream } else { Writing::Direct };
-        let code = code(expr, machine, &operands, op.inputs.len(), lane, n, writing)?;
+        let tiled = Tiled::new(machine.isa, &op.dims, &operands, op.inputs.len(), lane);
+        let code = code(expr, machine, &operands, op.inputs.len(), lane, n, tiled.as_ref(), writing)?;
         let block = match code.registers {
             0 if code.segments[BLOCK].len() <= 1 => usize::MAX,
             _ => code.block(REGISTER_BYTES),
@@ -186,6 +191,7 @@ impl Walk {
             tasks: if op.dims.contains(&0) { 0 } else { (strips * pieces).div_ceil(per_task) },
             streams,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
+            tiled,
             one_call,
         })
     }
@@ -194,7 +200,8 @@ impl Walk {
     fn careful(&self) -> Result<&Code> {
         let made = self.careful.get_or_init(|| {
             let n = self.lane.map_or(1, |d| self.dims[d]);
-            code(&self.expr, &self.machine, &self.operands, self.inputs, self.lane, n, Writing::Last).ok()
+            let tiled = self.tiled.as_ref();
+            code(&self.expr, &self.machine, &self.operands, self.inputs, self.lane, n, tiled, Writing::Last).ok()
         });
         made.as_ref().ok_or_else(|| Error::internal("a map could not be compiled a second time"))
     }
@@ -220,7 +227,7 @@ impl Walk {
                 if let Some(d) = self.lane {
                     index[d] = start;
                 }
-                self.strip(&mut frame, bases, &index, count, block);
+                self.strip(&mut frame, bases, &index, count, block, None);
                 piece += 1;
                 if piece == self.pieces {
                     piece = 0;
@@ -233,11 +240,24 @@ impl Walk {
         }
     }
 
-    /// Runs `n` lanes from an index on.
+    /// Runs `n` lanes from an index on. The bases of transposed inputs already point there.
     #[inline]
-    fn strip(&self, frame: &mut Frame<'_>, bases: &Bases, index: &[usize], n: usize, block: usize) {
+    fn strip(
+        &self,
+        frame: &mut Frame<'_>,
+        bases: &Bases,
+        index: &[usize],
+        n: usize,
+        block: usize,
+        tiled: Option<&Tiled>,
+    ) {
         let first = frame.code.first_input();
         for (i, (o, b)) in self.operands.iter().zip(bases).enumerate() {
+            if tiled.is_some_and(|t| t.has(i)) {
+                frame.set(first + i, b.first);
+                frame.cursors[i] = Cursor::plain(o.dtype.size() as isize);
+                continue;
+            }
             let at = b.first.wrapping_offset(o.offset(index));
             frame.set(first + i, at);
             frame.cursors[i] = if o.is_plain() {
@@ -283,6 +303,15 @@ impl Run for Walk {
             let code = self.careful()?;
             (code, code.block(REGISTER_BYTES))
         };
+        if let Some(tiled) = &self.tiled {
+            let tiles = self.tile_count(tiled);
+            let per_task = (TASK / (*tiled::LANES_ * tiled.rows)).max(1);
+            self.machine.workers.run(tiles.div_ceil(per_task), &|t| {
+                let range = (t * per_task, tiles.min((t + 1) * per_task));
+                self.tiles(tiled, (code, block), &bases, bindings.params, range);
+            });
+            return Ok(());
+        }
         let pieces = self.pieces * self.outer.iter().map(|&d| self.dims[d]).product::<usize>();
         let params = bindings.params;
         if self.tasks == 1 {
@@ -297,6 +326,7 @@ impl Run for Walk {
     }
 }
 
+#[allow(clippy::too_many_arguments)] // A map's parts, as they stand in a walk.
 fn code(
     expr: &Expr,
     machine: &Machine,
@@ -304,10 +334,15 @@ fn code(
     inputs: usize,
     lane: Option<usize>,
     n: usize,
+    tiled: Option<&Tiled>,
     writing: Writing,
 ) -> Result<Code> {
+    let lane_of = |i: u16, o: &Operand| match tiled {
+        Some(t) if t.has(i as usize) => Lane::Unit,
+        _ => o.lane(lane, n),
+    };
     let sources =
-        Sources { input: &|i| operands[..inputs].get(i as usize).map(|o| (o.dtype, o.lane(lane, n))), acc: None, lane };
+        Sources { input: &|i| operands[..inputs].get(i as usize).map(|o| (o.dtype, lane_of(i, o))), acc: None, lane };
     let outputs: SmallVec<[Lane; 4]> = operands[inputs..].iter().map(|o| output_lane(o, lane)).collect();
     compile(expr, machine.isa, &sources, inputs, &outputs, writing)
 }

@@ -131,3 +131,25 @@ fn transposes_of_every_element_size_move_every_element() {
         }
     }
 }
+
+#[test]
+fn inputs_with_other_neighbours_are_read_tile_by_tile() {
+    let mut r = Random::fresh();
+    for (dtype, a, b) in
+        [(DType::F32, 300usize, 70usize), (DType::F16, 33, 513), (DType::F64, 20, 20), (DType::I8, 5, 700)]
+    {
+        let mut e = ExprBuilder::new();
+        let (x, y) = (e.input(0, dtype), e.input(1, dtype));
+        let s = e.binary(Binary::Add, x, y).unwrap();
+        let t = e.binary(Binary::Mul, s, y).unwrap();
+        let (across, down) = ([b as isize, 1], [1, 64 + a as isize]);
+        let reads = vec![Access::new(dtype, &across), Access::new(dtype, &down)];
+        let writes = vec![Access::new(dtype, &across), Access::new(dtype, &across)];
+        let op = Op::map(&[a, b], reads, writes, e.finish(&[s, t])).unwrap();
+        let x: Vec<_> = op.inputs.iter().map(|i| r.tensor(dtype, reach(i, &op.dims).1 as usize, 0)).collect();
+        for misalign in [false, true] {
+            let kernel = MapKernel::new(&op, machine(Isa::detect(), 2)).unwrap();
+            check(&op, &*kernel, &x, &[], misalign);
+        }
+    }
+}

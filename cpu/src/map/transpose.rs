@@ -14,23 +14,21 @@ use crate::program::{Operand, bases, fence, seek};
 use crate::simd::Isa;
 use crate::stream::Run;
 
-/// Elements of a tile across and down.
-static ACROSS: std::sync::LazyLock<usize> =
-    std::sync::LazyLock::new(|| std::env::var("ACROSS").ok().and_then(|s| s.parse().ok()).unwrap_or(64));
-static DOWN: std::sync::LazyLock<usize> =
-    std::sync::LazyLock::new(|| std::env::var("DOWN").ok().and_then(|s| s.parse().ok()).unwrap_or(512));
+/// Elements of a tile across and down: enough for a task, little enough that both sides' pages stay known.
+const ACROSS: usize = 256;
+const DOWN: usize = 256;
 
 /// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
 /// bytes, neighbours side by side.
-type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
+pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
 
 /// A tile's sizes and strides.
 #[derive(Clone, Copy)]
-struct Tile {
-    across: usize,
-    down: usize,
-    across_from: isize,
-    down_to: isize,
+pub(super) struct Tile {
+    pub across: usize,
+    pub down: usize,
+    pub across_from: isize,
+    pub down_to: isize,
 }
 
 /// A copy in tiles.
@@ -61,8 +59,7 @@ impl Transpose {
         }
         let size = to.dtype.size();
         let (tile, streaming) = kernels(machine.isa, size);
-        let streaming = streaming
-            .filter(|_| std::env::var("NOSTREAM").is_err() && op.output_len(0) * size > machine.topology.l3().size);
+        let streaming = streaming.filter(|_| op.output_len(0) * size > machine.topology.l3().size);
         Some(Transpose {
             machine: machine.clone(),
             dims: op.dims.clone(),
@@ -80,7 +77,7 @@ impl Transpose {
     pub(super) fn text(&self) -> String {
         format!(
             "copy of {} bytes an element in tiles of {} along dimension {} and {} along dimension {}\n",
-            self.size, *ACROSS, self.across, *DOWN, self.down
+            self.size, ACROSS, self.across, DOWN, self.down
         )
     }
 }
@@ -90,7 +87,7 @@ impl Run for Transpose {
         let bases = bases(bindings, &self.operands)?;
         let [from, to] = &self.operands;
         let (across, down) = (self.dims[self.across], self.dims[self.down]);
-        let (wide, high) = (across.div_ceil(*ACROSS), down.div_ceil(*DOWN));
+        let (wide, high) = (across.div_ceil(ACROSS), down.div_ceil(DOWN));
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
         let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
         let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
@@ -102,11 +99,11 @@ impl Run for Transpose {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             // Neighbouring tasks go on down, where the input's lines go on.
             seek(&mut index, &self.dims, &self.outer, t / (wide * high));
-            index[self.across] = t / high % wide * *ACROSS;
-            index[self.down] = t % high * *DOWN;
+            index[self.across] = t / high % wide * ACROSS;
+            index[self.down] = t % high * DOWN;
             let tile = Tile {
-                across: (*ACROSS).min(across - index[self.across]),
-                down: (*DOWN).min(down - index[self.down]),
+                across: ACROSS.min(across - index[self.across]),
+                down: DOWN.min(down - index[self.down]),
                 across_from: from.strides[self.across],
                 down_to: to.strides[self.down],
             };
@@ -122,7 +119,8 @@ impl Run for Transpose {
     }
 }
 
-fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
+/// The kernel for elements of this size, and one that writes past the caches to lines that begin at multiples of 64.
+pub(super) fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
     #[cfg(target_arch = "x86_64")]
     if size == 4 && matches!(isa.or_portable(), Isa::Avx2 | Isa::Avx512) {
         return (x86::tile::<false>, Some(x86::tile::<true>));

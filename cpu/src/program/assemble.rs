@@ -4,7 +4,7 @@
 //! picks the kernel, puts operands where the kernel can take them, and at the end assigns registers. What is a segment
 //! and when it runs is up to the caller (a map, a row program, a strip of a contraction).
 
-use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar, Unary};
+use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar};
 
 use super::code::{At, Code, Singles, Step, single};
 use super::resolve;
@@ -92,25 +92,14 @@ impl<'e> Assembler<'e> {
     /// whenever either is.
     pub fn fuse(&mut self, is_block: impl Fn(Id) -> bool) {
         for (i, &(node, dtype)) in self.expr.nodes().iter().enumerate() {
-            let Node::Binary(op @ (Binary::Add | Binary::Sub), a, b) = node else { continue };
+            let Node::Binary(Binary::Add, a, b) = node else { continue };
             if !matches!(dtype.compute(), DType::F32 | DType::F64) || !is_block(Id(i as u32)) {
                 continue;
             }
             let product = |id: Id| {
                 matches!(self.expr.node(id), Node::Binary(Binary::Mul, ..)) && self.uses[id.at()] == 1 && is_block(id)
             };
-            // A difference needs one operand negated, which is free only for single values.
-            let factor = |id: Id| match self.expr.node(id) {
-                Node::Binary(_, x, y) => !is_block(x) || !is_block(y),
-                _ => false,
-            };
-            let pick = match op {
-                Binary::Add if product(a) => Some(a),
-                Binary::Add if product(b) => Some(b),
-                Binary::Sub if product(a) && !is_block(b) => Some(a),
-                Binary::Sub if product(b) && factor(b) => Some(b),
-                _ => None,
-            };
+            let pick = [a, b].into_iter().find(|&id| product(id));
             if let Some(p) = pick.filter(|_| a != b) {
                 self.fused[p.at()] = true;
             }
@@ -344,7 +333,7 @@ impl<'e> Assembler<'e> {
         b: Id,
         dst: &impl Fn(&mut Self) -> At,
     ) -> Result<Option<At>> {
-        if !matches!(op, Binary::Add | Binary::Sub) || a == b {
+        if op != Binary::Add || a == b {
             return Ok(None);
         }
         let (product, other) = match (self.fused[a.at()], self.fused[b.at()]) {
@@ -355,13 +344,9 @@ impl<'e> Assembler<'e> {
         let Node::Binary(Binary::Mul, x, y) = self.expr.node(product) else { return Ok(None) };
         let dtype = self.expr.dtype(id);
         let is_single = |at: At| matches!(at, At::Single(_));
-        let (mut x, mut y, mut z) = (self.place(x), self.place(y), self.place(other));
+        let (mut x, mut y, z) = (self.place(x), self.place(y), self.place(other));
         if is_single(x) {
             std::mem::swap(&mut x, &mut y);
-        }
-        if op == Binary::Sub {
-            let target = if product == a { &mut z } else { &mut y };
-            *target = self.negated(segment, *target, dtype)?;
         }
         let form = match (is_single(y), is_single(z)) {
             (false, false) => FmaForm::VVV,
@@ -375,14 +360,6 @@ impl<'e> Assembler<'e> {
         let to = dst(self);
         self.call(segment, f, "fma", dtype.compute(), to, &[x, y, z]);
         Ok(Some(to))
-    }
-
-    /// The negative of a single value. It is computed where it is used: one value costs next to nothing.
-    fn negated(&mut self, segment: Segment, at: At, dtype: DType) -> Result<At> {
-        let f = resolve::unary(self.isa, Unary::Neg, dtype)?;
-        let to = self.single(0);
-        self.call(segment, f, "neg", dtype.compute(), to, &[at]);
-        Ok(to)
     }
 
     /// Writes a node's value to an output: `direct` if kernels may write to its memory where it lies.
