@@ -162,7 +162,7 @@ impl Walk {
         let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
         // Whole outputs that no cache holds are written past the caches.
         let written: usize = op.outputs.iter().enumerate().map(|(o, a)| op.output_len(o) * a.dtype.size()).sum();
-        let streams = std::env::var("NOSTREAM").is_err() && written > machine.topology.l3().size && n * 4 >= 4096;
+        let streams = written > machine.topology.l3().size && n * 4 >= 4096;
         let writing = if streams { Writing::Stream } else { Writing::Direct };
         let tiled = Tiled::new(machine.isa, &op.dims, &operands, op.inputs.len(), lane);
         let code = code(expr, machine, &operands, op.inputs.len(), lane, n, tiled.as_ref(), writing)?;
@@ -305,7 +305,7 @@ impl Run for Walk {
         };
         if let Some(tiled) = &self.tiled {
             let tiles = self.tile_count(tiled);
-            let per_task = (TASK / (*tiled::LANES_ * tiled.rows)).max(1);
+            let per_task = (TASK / (tiled::LANES * tiled.rows)).max(1);
             self.machine.workers.run(tiles.div_ceil(per_task), &|t| {
                 let range = (t * per_task, tiles.min((t + 1) * per_task));
                 self.tiles(tiled, (code, block), &bases, bindings.params, range);

@@ -13,10 +13,9 @@ use crate::program::{Bases, Code, Cursor, Frame, NoFolds, Operand, fence, seek, 
 use crate::simd::Isa;
 
 /// Lanes of a tile.
-#[allow(non_upper_case_globals)]
-pub(super) static LANES_: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("LANES").ok().and_then(|s| s.parse().ok()).unwrap_or(256));
+pub(super) const LANES: usize = 1024;
 /// Bytes of a tile along the input's neighbours: a cache line.
-static LINE_: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| std::env::var("LINE").ok().and_then(|s| s.parse().ok()).unwrap_or(64));
+const LINE: usize = 64;
 
 /// Which inputs are transposed, and along which dimension their neighbours lie.
 pub(super) struct Tiled {
@@ -34,7 +33,7 @@ impl Tiled {
         let lane = lane.filter(|&d| dims[d] >= 16)?;
         let neighbours = |o: &Operand| {
             let size = o.dtype.size() as isize;
-            let far = o.is_plain() && o.strides[lane].unsigned_abs() >= (*LINE_);
+            let far = o.is_plain() && o.strides[lane].unsigned_abs() >= LINE;
             (0..dims.len()).find(|&d| far && d != lane && o.strides[d] == size && dims[d] >= 4)
         };
         let dim = operands[..inputs].iter().find_map(neighbours)?;
@@ -43,7 +42,7 @@ impl Tiled {
             .map(|i| (i, kernels(isa, operands[i].dtype.size()).0))
             .collect();
         let widest = chosen.iter().map(|&(i, _)| operands[i].dtype.size()).max()?;
-        Some(Tiled { dim, rows: ((*LINE_) / widest).min(dims[dim]), inputs: chosen })
+        Some(Tiled { dim, rows: (LINE / widest).min(dims[dim]), inputs: chosen })
     }
 
     /// Whether this input is transposed.
@@ -55,7 +54,7 @@ impl Tiled {
 impl Walk {
     /// How many tiles there are.
     pub(super) fn tile_count(&self, tiled: &Tiled) -> usize {
-        let lanes = self.lane.map_or(1, |d| self.dims[d]).div_ceil((*LANES_));
+        let lanes = self.lane.map_or(1, |d| self.dims[d]).div_ceil(LANES);
         let others: usize = self.outer.iter().filter(|&&d| d != tiled.dim).map(|&d| self.dims[d]).product();
         others * self.dims[tiled.dim].div_ceil(tiled.rows) * lanes
     }
@@ -73,7 +72,7 @@ impl Walk {
         let singles = (code.singles.len() * size_of::<u128>()).next_multiple_of(64);
         let registers = if code.registers == 0 { 0 } else { code.scratch(block) };
         let size = |i: usize| self.operands[i].dtype.size();
-        let staged: usize = tiled.inputs.iter().map(|&(i, _)| tiled.rows * (*LANES_) * size(i)).sum();
+        let staged: usize = tiled.inputs.iter().map(|&(i, _)| tiled.rows * LANES * size(i)).sum();
         with_scratch(registers + singles + staged, |scratch| {
             // SAFETY: registers, single values and transposed tiles follow each other in the scratch memory.
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
@@ -84,15 +83,15 @@ impl Walk {
             let mut bases = bases.clone();
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             let others: SmallVec<[usize; 6]> = self.outer.iter().copied().filter(|&d| d != tiled.dim).collect();
-            let (wide, high) = (self.dims[lane].div_ceil((*LANES_)), self.dims[tiled.dim].div_ceil(tiled.rows));
+            let (wide, high) = (self.dims[lane].div_ceil(LANES), self.dims[tiled.dim].div_ceil(tiled.rows));
             let origins: SmallVec<[*mut u8; 2]> = tiled.inputs.iter().map(|&(i, _)| bases[i].first).collect();
             for t in from..to {
                 // Neighbouring tiles go on where the transposed input's lines go on.
                 seek(&mut index, &self.dims, &others, t / (wide * high));
-                index[lane] = t / high % wide * (*LANES_);
+                index[lane] = t / high % wide * LANES;
                 let first = t % high * tiled.rows;
                 index[tiled.dim] = first;
-                let lanes = (*LANES_).min(self.dims[lane] - index[lane]);
+                let lanes = LANES.min(self.dims[lane] - index[lane]);
                 let rows = tiled.rows.min(self.dims[tiled.dim] - first);
                 let mut at = scratch.wrapping_add(registers + singles);
                 let mut tiles: SmallVec<[*mut u8; 2]> = SmallVec::new();
@@ -101,18 +100,18 @@ impl Walk {
                         across: lanes,
                         down: rows,
                         across_from: self.operands[i].strides[lane],
-                        down_to: ((*LANES_) * size(i)) as isize,
+                        down_to: (LANES * size(i)) as isize,
                     };
                     // SAFETY: the dispatcher checked the binding against the operation, the tile lies inside; the
                     // scratch memory has room for it.
                     unsafe { transpose(origin.wrapping_offset(self.operands[i].offset(&index)), at, &tile) };
                     tiles.push(at);
-                    at = at.wrapping_add(tiled.rows * (*LANES_) * size(i));
+                    at = at.wrapping_add(tiled.rows * LANES * size(i));
                 }
                 for row in 0..rows {
                     index[tiled.dim] = first + row;
                     for (&(i, _), &tile) in tiled.inputs.iter().zip(&tiles) {
-                        bases[i].first = tile.wrapping_add(row * (*LANES_) * size(i));
+                        bases[i].first = tile.wrapping_add(row * LANES * size(i));
                     }
                     self.strip(&mut frame, &bases, &index, lanes, block, Some(tiled));
                 }
