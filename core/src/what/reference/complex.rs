@@ -159,7 +159,10 @@ pub(super) fn binary(op: Binary, a: Pair, b: Pair, of: DType, t: Tolerance) -> P
 pub(super) fn add(a: Pair, b: Pair, f: Format) -> Pair {
     let part = |x: f64, y: f64| super::real::add(Real::new(x), Real::new(y), f);
     let (re, im) = (part(a.v.re, b.v.re), part(a.v.im, b.v.im));
-    Pair { v: Complex::new(re.v, im.v), e: a.e + b.e + (re.e + im.e) + 2.0 * f.u * (a.e + b.e) }
+    let carried = a.e + b.e;
+    // The exact sum may need no rounding, but with errors in its operands the device's sum is another one.
+    let rounding = if carried > 0.0 { f.u * (re.v.abs() + im.v.abs() + 2.0 * carried) } else { 0.0 };
+    Pair { v: Complex::new(re.v, im.v), e: carried + (re.e + im.e) + rounding }
 }
 
 pub(super) fn mul(a: Pair, b: Pair, f: Format) -> Pair {

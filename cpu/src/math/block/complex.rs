@@ -54,6 +54,8 @@ macro_rules! number {
                     }
                     SIN => z.sin(),
                     COS => z.cos(),
+                    // Where cosh would overflow, the real part is 1 to the last bit long since.
+                    TANH if z.re.abs() > 40.0 => Complex::new((1.0 as $t).copysign(z.re), 0.0),
                     TANH => z.tanh(),
                     // The other sign where e^-z would overflow.
                     _ if z.re < 0.0 => {
