@@ -206,7 +206,7 @@ fn a_full_disk_behind_standard_output_is_an_error() {
 #[test]
 fn an_interrupt_ends_a_benchmark_with_130() {
     let folder = Folder::new();
-    let mut command = folder.command(&["bench", "add_f32_1000", "--seconds", "60"]);
+    let mut command = folder.command(&["bench", "add_f32_16777216", "--seconds", "60"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
