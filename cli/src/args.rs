@@ -129,7 +129,7 @@ pub struct Eval {
     /// The expression, such as 'tanh(x*1.5+y)'; - reads it from standard input
     #[arg(value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true)]
     pub expression: Option<String>,
-    /// Values of names: x=file.npy, x=1.5, x=[[1,2],[3,4]]
+    /// Values of names: x=file.npy, x=1.5, `x=[[1,2],[3,4]]`
     #[arg(value_name = "NAME=VALUE")]
     pub bindings: Vec<String>,
     /// Write the result to this .npy file instead of printing it

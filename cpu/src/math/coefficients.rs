@@ -40,7 +40,7 @@ pub mod single {
     pub const SQRT_HALF_BITS: i32 = 0x3f35_04f3;
     /// 1 / pi.
     pub const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
-    /// pi in three parts of 24 bits, each rounded down, so that n PI[0] cancels exactly.
+    /// pi in three parts of 24 bits, each rounded down, so that `n PI[0]` cancels exactly.
     pub const PI: [f32; 3] = [3.1415925, 1.5099579e-7, 1.0780605e-14];
     /// Up to it three parts of pi are enough.
     pub const TRIG_MAX: f32 = 100000.0;

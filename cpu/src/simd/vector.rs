@@ -66,7 +66,7 @@ pub trait Float:
     type Bits: Int<Mask = Self::Mask>;
     /// The result of a comparison.
     type Mask: Mask;
-    /// How many lanes there are, at most [`MAX_LANES`].
+    /// How many lanes there are, at most `MAX_LANES`.
     const LANES: usize;
 
     /// `self * b + c` rounded once.
