@@ -3,7 +3,21 @@
 //! Every device that compiles kernels from source gets them from here: one walk over an operation, and a dialect that says
 //! how its parts are written. The dialect for people ([`listing`]) is what `explain()` shows of a kernel on any device.
 
+mod choose;
+mod contract;
 mod expr;
+mod frame;
 mod listing;
+mod map;
+mod notation;
+mod program;
+mod rows;
+mod target;
+mod text;
+mod types;
+mod value;
 
+pub use choose::{generate, supports, variants};
 pub use listing::listing;
+pub use program::{Dispatch, Entry, Prepared, Program, Source};
+pub use target::{Dialect, Target};

@@ -1,0 +1,192 @@
+//! Which operations can be written as kernels, in which ways, and the text of one of them.
+
+use millstream_core::backend::Support;
+use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant};
+use millstream_core::what::elements;
+use millstream_core::{Access, Body, DType, Error, Op, Result};
+
+use crate::contract::{self, Blocks};
+use crate::map;
+use crate::program::Program;
+use crate::rows::{self, Walk};
+use crate::target::{Dialect, Target};
+
+/// Whether kernels for this operation can be written for a device, or why not.
+pub fn supports(op: &Op, target: &Target) -> Support {
+    let no = |why: String| Support::No(why);
+    let dtypes = op.inputs.iter().chain(&op.outputs).map(|a| a.dtype);
+    let inner = op.exprs().flat_map(|e| e.nodes().iter().map(|(_, d)| *d));
+    let acc = if let Body::Contract(c) = &op.body { Some(c.acc) } else { None };
+    for dtype in dtypes.chain(inner).chain(acc) {
+        if matches!(dtype, DType::F64 | DType::C128) && !target.float64 {
+            return no(format!("the device does not compute in f64, which {dtype} needs"));
+        }
+        if matches!(dtype, DType::I64 | DType::U64) && !target.int64 {
+            return no(format!("the device has no 64-bit integers, which {dtype} needs"));
+        }
+    }
+    let buffers = op.inputs.len() + op.outputs.len() + usize::from(matches!(op.body, Body::Rows { .. }));
+    if buffers > target.max_buffers {
+        return no(format!("it takes {buffers} buffers, and a kernel of the device at most {}", target.max_buffers));
+    }
+    if target.dialect == Dialect::Wgsl && is_wide(op) {
+        return no("its indices do not fit into 32 bits".into());
+    }
+    match op.body {
+        Body::Map(_) | Body::Rows { .. } | Body::Contract(_) => Support::Native,
+        _ => no(format!("there is no kernel for {} yet", op.name())),
+    }
+}
+
+/// Whether an index or a position of the operation may not fit into 32 bits.
+fn is_wide(op: &Op) -> bool {
+    const MOST: usize = 1 << 30;
+    let reach = |a: &Access| {
+        (0..op.dims.len()).fold(a.base.unsigned_abs(), |r, d| {
+            r.saturating_add(op.dims[d].saturating_sub(1).saturating_mul(a.strides[d].unsigned_abs()))
+        })
+    };
+    let bytes = |a: &Access| reach(a).saturating_mul(a.dtype.size().min(4));
+    let space = match ContractSizes::of(op) {
+        Some(s) => s.batch.saturating_mul(s.m).saturating_mul(s.n).max(s.m.saturating_mul(s.k)).max(s.n.saturating_mul(s.k)),
+        None => elements(&op.dims),
+    };
+    space >= MOST || op.inputs.iter().chain(&op.outputs).any(|a| reach(a) >= MOST || bytes(a) >= 2 * MOST)
+}
+
+const MAP: [&str; 2] = ["map", "map wide"];
+const SQUARES: [&str; 2] = ["squares", "squares wide"];
+const ROWS: [&str; 2] = ["rows", "rows wide"];
+const COLUMNS: [&str; 2] = ["columns", "columns wide"];
+const SPLIT_ROWS: [&str; 2] = ["split rows", "split rows wide"];
+const SPLIT_COLUMNS: [&str; 2] = ["split columns", "split columns wide"];
+const TILES: [&str; 2] = ["tiles", "tiles wide"];
+
+/// The ways to compute an operation, the preferred one first.
+pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Variant> {
+    let wide = usize::from(is_wide(op));
+    let plain = |names: [&'static str; 2]| Variant::plain(names[wide]);
+    match &op.body {
+        Body::Map(_) => match map::transposed(op, target) {
+            Some(_) => vec![plain(SQUARES), plain(MAP)],
+            None => vec![plain(MAP)],
+        },
+        Body::Rows { inner, .. } => walks(op, *inner, target)
+            .into_iter()
+            .map(|w| {
+                let names = match (w.split, w.across) {
+                    (false, false) => ROWS,
+                    (false, true) => COLUMNS,
+                    (true, false) => SPLIT_ROWS,
+                    (true, true) => SPLIT_COLUMNS,
+                };
+                let blocks = [Block { m: w.rows, n: w.lanes, k: w.held }];
+                Variant { family: names[wide], tile: Tile { blocks: blocks.into_iter().collect() } }
+            })
+            .collect(),
+        Body::Contract(c) => blocks(op, c.acc, target)
+            .into_iter()
+            .map(|b| Variant { family: TILES[wide], tile: Tile { blocks: [b.thread, b.group].into_iter().collect() } })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The kernel for an operation in one of its ways.
+pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> {
+    let family = variant.family;
+    let of = |names: [&'static str; 2]| names.contains(&family);
+    let wide = family.ends_with(" wide");
+    if of(MAP) {
+        map::generate(op, target, wide)
+    } else if of(SQUARES) {
+        map::generate_tiled(op, target, wide)
+    } else if of(TILES) {
+        match variant.tile.blocks[..] {
+            [thread, group] => contract::generate(op, target, Blocks { thread, group }, wide),
+            _ => Err(Error::internal("a contraction needs two blocks")),
+        }
+    } else if of(ROWS) || of(COLUMNS) || of(SPLIT_ROWS) || of(SPLIT_COLUMNS) {
+        let Some(b) = variant.tile.blocks.first() else { return Err(Error::internal("a walk over rows needs a block")) };
+        let walk = Walk {
+            lanes: b.n,
+            rows: b.m,
+            held: b.k,
+            across: of(COLUMNS) || of(SPLIT_COLUMNS),
+            split: of(SPLIT_ROWS) || of(SPLIT_COLUMNS),
+        };
+        rows::generate(op, target, walk, wide)
+    } else {
+        Err(Error::internal(format!("there is no family of kernels called {family:?}")))
+    }
+}
+
+/// Ways to share rows among threads, the preferred one first.
+fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
+    let (count, length) = (elements(&op.dims[..inner]), elements(&op.dims[inner..]));
+    let most = (target.max_group as usize).min(1024);
+    let rank = op.dims.len();
+    let lies = |d: usize| op.inputs.iter().any(|a| a.strides[d] == 1 && op.dims[d] != 1);
+    let across = inner > 0 && inner < rank && lies(inner - 1) && !(inner..rank).any(lies);
+    // Threads that share a row: enough for its length, at least a warp's worth of neighbours for lines of memory.
+    let threads = most.min(256);
+    let share = |each: usize| length.div_ceil(each).next_power_of_two().clamp(1, most);
+    let mut list = Vec::new();
+    let walk = |lanes: usize, rows: usize, held: usize| Walk { lanes, rows, held, across, split: false };
+    if across {
+        let lanes = (most / 32).min(length.next_power_of_two()).max(1);
+        list.push(walk(lanes, 32.min(most), 0));
+        list.push(walk((threads / 32).max(1), 32.min(most), 0));
+    } else {
+        for held in [1, 2, 4] {
+            let lanes = share(4 * held);
+            let rows = (threads / lanes).max(1);
+            if length > 0 && lanes * held * 4 >= length && lanes * rows <= most && (lanes <= 256 || held == 4) {
+                list.push(walk(lanes, rows, held));
+            }
+        }
+        let lanes = share(8).min(if length > 1 << 14 { most } else { threads });
+        list.push(walk(lanes, (threads / lanes).max(1), 0));
+    }
+    // Few long rows do not fill the device: groups share them.
+    let groups = count.div_ceil(list[0].rows);
+    let (lanes, rows) = if across { ((threads / 32).max(1), 32.min(threads)) } else { (threads, 1) };
+    let split = Walk { lanes, rows, held: 0, across, split: true };
+    if length > 4096 && groups < 2 * target.units {
+        list.insert(0, split);
+    } else if length > 1 {
+        list.push(split);
+    }
+    list
+}
+
+/// Blocks for a contraction; those that fit the device.
+fn blocks(op: &Op, acc: DType, target: &Target) -> Vec<Blocks> {
+    let block = |m, n, k| Block { m, n, k };
+    let all = [
+        (block(4, 4, 1), block(64, 64, 16)),
+        (block(8, 8, 1), block(128, 128, 16)),
+        (block(8, 4, 1), block(128, 64, 16)),
+        (block(4, 8, 1), block(64, 128, 16)),
+        (block(4, 4, 1), block(32, 32, 16)),
+        (block(2, 2, 1), block(32, 32, 16)),
+        (block(1, 1, 1), block(16, 16, 16)),
+    ];
+    let sizes = ContractSizes::of(op);
+    let limit = if acc == DType::F32 { 8 } else { 4 };
+    let mut list: Vec<Blocks> = all
+        .into_iter()
+        .map(|(thread, group)| Blocks { thread, group })
+        .filter(|b| b.shared(acc) <= target.shared_memory && b.threads() <= target.max_group as usize)
+        .filter(|b| b.thread.m <= limit && b.thread.n <= limit)
+        .collect();
+    // A block much larger than the problem only wastes work.
+    if let Some(s) = sizes {
+        let small: Vec<Blocks> =
+            list.iter().copied().filter(|b| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16)).collect();
+        if !small.is_empty() {
+            list = small;
+        }
+    }
+    list
+}

@@ -1,0 +1,234 @@
+//! Element-wise kernels: a loop over the index space, by single elements or by four that lie side by side.
+
+use millstream_core::{Body, DType, Error, Expr, Node, Op, Result};
+
+use crate::frame::{Class, Frame, Word};
+use crate::program::{Program, Shape};
+use crate::target::Target;
+use crate::text::Text;
+use crate::value::Values;
+
+/// Threads of a group.
+const THREADS: u32 = 256;
+
+/// The side of the square that a group transposes at a time.
+pub(crate) const SIDE: usize = 32;
+
+fn expr(op: &Op) -> Result<&Expr> {
+    match &op.body {
+        Body::Map(expr) => Ok(expr),
+        _ => Err(Error::internal("a kernel for maps was asked to do something else")),
+    }
+}
+
+/// Whether every operand lies still or side by side along the last dimension, so that four elements can be moved at once.
+pub(crate) fn by_four(frame: &Frame<'_>) -> bool {
+    let Some(last) = frame.op.dims.len().checked_sub(1) else { return false };
+    (0..frame.operands()).all(|o| frame.access(o).is_plain() && frame.class(o, last) != Class::Other)
+        && (frame.op.inputs.len()..frame.operands()).all(|o| frame.class(o, last) == Class::One)
+}
+
+/// Walks the output from its beginning to its end.
+pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> {
+    let expr = expr(op)?;
+    let mut frame = Frame::new(op, target, wide);
+    let fours = by_four(&frame);
+    let head = |frame: &mut Frame<'_>, text: &mut Text| {
+        let count = frame.arg(Word::Number(0));
+        text.line(format!("let step = groups * idx({THREADS});"));
+        text.line(format!("for (var n = group * idx({THREADS}) + lane; n < {count}; n += step) {{"));
+    };
+    if fours {
+        frame.fours = true;
+        let mut text = Text::inside(1);
+        head(&mut frame, &mut text);
+        let first = text.name("n", "n * idx(4)");
+        four(&mut frame, &mut text, expr, &first);
+        text.line("}");
+        if op.dims.len() == 1 {
+            // What is left of a length that is no multiple of four.
+            let rest = frame.arg(Word::Number(1));
+            let count = frame.arg(Word::Number(0));
+            text.line(format!("if (group == idx(0) && lane < {rest}) {{"));
+            let at = text.name("n", format!("{count} * idx(4) + lane"));
+            one(&mut frame, &mut text, expr, &at);
+            text.line("}");
+        }
+        frame.entry("map_by_four", THREADS, text);
+        frame.fours = false;
+    }
+    let mut text = Text::inside(1);
+    head(&mut frame, &mut text);
+    one(&mut frame, &mut text, expr, "n");
+    text.line("}");
+    frame.entry("map_by_one", THREADS, text);
+    Program::new(frame, Shape::Map { fours, threads: THREADS })
+}
+
+/// Computes one element.
+fn one(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, linear: &str) {
+    let rank = frame.op.dims.len();
+    let index = if rank == 0 { Vec::new() } else { frame.indices(text, linear, 0..rank) };
+    let mut values = Values::new(expr);
+    let at = |d: usize| Some(index[d].clone());
+    values.write(text, expr, expr.outputs(), |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
+    for (o, &id) in expr.outputs().iter().enumerate() {
+        let operand = frame.output(o);
+        let place = frame.place(operand, &at);
+        let place = text.name("p", place);
+        frame.store(text, operand, &place, values.get(id));
+    }
+}
+
+/// The text of a node that stands for something outside the expression.
+pub(crate) fn leaf(
+    frame: &mut Frame<'_>,
+    text: &mut Text,
+    node: Node,
+    dtype: DType,
+    index: &dyn Fn(usize) -> Option<String>,
+) -> String {
+    match node {
+        Node::Input(n) => frame.read(text, n as usize, index),
+        Node::Param(n) => {
+            let value = frame.param(n as usize, dtype);
+            text.name("c", value)
+        }
+        Node::Index(d) => format!("i64({})", index(d as usize).unwrap_or_else(|| "0".into())),
+        // A reduction or an accumulator is known before anything that uses it is written.
+        _ => "unwritten".into(),
+    }
+}
+
+/// Computes four elements that lie side by side.
+fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, linear: &str) {
+    let rank = frame.op.dims.len();
+    let index = frame.indices(text, linear, 0..rank);
+    let results = four_values(frame, text, expr, &|d| Some(index[d].clone()), &mut vec![Values::new(expr); 4]);
+    for (o, values) in results.iter().enumerate() {
+        let operand = frame.output(o);
+        let place = frame.place(operand, &|d| Some(index[d].clone()));
+        let place = text.name("p", place);
+        frame.store_four(text, operand, &place, values);
+    }
+}
+
+/// The results for four elements along the last dimension, the first of them at this index.
+pub(crate) fn four_values(
+    frame: &mut Frame<'_>,
+    text: &mut Text,
+    expr: &Expr,
+    index: &dyn Fn(usize) -> Option<String>,
+    lanes: &mut [Values],
+) -> Vec<[String; 4]> {
+    let last = frame.op.dims.len() - 1;
+    for (i, (node, _)) in expr.nodes().iter().enumerate() {
+        let Node::Input(n) = *node else { continue };
+        let (operand, id) = (n as usize, millstream_core::Id(i as u32));
+        if lanes[0].has(id) {
+            continue;
+        }
+        let names = if frame.class(operand, last) == Class::One {
+            let place = frame.place(operand, index);
+            let place = text.name("p", place);
+            frame.load_four(text, operand, &place)
+        } else {
+            let name = frame.read(text, operand, index);
+            [name.clone(), name.clone(), name.clone(), name]
+        };
+        for (values, name) in lanes.iter_mut().zip(names) {
+            values.set(id, name);
+        }
+    }
+    for (l, values) in lanes.iter_mut().enumerate() {
+        let at = |d: usize| {
+            let i = index(d)?;
+            Some(if d == last && l > 0 { format!("({i} + idx({l}))") } else { i })
+        };
+        values.write(text, expr, expr.outputs(), |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
+    }
+    expr.outputs().iter().map(|&id| std::array::from_fn(|l| lanes[l].get(id).to_string())).collect()
+}
+
+/// The dimension along which an input lies side by side while the output, and so the walk, goes along the last one: where
+/// there is such an input, a walk by squares reads and writes whole lines of memory.
+pub(crate) fn transposed(op: &Op, target: &Target) -> Option<usize> {
+    let frame = Frame::new(op, target, false);
+    let last = op.dims.len().checked_sub(1)?;
+    let outputs = op.inputs.len()..frame.operands();
+    if outputs.clone().any(|o| frame.class(o, last) != Class::One) || op.inputs.iter().any(|a| !a.is_plain()) {
+        return None;
+    }
+    let side = |o: usize| (0..last).find(|&d| frame.class(o, d) == Class::One && frame.class(o, last) == Class::Other);
+    let mut dims = (0..op.inputs.len()).filter_map(side);
+    let first = dims.next()?;
+    dims.all(|d| d == first).then_some(first)
+}
+
+/// Walks the index space by squares over the last dimension and the one along which some inputs lie side by side. Those
+/// are read along their own direction and turned in shared memory.
+pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Program> {
+    let expr = expr(op)?;
+    let side = transposed(op, target).ok_or_else(|| Error::internal("this map needs no walk by squares"))?;
+    let mut frame = Frame::new(op, target, wide);
+    let (rank, last) = (op.dims.len(), op.dims.len() - 1);
+    let mut text = Text::inside(1);
+    let (across, down, total) = (frame.arg(Word::Number(0)), frame.arg(Word::Number(1)), frame.arg(Word::Number(2)));
+    let rows = THREADS as usize / SIDE;
+    text.line(format!("let x = lane % idx({SIDE});"));
+    text.line(format!("let y = quotient(lane, idx({SIDE}));"));
+    text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
+    text.line(format!("let q = quotient(tile, {across});"));
+    text.line(format!("let left = (tile - q * {across}) * idx({SIDE});"));
+    text.line(format!("let batch = quotient(q, {down});"));
+    text.line(format!("let top = (q - batch * {down}) * idx({SIDE});"));
+    // The other dimensions, from the batch.
+    let mut index = vec![String::new(); rank];
+    let mut rest = "batch".to_string();
+    for d in (0..last).rev().filter(|&d| d != side) {
+        let size = frame.arg(Word::Size(d));
+        let q = text.name("q", format!("quotient({rest}, {size})"));
+        index[d] = text.name("i", format!("{rest} - {q} * {size}"));
+        rest = q;
+    }
+    let turned: Vec<usize> = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One).collect();
+    let (width, height) = (frame.arg(Word::Size(last)), frame.arg(Word::Size(side)));
+    for &o in &turned {
+        let register = crate::types::Register::of(frame.access(o).dtype);
+        frame.share(&format!("square{o}"), register.name(), SIDE * (SIDE + 1));
+    }
+    for r in (0..SIDE).step_by(rows) {
+        let (i, j) = (text.name("i", "top + x"), text.name("i", format!("left + y + idx({r})")));
+        text.line(format!("if ({i} < {height} && {j} < {width}) {{"));
+        for &o in &turned {
+            let at = |d: usize| Some(if d == side { i.clone() } else if d == last { j.clone() } else { index[d].clone() });
+            let value = frame.read(&mut text, o, &at);
+            text.line(format!("square{o}[(y + idx({r})) * idx({}) + x] = {value};", SIDE + 1));
+        }
+        text.line("}");
+    }
+    text.line("workgroupBarrier();");
+    for r in (0..SIDE).step_by(rows) {
+        let (i, j) = (text.name("i", format!("top + y + idx({r})")), text.name("i", "left + x"));
+        text.line(format!("if ({i} < {height} && {j} < {width}) {{"));
+        let at = |d: usize| Some(if d == side { i.clone() } else if d == last { j.clone() } else { index[d].clone() });
+        let mut values = Values::new(expr);
+        values.write(&mut text, expr, expr.outputs(), |text, _, node, dtype| match node {
+            Node::Input(n) if turned.contains(&(n as usize)) => {
+                text.name("x", format!("square{n}[x * idx({}) + y + idx({r})]", SIDE + 1))
+            }
+            _ => leaf(&mut frame, text, node, dtype, &at),
+        });
+        for (o, &id) in expr.outputs().iter().enumerate() {
+            let operand = frame.output(o);
+            let place = frame.place(operand, &at);
+            let place = text.name("p", place);
+            frame.store(&mut text, operand, &place, values.get(id));
+        }
+        text.line("}");
+    }
+    text.line("workgroupBarrier();");
+    text.line("}");
+    frame.entry("map_by_squares", THREADS, text);
+    Program::new(frame, Shape::Squares { side, threads: THREADS })
+}

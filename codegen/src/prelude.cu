@@ -1,0 +1,53 @@
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+#define ms_device __device__ __forceinline__
+#define ms_complex(name, real, bytes)                                                   \
+    struct alignas(bytes) name {                                                        \
+        real x, y;                                                                      \
+        name() = default;                                                               \
+        ms_device name(real x, real y) : x(x), y(y) {}                                  \
+        ms_device name operator+(name o) const { return name(x + o.x, y + o.y); }       \
+        ms_device name operator-(name o) const { return name(x - o.x, y - o.y); }       \
+    };
+ms_complex(c64, f32, 8)
+ms_complex(c128, f64, 16)
+template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) vec4 {
+    T x, y, z, w;
+    vec4() = default;
+    ms_device vec4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}
+    ms_device T& operator[](u32 i) { return (&x)[i]; }
+};
+template <class T, class S> ms_device T bitcast(S s) {
+    union { S s; T t; } both;
+    both.s = s;
+    return both.t;
+}
+template <class T> ms_device T ms_select(T no, T yes, bool c) { return c ? yes : no; }
+ms_device f32 ms_abs(f32 x) { return fabsf(x); }
+ms_device f64 ms_abs(f64 x) { return fabs(x); }
+ms_device f32 ms_floor(f32 x) { return floorf(x); }
+ms_device f64 ms_floor(f64 x) { return floor(x); }
+ms_device f32 ms_ceil(f32 x) { return ceilf(x); }
+ms_device f64 ms_ceil(f64 x) { return ceil(x); }
+ms_device f32 ms_trunc(f32 x) { return truncf(x); }
+ms_device f64 ms_trunc(f64 x) { return trunc(x); }
+ms_device f32 ms_sqrt(f32 x) { return sqrtf(x); }
+ms_device f64 ms_sqrt(f64 x) { return sqrt(x); }
+ms_device f32 ms_fma(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+ms_device f64 ms_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+template <class T> ms_device T ms_min(T a, T b) { return b < a ? b : a; }
+template <class T> ms_device T ms_max(T a, T b) { return a < b ? b : a; }
+ms_device u32 zero_word() { return 0; }
+ms_device i32 quotient(i32 a, i32 b) { return i32(u32(a) / u32(b)); }
+ms_device i64 quotient(i64 a, i64 b) { return i64(u64(a) / u64(b)); }
+ms_device void workgroupBarrier() { __syncthreads(); }
+ms_device f32 f16_to_f32(u32 bits) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits)); return x; }
+ms_device u32 f32_to_f16(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }

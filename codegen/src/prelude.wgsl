@@ -1,0 +1,15 @@
+alias idx = i32;
+alias c64 = vec2<f32>;
+var<private> zero_word_: u32 = 0u;
+fn zero_word() -> u32 {
+    return zero_word_;
+}
+fn quotient(a: idx, b: idx) -> idx {
+    return idx(u32(a) / u32(b));
+}
+fn byte_of(word: u32, at: idx) -> u32 {
+    return (word >> ((u32(at) & 3u) * 8u)) & 255u;
+}
+fn half_of(word: u32, at: idx) -> u32 {
+    return (word >> ((u32(at) & 1u) * 16u)) & 65535u;
+}

@@ -1,0 +1,419 @@
+//! A kernel as text, and how it is launched.
+//!
+//! A backend compiles [`Source::text`] once, looks up each of [`Source::entries`], and for a launch runs what
+//! [`Prepared::encode`] gives it, in order. It needs to know nothing else about operations.
+//!
+//! Every entry takes the same things in the same order: one buffer for each input, each output, and one for scratch memory
+//! if [`Source::has_workspace`]; then [`Source::words`] words of 32 bits.
+//!
+//! - CUDA: `extern "C" __global__ void entry(T0* b0, T1* b1, ..., const Args args)`. Each pointer points to the operand's element
+//!   of index 0 (the binding's address plus its offset); `Args` is a struct of `words` times u32, by value.
+//! - WGSL: `@group(0) @binding(i) var<storage, read_write> b{i}`: the whole allocation, its offset being one of the words;
+//!   `@group(1) @binding(0) var<uniform> args: array<vec4<u32>, words / 4>`.
+
+use millstream_core::backend::{Binding, Bindings};
+use millstream_core::what::elements;
+use millstream_core::{Access, Body, Error, Op, Result, Scalar};
+use smallvec::SmallVec;
+
+use crate::contract::{Blocks, reads_by_four};
+use crate::frame::{Frame, Layout, Word};
+use crate::map::SIDE;
+use crate::rows::{Walk, writes_elements};
+use crate::target::{Dialect, Target};
+
+/// What a backend compiles: a text and the functions in it, all with the same parameters.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The whole text.
+    pub text: String,
+    /// The functions that can be launched.
+    pub entries: Vec<Entry>,
+    /// The number of inputs and outputs.
+    pub operands: usize,
+    /// Whether a buffer for scratch memory comes after the operands.
+    pub has_workspace: bool,
+    /// The size of the arguments in words of 32 bits, a multiple of 4.
+    pub words: usize,
+}
+
+/// A kernel for all operations with one kernel key: its source, and how it is launched for one of them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    source: Source,
+    layout: Layout,
+    shape: Shape,
+    target: Target,
+}
+
+impl std::ops::Deref for Program {
+    type Target = Source;
+
+    fn deref(&self) -> &Source {
+        &self.source
+    }
+}
+
+/// A function that can be launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name in the text.
+    pub name: String,
+    /// Threads of one group, all along x.
+    pub group: u32,
+}
+
+/// One launch of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch<'a> {
+    /// Which of [`Source::entries`].
+    pub entry: usize,
+    /// Groups along each axis; none is 0.
+    pub grid: [u32; 3],
+    /// The arguments.
+    pub words: &'a [u32],
+}
+
+/// Which kind of kernel a program is, and what its grid follows from.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// A walk along the output; if `fours`, the first entry moves four elements at once.
+    Map { fours: bool, threads: u32 },
+    /// A walk by squares over the last dimension and `side`.
+    Squares { side: usize, threads: u32 },
+    /// Rows; if `fours`, the first half of the entries moves four elements at once.
+    Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
+    /// Blocks of a contraction; if `fours`, the first entry moves four elements at once.
+    Contract { blocks: Blocks, fours: bool },
+}
+
+/// One launch before memory and scalars are known.
+#[derive(Clone, Debug)]
+struct Step {
+    entry: usize,
+    grid: [u32; 3],
+    words: Vec<u32>,
+}
+
+/// The launches of an operation, in order. Where `by_four` is there, it serves memory that is aligned for it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    by_four: Option<Vec<Step>>,
+    by_one: Vec<Step>,
+    /// For each operand that is moved by fours: its number and the alignment this takes.
+    aligned: SmallVec<[(usize, usize); 4]>,
+    patches: SmallVec<[(usize, Word); 8]>,
+    /// For each operand: the size of an element.
+    sizes: SmallVec<[usize; 4]>,
+    bases: SmallVec<[isize; 4]>,
+    workspace: usize,
+    wide: bool,
+    dialect: Dialect,
+}
+
+/// A number with 32 bits, or with 64 in the kernels that need it.
+fn write(words: &mut [u32], at: usize, value: i64, wide: bool) {
+    words[at] = value as u32;
+    if wide {
+        words[at + 1] = (value >> 32) as u32;
+    }
+}
+
+fn scalar_word(value: Scalar, k: usize) -> u32 {
+    (value.bits()[k / 2] >> (32 * (k % 2))) as u32
+}
+
+impl Program {
+    pub(crate) fn new(frame: Frame<'_>, shape: Shape) -> Result<Program> {
+        let (operands, has_workspace, target) = (frame.operands(), frame.has_workspace, frame.target.clone());
+        let (text, entries, layout) = frame.finish();
+        let source = Source { text, entries, operands, has_workspace, words: layout.count };
+        Ok(Program { source, layout, shape, target })
+    }
+
+    /// Fixes sizes, strides and grid for one operation with the kernel key that the program was generated for.
+    pub fn prepare(&self, op: &Op) -> Result<Prepared> {
+        let access = |o: usize| op.inputs.get(o).unwrap_or_else(|| &op.outputs[o - op.inputs.len()]);
+        if op.inputs.len() + op.outputs.len() != self.operands {
+            return Err(Error::internal("a kernel was prepared for another operation"));
+        }
+        let mut base = vec![0u32; self.layout.count];
+        let mut patches = SmallVec::new();
+        let mut numbers = Vec::new();
+        let wide = self.layout.wide;
+        let mut at = 0;
+        for &word in &self.layout.words {
+            let value = match word {
+                Word::Size(d) => op.dims[d] as i64,
+                Word::Stride(o, d) => access(o).strides[d] as i64,
+                Word::Coefficient(o, g, d) => access(o).guards[g].coefficients[d] as i64,
+                Word::GuardOffset(o, g) => access(o).guards[g].offset as i64,
+                Word::GuardLimit(o, g) => access(o).guards[g].limit as i64,
+                Word::Fill(o, k) => {
+                    base[at] = scalar_word(access(o).fill, k);
+                    at += 1;
+                    continue;
+                }
+                Word::Param(..) => {
+                    patches.push((at, word));
+                    at += 1;
+                    continue;
+                }
+                Word::Base(_) | Word::Low(_) | Word::High(_) | Word::Work => {
+                    patches.push((at, word));
+                    0
+                }
+                Word::Number(n) => {
+                    numbers.push((at, n));
+                    0
+                }
+            };
+            write(&mut base, at, value, wide);
+            at += if wide { 2 } else { 1 };
+        }
+        let plan = self.plan(op)?;
+        let step = |(entry, groups, list): (usize, u64, Vec<i64>)| -> Result<Step> {
+            let mut words = base.clone();
+            for &(at, n) in &numbers {
+                write(&mut words, at, list.get(n).copied().unwrap_or(0), wide);
+            }
+            Ok(Step { entry, grid: self.grid(groups)?, words })
+        };
+        Ok(Prepared {
+            by_four: plan.by_four.map(|l| l.into_iter().map(step).collect()).transpose()?,
+            by_one: plan.by_one.into_iter().map(step).collect::<Result<_>>()?,
+            aligned: plan.aligned,
+            patches,
+            sizes: (0..self.operands).map(|o| access(o).dtype.size()).collect(),
+            bases: (0..self.operands).map(|o| access(o).base).collect(),
+            workspace: plan.workspace,
+            wide,
+            dialect: self.layout.dialect,
+        })
+    }
+
+    /// So many groups as a grid.
+    fn grid(&self, groups: u64) -> Result<[u32; 3]> {
+        let most = u64::from(self.target.max_grid);
+        let x = groups.clamp(1, most);
+        let y = groups.div_ceil(x).max(1);
+        // Kernels walk on when there are fewer groups than work: a grid that is too large is cut.
+        Ok([x as u32, y.min(most) as u32, 1])
+    }
+
+    /// Groups for so many threads' worth of work, no more than keep the device busy.
+    fn groups_for(&self, threads_of_work: u64, threads: u32) -> u64 {
+        let busy = (self.target.units as u64 * 2048 / u64::from(threads)).max(1) * WAVES;
+        threads_of_work.div_ceil(u64::from(threads)).clamp(1, busy)
+    }
+
+    fn plan(&self, op: &Op) -> Result<Plan> {
+        let rank = op.dims.len();
+        let all = elements(&op.dims) as u64;
+        match self.shape {
+            Shape::Map { fours, threads } => {
+                let by_one = vec![(usize::from(fours), self.groups_for(all, threads), vec![all as i64])];
+                let aligned = if fours { self.fours(op, rank - 1, rank == 1) } else { None };
+                let by_four = aligned.is_some().then(|| {
+                    vec![(0, self.groups_for(all / 4, threads), vec![(all / 4) as i64, (all % 4) as i64])]
+                });
+                Ok(Plan { by_four, by_one, aligned: aligned.unwrap_or_default(), workspace: 0 })
+            }
+            Shape::Squares { side, threads } => {
+                let (across, down) = (op.dims[rank - 1].div_ceil(SIDE) as u64, op.dims[side].div_ceil(SIDE) as u64);
+                let others: u64 = (0..rank - 1).filter(|&d| d != side).map(|d| op.dims[d] as u64).product();
+                let total = across * down * others;
+                let groups = total.min(self.groups_for(u64::MAX / 2, threads));
+                Ok(Plan::simple(vec![(0, groups, vec![across as i64, down as i64, total as i64])]))
+            }
+            Shape::Rows { walk, fours, passes, accumulators, inner } => {
+                self.plan_rows(op, walk, fours, passes, accumulators, inner)
+            }
+            Shape::Contract { blocks, fours } => self.plan_contract(op, blocks, fours),
+        }
+    }
+
+    fn plan_rows(
+        &self,
+        op: &Op,
+        walk: Walk,
+        fours: bool,
+        passes: usize,
+        accumulators: usize,
+        inner: usize,
+    ) -> Result<Plan> {
+        let (count, length) = (elements(&op.dims[..inner]), elements(&op.dims[inner..]));
+        let teams = count.div_ceil(walk.rows).max(1) as u64;
+        let aligned = if fours { self.fours(op, op.dims.len() - 1, false) } else { None };
+        if count == 0 {
+            return Ok(Plan::simple(Vec::new()));
+        }
+        if !walk.split {
+            let most = self.groups_for(u64::MAX / 2, walk.threads() as u32);
+            let list = vec![count as i64, length as i64];
+            let step = |entry: usize| vec![(entry, teams.min(most), list.clone())];
+            return Ok(Plan {
+                by_four: aligned.is_some().then(|| step(0)),
+                by_one: step(usize::from(fours)),
+                aligned: aligned.unwrap_or_default(),
+                workspace: 0,
+            });
+        }
+        // Pieces of whole fours, so many that every unit has several groups, and none too short to be worth a launch.
+        let wanted = (self.target.units as u64 * 2048 / walk.threads() as u64).max(1).div_ceil(teams);
+        let least = (walk.lanes * 16) as u64;
+        let parts = wanted.min((length as u64).div_ceil(least)).max(1);
+        let piece = (length as u64).div_ceil(parts).next_multiple_of(4 * walk.lanes as u64).max(4);
+        let parts = (length as u64).div_ceil(piece).max(1);
+        let finishers = if writes_elements(op) { parts } else { 1 };
+        let list = vec![count as i64, length as i64, parts as i64, piece as i64, finishers as i64];
+        let steps = |first: usize| -> Vec<(usize, u64, Vec<i64>)> {
+            (0..=passes)
+                .map(|s| (first + s, teams * if s == passes { finishers } else { parts }, list.clone()))
+                .collect()
+        };
+        Ok(Plan {
+            by_four: aligned.is_some().then(|| steps(0)),
+            by_one: steps(if fours { passes + 1 } else { 0 }),
+            aligned: aligned.unwrap_or_default(),
+            workspace: accumulators * count * parts as usize * 4,
+        })
+    }
+
+    fn plan_contract(&self, op: &Op, blocks: Blocks, fours: bool) -> Result<Plan> {
+        let Body::Contract(c) = &op.body else { return Err(Error::internal("not a contraction")) };
+        let size = |range: std::ops::Range<usize>| elements(&op.dims[range]) as u64;
+        let (batch, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..op.dims.len()));
+        let tiles_n = n.div_ceil(blocks.group.n as u64);
+        let tiles = tiles_n * m.div_ceil(blocks.group.m as u64);
+        let total = tiles * batch;
+        if total == 0 {
+            return Ok(Plan::simple(Vec::new()));
+        }
+        let list: Vec<i64> = [tiles_n, tiles, total, m, n, k].map(|v| v as i64).to_vec();
+        let mut aligned: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        let mut can = fours;
+        if fours {
+            for (dim, expr) in reads_by_four(op, c).into_iter().zip([&c.lhs, &c.rhs]) {
+                match (dim, expr.as_input()) {
+                    (Some(dim), Some(input)) => {
+                        can &= fits(&op.inputs[input as usize], &op.dims, dim);
+                        aligned.push((input as usize, 16));
+                    }
+                    _ => can = false,
+                }
+            }
+            // Outputs are written by fours where they lie so; the kernel then relies on it.
+            let wide = c.k - c.n == 1 && op.outputs.iter().all(|a| a.strides[c.n] == 1 && a.dtype.size() == 4);
+            if wide {
+                for (o, a) in op.outputs.iter().enumerate() {
+                    can &= fits(a, &op.dims, c.n);
+                    aligned.push((op.inputs.len() + o, 16));
+                }
+            }
+        }
+        Ok(Plan {
+            by_four: can.then(|| vec![(0, total, list.clone())]),
+            by_one: vec![(usize::from(fours), total, list)],
+            aligned,
+            workspace: 0,
+        })
+    }
+
+    /// If all operands can be moved by fours along this dimension: which of them must be aligned, and to how many bytes.
+    fn fours(&self, op: &Op, dim: usize, has_tail: bool) -> Option<SmallVec<[(usize, usize); 4]>> {
+        let mut list = SmallVec::new();
+        for (o, a) in op.inputs.iter().chain(&op.outputs).enumerate() {
+            if a.strides[dim] == 1 && op.dims[dim] != 1 {
+                if !(fits(a, &op.dims, dim) || has_tail && a.base % 4 == 0) {
+                    return None;
+                }
+                list.push((o, 4 * a.dtype.size()));
+            }
+        }
+        // Operands that lie still along the dimension do not care, but the dimension must come in fours.
+        (has_tail || op.dims[dim] % 4 == 0).then_some(list)
+    }
+}
+
+/// Whether every four elements along a dimension of stride 1 lie in a whole four of the operand, if its memory is aligned.
+fn fits(access: &Access, dims: &[usize], dim: usize) -> bool {
+    dims[dim] % 4 == 0
+        && access.base % 4 == 0
+        && (0..dims.len()).all(|d| d == dim || dims[d] == 1 || access.strides[d] % 4 == 0)
+}
+
+/// Rounds of groups that a grid has at most; each thread of a longer walk takes several turns.
+const WAVES: u64 = 4;
+
+struct Plan {
+    by_four: Option<Vec<(usize, u64, Vec<i64>)>>,
+    by_one: Vec<(usize, u64, Vec<i64>)>,
+    aligned: SmallVec<[(usize, usize); 4]>,
+    workspace: usize,
+}
+
+impl Plan {
+    fn simple(by_one: Vec<(usize, u64, Vec<i64>)>) -> Plan {
+        Plan { by_four: None, by_one, aligned: SmallVec::new(), workspace: 0 }
+    }
+}
+
+impl Prepared {
+    /// Bytes of scratch memory that a run needs.
+    pub fn workspace(&self) -> usize {
+        self.workspace
+    }
+
+    /// Calls `run` for each launch, in order, with its arguments complete.
+    pub fn encode(
+        &self,
+        bindings: &Bindings<'_>,
+        run: &mut dyn FnMut(Dispatch<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let operand = |o: usize| -> &Binding<'_> {
+            bindings.inputs.get(o).unwrap_or_else(|| &bindings.outputs[o - bindings.inputs.len()])
+        };
+        let cuda = self.dialect == Dialect::Cuda;
+        let is_aligned = |&(o, bytes): &(usize, usize)| {
+            let b = operand(o);
+            let address = if cuda { b.memory.address as usize } else { 0 };
+            let bytes = if cuda { bytes.min(16) } else { bytes };
+            (address + b.offset) % bytes == 0
+        };
+        let steps = match &self.by_four {
+            Some(steps) if self.aligned.iter().all(is_aligned) => steps,
+            _ => &self.by_one,
+        };
+        for step in steps {
+            let mut words: SmallVec<[u32; 64]> = SmallVec::from_slice(&step.words);
+            for &(at, word) in &self.patches {
+                let relative = |o: usize, byte: usize| {
+                    let b = operand(o);
+                    let from = if cuda { b.offset } else { 0 };
+                    (byte as i64 - from as i64) / self.sizes[o] as i64
+                };
+                match word {
+                    Word::Base(o) => {
+                        let value = relative(o, operand(o).offset) + self.bases[o] as i64;
+                        write(&mut words, at, value, self.wide);
+                    }
+                    Word::Low(o) => write(&mut words, at, relative(o, operand(o).start), self.wide),
+                    Word::High(o) => write(&mut words, at, relative(o, operand(o).end), self.wide),
+                    Word::Work => {
+                        let offset = bindings.workspace.map_or(0, |w| w.offset);
+                        write(&mut words, at, if cuda { 0 } else { offset as i64 / 4 }, self.wide);
+                    }
+                    Word::Param(n, k) => {
+                        let value = bindings.params.get(n);
+                        let value = value.ok_or_else(|| Error::internal("a launch parameter is missing"))?;
+                        words[at] = scalar_word(*value, k);
+                    }
+                    _ => {}
+                }
+            }
+            run(Dispatch { entry: step.entry, grid: step.grid, words: &words })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! The nodes of an expression as kernel text.
+
+use millstream_core::{Binary, DType, Expr, Id, Node, Unary};
+
+use crate::text::Text;
+use crate::types::{Register, literal, narrow};
+
+/// The names of the nodes that have been written so far, for one element.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    names: Vec<Option<String>>,
+}
+
+impl Values {
+    pub(crate) fn new(expr: &Expr) -> Values {
+        Values { names: vec![None; expr.nodes().len()] }
+    }
+
+    /// The name of a node that was written.
+    pub(crate) fn get(&self, id: Id) -> &str {
+        self.names[id.at()].as_deref().unwrap_or("unwritten")
+    }
+
+    pub(crate) fn has(&self, id: Id) -> bool {
+        self.names[id.at()].is_some()
+    }
+
+    /// Says by which name a node is known.
+    pub(crate) fn set(&mut self, id: Id, name: impl Into<String>) {
+        self.names[id.at()] = Some(name.into());
+    }
+
+    /// Writes what these nodes need and is not written yet. `leaf` gives the text of inputs, parameters, indices and
+    /// accumulators; reductions must be known already.
+    pub(crate) fn write(
+        &mut self,
+        text: &mut Text,
+        expr: &Expr,
+        wanted: &[Id],
+        mut leaf: impl FnMut(&mut Text, Id, Node, DType) -> String,
+    ) {
+        for id in missing(expr, wanted, |id| self.has(id)) {
+            let (node, dtype) = expr.nodes()[id.at()];
+            let value = match node {
+                Node::Const(value) => {
+                    self.set(id, literal(value));
+                    continue;
+                }
+                Node::Input(_) | Node::Param(_) | Node::Index(_) | Node::Acc | Node::Reduce(..) => {
+                    let name = leaf(text, id, node, dtype);
+                    self.set(id, name);
+                    continue;
+                }
+                Node::Unary(op, a) => unary(op, expr.dtype(a), self.get(a)),
+                Node::Binary(op, a, b) => binary(op, expr.dtype(a), self.get(a), self.get(b)),
+                Node::Select(c, a, b) => format!("select({}, {}, {})", self.get(b), self.get(a), self.get(c)),
+                Node::Cast(a) => cast(expr.dtype(a), dtype, self.get(a)),
+            };
+            let name = text.name("t", value);
+            self.set(id, name);
+        }
+    }
+}
+
+/// The nodes that `wanted` needs and that are not known, operands before their users.
+pub(crate) fn missing(expr: &Expr, wanted: &[Id], known: impl Fn(Id) -> bool) -> Vec<Id> {
+    let mut need = vec![false; expr.nodes().len()];
+    for &id in wanted {
+        need[id.at()] = !known(id);
+    }
+    for i in (0..need.len()).rev() {
+        if need[i] && !matches!(expr.nodes()[i].0, Node::Reduce(..)) {
+            for o in expr.nodes()[i].0.operands().filter(|&o| !known(o)) {
+                need[o.at()] = true;
+            }
+        }
+    }
+    (0..need.len()).filter(|&i| need[i]).map(|i| Id(i as u32)).collect()
+}
+
+/// The result of arithmetic in 32 bits, brought back to a narrow type's range.
+fn wrapped(dtype: DType, value: String) -> String {
+    match narrow(dtype) {
+        Some((bits, true)) => format!("wrap_i{bits}({value})"),
+        Some((bits, false)) => format!("wrap_u{bits}({value})"),
+        None => value,
+    }
+}
+
+fn unary(op: Unary, dtype: DType, x: &str) -> String {
+    use Unary::*;
+    let register = Register::of(dtype);
+    let r = register.name();
+    match (op, register) {
+        (Neg, Register::F32 | Register::F64) => format!("(-{x})"),
+        (Neg, Register::U32) => wrapped(dtype, format!("(0u - {x})")),
+        (Neg, Register::U64) => format!("(0lu - {x})"),
+        (Neg, Register::C64 | Register::C128) => format!("neg_{r}({x})"),
+        (Neg, _) => wrapped(dtype, format!("neg_{r}({x})")),
+        (Abs, Register::U32 | Register::U64) => x.into(),
+        (Abs, Register::F32 | Register::F64) => format!("abs({x})"),
+        (Abs, Register::C64 | Register::C128) => format!("abs_{r}({x})"),
+        (Abs, _) => wrapped(dtype, format!("abs_{r}({x})")),
+        (Not, Register::Bool) => format!("(!{x})"),
+        (Not, _) => wrapped(dtype, format!("(~{x})")),
+        (Sqrt | Floor | Ceil | Trunc, Register::F32 | Register::F64) => format!("{}({x})", op.name()),
+        _ => format!("{}_{r}({x})", op.name()),
+    }
+}
+
+pub(crate) fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
+    use Binary::*;
+    let register = Register::of(dtype);
+    let r = register.name();
+    if register == Register::Bool {
+        return match op {
+            Add | Or | Max => format!("({a} || {b})"),
+            Mul | And | Min => format!("({a} && {b})"),
+            Eq => format!("({a} == {b})"),
+            Lt => format!("(!{a} && {b})"),
+            Le => format!("(!{a} || {b})"),
+            Gt => format!("({a} && !{b})"),
+            Ge => format!("({a} || !{b})"),
+            _ => format!("({a} != {b})"),
+        };
+    }
+    let infix = |sign: &str| format!("({a} {sign} {b})");
+    let call = || format!("{}_{r}({a}, {b})", op.name());
+    if register.is_complex() {
+        return match op {
+            Add => infix("+"),
+            Sub => infix("-"),
+            _ => call(),
+        };
+    }
+    let float = register.is_float();
+    let unsigned = matches!(register, Register::U32 | Register::U64);
+    match op {
+        Add if float || unsigned => wrapped(dtype, infix("+")),
+        Sub if float || unsigned => wrapped(dtype, infix("-")),
+        Mul if float || unsigned => wrapped(dtype, infix("*")),
+        Div => infix("/"),
+        And => infix("&"),
+        Or => infix("|"),
+        Xor => infix("^"),
+        Eq => infix("=="),
+        Ne => infix("!="),
+        Lt => infix("<"),
+        Le => infix("<="),
+        Gt => infix(">"),
+        Ge => infix(">="),
+        Min | Max if !float => format!("{}({a}, {b})", op.name()),
+        Shl | Shr => {
+            let width = narrow(dtype).map_or(dtype.size() as u32 * 8, |(bits, _)| bits);
+            wrapped(dtype, format!("{}_{r}({a}, {b}, {width}u)", op.name()))
+        }
+        _ => wrapped(dtype, call()),
+    }
+}
+
+/// A value of one dtype in another.
+pub(crate) fn cast(from: DType, to: DType, x: &str) -> String {
+    use Register::*;
+    let (a, b) = (Register::of(from), Register::of(to));
+    if a.is_complex() {
+        return match b {
+            Bool => format!("({x}.x != {zero} || {x}.y != {zero})", zero = real(a).zero()),
+            C64 | C128 if a == b => x.into(),
+            C64 | C128 => format!("{}({part}({x}.x), {part}({x}.y))", b.name(), part = real(b).name()),
+            _ => cast(if a == C64 { DType::F32 } else { DType::F64 }, to, &format!("{x}.x")),
+        };
+    }
+    if b.is_complex() {
+        let part = cast(from, if b == C64 { DType::F32 } else { DType::F64 }, x);
+        return format!("{}({part}, {})", b.name(), real(b).zero());
+    }
+    if a == Bool {
+        return if b == Bool { x.into() } else { format!("select({}, {}, {x})", b.zero(), b.one()) };
+    }
+    match b {
+        // By bits: a device may take subnormal numbers for zero.
+        Bool if a.is_float() => format!("{}_to_bool({x})", a.name()),
+        Bool => format!("({x} != {})", a.zero()),
+        F32 if matches!(to, DType::F16 | DType::BF16) => match a {
+            F32 => format!("round_{to}({x})"),
+            // These reach the half type in one rounding.
+            F64 | I64 | U64 | I32 | U32 => format!("{to}_to_f32({}_to_{to}({x}))", a.name()),
+            _ => x.into(),
+        },
+        F32 if a == F32 => x.into(),
+        F32 | F64 => {
+            if a == b {
+                x.into()
+            } else {
+                format!("{}({x})", b.name())
+            }
+        }
+        _ if a.is_float() => match narrow(to) {
+            Some(_) => format!("{}_to_{to}({x})", a.name()),
+            None => format!("{}_to_{}({x})", a.name(), b.name()),
+        },
+        _ => {
+            let wide = if a == b { x.to_string() } else { format!("{}({x})", b.name()) };
+            if narrow(to).is_some() && from != to { wrapped(to, wide) } else { wide }
+        }
+    }
+}
+
+fn real(register: Register) -> Register {
+    if register == Register::C64 { Register::F32 } else { Register::F64 }
+}
