@@ -31,6 +31,12 @@ pub trait Backend: Send + Sync + 'static {
     /// The profile completed by measurement. Takes about a second; its result is kept on disk by the caller.
     fn measure(&self) -> Result<DeviceProfile>;
 
+    /// Seconds of one small launch and the wait for it by bare driver calls, which nothing above can beat; `None` where work is
+    /// finished within the call.
+    fn launch_floor(&self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
     /// Takes memory from the driver, aligned to at least 64 bytes. Called by the pool only. `bytes` is never 0.
     fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory>;
 
@@ -57,6 +63,16 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Compiles a kernel that serves every operation with this one's [`Op::kernel_key`].
     fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>>;
+
+    /// Records the launches that `work` queues on the stream, without running them, as a list that is queued in one call
+    /// ever after; `None`, before `work` is called, where the device has no such thing. `work` queues launches only.
+    fn capture(
+        &self,
+        _stream: &dyn BackendStream,
+        _work: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Box<dyn Captured>>> {
+        Ok(None)
+    }
 
     /// Makes a kernel again from what [`Kernel::bytes`] gave earlier; an error if the bytes no longer serve.
     fn load(&self, _op: &Op, _variant: &Variant, _bytes: &[u8]) -> Result<Arc<dyn Kernel>> {
@@ -140,6 +156,30 @@ pub trait Launch: Send + Sync + 'static {
 
     /// Queues the work.
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()>;
+}
+
+/// Memory that lies somewhere else than it did when launches were captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The address at which it began.
+    pub from: u64,
+    /// How many bytes moved.
+    pub bytes: usize,
+    /// The address at which it begins now.
+    pub to: u64,
+}
+
+/// A list of launches that is queued in one call. It keeps its kernels, but not the memory that they work on.
+pub trait Captured: Send + Sync + 'static {
+    /// Queues the whole list.
+    fn replay(&self, stream: &dyn BackendStream) -> Result<()>;
+
+    /// Lets the launches work on memory that has moved; false where that takes a [`Captured::recapture`]. Replays queued
+    /// before keep the memory they had.
+    fn rebind(&mut self, moved: &[Moved]) -> Result<bool>;
+
+    /// Takes the same launches with other scalars, offsets and memory.
+    fn recapture(&mut self, stream: &dyn BackendStream, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
 /// Memory for one operand: index 0 of its access lies `offset` bytes into `memory`.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::backend::{Backend, Bindings, Priority, Support};
+use crate::backend::{Backend, Bindings, Captured, Priority, Support};
 use crate::dispatcher::{DispatchStatistics, Dispatcher, Prepared, Site, Work};
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
 use crate::how::{Cost, DeviceKind, DeviceProfile, Variant, cost};
@@ -130,6 +130,11 @@ impl Device {
         Ok(profile)
     }
 
+    /// Seconds of one small launch and the wait for it by bare driver calls; `None` where work is finished within the call.
+    pub fn launch_floor(&self) -> Result<Option<f64>> {
+        self.guard(self.alive().and_then(|()| self.0.backend.launch_floor()))
+    }
+
     /// Whether both are the same device.
     pub fn same(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -230,6 +235,30 @@ impl Device {
     /// Queues a prepared step.
     pub fn launch(&self, prepared: &Prepared, bindings: &Bindings<'_>, stream: &Stream) -> Result<()> {
         self.guard(self.0.dispatcher.launch(&self.site(), prepared, bindings, stream))
+    }
+
+    /// Records the launches that `work` queues on the stream, without running them; `None` where the device cannot.
+    pub fn capture(
+        &self,
+        stream: &Stream,
+        work: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Box<dyn Captured>>> {
+        self.guard(self.alive().and_then(|()| self.0.backend.capture(stream.handle(), work)))
+    }
+
+    /// Takes captured launches again, with other scalars, offsets and memory.
+    pub fn recapture(
+        &self,
+        captured: &mut dyn Captured,
+        stream: &Stream,
+        work: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.guard(self.alive().and_then(|()| captured.recapture(stream.handle(), work)))
+    }
+
+    /// Queues so many captured launches.
+    pub fn replay(&self, captured: &dyn Captured, launches: usize, stream: &Stream) -> Result<()> {
+        self.guard(self.alive().and_then(|()| self.0.dispatcher.replay(&self.site(), captured, launches, stream)))
     }
 
     /// Compiles what these steps will need, in parallel.

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Binding, Bindings, Kernel, Launch};
+use crate::backend::{Backend, Binding, Bindings, Captured, Kernel, Launch};
 use crate::cache::{DiskCache, KernelCache, KernelStatistics, Origin};
 use crate::error::{Error, Result};
 use crate::how::{Variant, cost};
@@ -254,6 +254,34 @@ impl Dispatcher {
                 flop: cost.flop,
                 limit_fraction: synchronous.then_some(cost.floor / seconds),
                 note: work.variant.label(),
+                ..Record::at(site.profiler, started)
+            });
+        }
+        Ok(())
+    }
+
+    /// Queues captured launches. Each counts as one found prepared.
+    pub(crate) fn replay(
+        &self,
+        site: &Site<'_>,
+        captured: &dyn Captured,
+        launches: usize,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.launches.fetch_add(launches as u64, Ordering::Relaxed);
+        let profiled = site.profiler.is_on().then(Instant::now);
+        captured.replay(stream.handle()).map_err(|e| {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+            e.through(format!("a captured plan on {}", site.device))
+        })?;
+        if let Some(started) = profiled {
+            site.profiler.record(Record {
+                name: "replay".into(),
+                kind: RecordKind::Queued,
+                device: site.device.into(),
+                stream: stream_number(stream.id()),
+                seconds: started.elapsed().as_secs_f64(),
+                note: format!("{launches} captured launches"),
                 ..Record::at(site.profiler, started)
             });
         }

@@ -27,11 +27,13 @@ pub enum Idea {
     Tile = 2,
     /// Launches prepared once.
     Ring = 4,
+    /// Plans of several steps queued in one call, where the device has that.
+    Capture = 8,
 }
 
 impl Idea {
     /// All of them.
-    pub const ALL: [Idea; 3] = [Idea::Fuse, Idea::Tile, Idea::Ring];
+    pub const ALL: [Idea; 4] = [Idea::Fuse, Idea::Tile, Idea::Ring, Idea::Capture];
 
     /// The name that the command line takes.
     pub const fn name(self) -> &'static str {
@@ -39,6 +41,7 @@ impl Idea {
             Idea::Fuse => "fuse",
             Idea::Tile => "tile",
             Idea::Ring => "ring",
+            Idea::Capture => "capture",
         }
     }
 }

@@ -19,14 +19,23 @@ pub use millstream_core::{
     Profiler, Reduce, Result, Runtime, Scalar, Stream, Unary,
 };
 pub use millstream_cpu as cpu;
+#[cfg(feature = "cuda")]
+pub use millstream_cuda as cuda;
 pub use millstream_tensor::{Keep, Operand, Tensor, default_runtime};
+#[cfg(feature = "wgpu")]
+pub use millstream_wgpu as wgpu;
 
 use millstream_core::runtime::RuntimeBuilder;
 use millstream_cpu::{CpuFamily, CpuOptions};
 
 /// A runtime to be, with every family of devices that this build has. Add families or settings, then build it.
 pub fn runtime() -> RuntimeBuilder {
-    Runtime::builder().family(CpuFamily::new(CpuOptions::default()))
+    let builder = Runtime::builder().family(CpuFamily::new(CpuOptions::default()));
+    #[cfg(feature = "cuda")]
+    let builder = builder.family(cuda::CudaFamily::default());
+    #[cfg(feature = "wgpu")]
+    let builder = wgpu::WgpuFamily::native().into_iter().fold(builder, RuntimeBuilder::family);
+    builder
 }
 
 /// The runtime of tensors that name no device. The tensor crate declares it; see there.

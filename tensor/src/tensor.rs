@@ -285,22 +285,35 @@ impl Tensor {
 
     /// Computes the value now and waits for it.
     pub fn eval(&self) -> Result<()> {
-        plan::evaluate(&[self], plan::Trigger::Eval, None)
+        Tensor::eval_all(&[self])
     }
 
-    /// Computes several values in one plan, so that what they share is computed once.
+    /// Computes several values in one plan, so that what they share is computed once, and waits for them.
     pub fn eval_all(tensors: &[&Tensor]) -> Result<()> {
-        plan::evaluate(tensors, plan::Trigger::Eval, None)
+        plan::evaluate(tensors, plan::Trigger::Eval, None)?;
+        tensors.iter().try_for_each(|t| t.event().map_or(Ok(()), |e| e.wait()))
     }
 
-    /// Queues the computation on a stream of its own and returns at once; the event completes when the value is there.
+    /// Queues the computation and returns at once; the event completes when the value is there.
+    ///
+    /// On a device whose own stream queues, as GPUs' do, the work goes there, in the order of the calls; else to a stream
+    /// of its own.
     pub fn eval_async(&self) -> Result<Event> {
         let device = self.device()?;
+        if !device.stream().is_synchronous() {
+            plan::evaluate(&[self], plan::Trigger::Eval, None)?;
+            return Ok(self.event().unwrap_or_else(Event::completed));
+        }
         let stream = device.take_stream(millstream_core::Priority::Normal)?;
         let queued = plan::evaluate(&[self], plan::Trigger::Eval, Some(&stream));
-        let event = queued.and_then(|()| stream.record());
         device.return_stream(stream);
-        event
+        queued?;
+        Ok(self.event().unwrap_or_else(Event::completed))
+    }
+
+    /// The event of the write of the value, if it was queued and may still be running.
+    fn event(&self) -> Option<Event> {
+        self.node.value().and_then(|v| v.as_ref().ok()).and_then(Buffer::event)
     }
 
     /// The elements in row-major order. `T` must be the tensor's element type.

@@ -19,6 +19,8 @@ pub enum Call {
     Reshape,
     /// One small operation and a full wait.
     Sync,
+    /// A plan of many small kernels that cannot be fused.
+    Kernels100,
 }
 
 /// Times a call.
@@ -48,6 +50,18 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
                 compute(y)
             };
             timing::call(ten, finish)
+        }
+        Call::Kernels100 => {
+            // Softmax over one axis, then over the other: no kernel can hold both.
+            let square = Normal::new(1, DType::F32).tensor(&[32, 32]).to(device);
+            let plan = || {
+                let mut y = square.clone();
+                for i in 0..100 {
+                    y = y.softmax(i % 2);
+                }
+                compute(y)
+            };
+            timing::loops(50, plan, finish).map(|t| t.per(100))
         }
         Call::Reshape => {
             let m = Tensor::full(&[4096, 4096], 1f32).to(device).copy();

@@ -21,8 +21,12 @@ pub struct Case {
 pub enum Kind {
     /// One evaluation of a tensor.
     Compute(Compute),
+    /// A copy from or to the host.
+    Transfer(Transfer),
     /// One of many short calls.
     Call(Call),
+    /// One small launch and the wait for it by bare driver calls.
+    Floor,
     /// A new process that adds two numbers on the device.
     ColdStart,
     /// The way from a signal to the thread that waits for it.
@@ -32,6 +36,24 @@ pub enum Kind {
         /// Whether the ring is used.
         prepared: bool,
     },
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the host to the device.
+    Up,
+    /// From the device to the host.
+    Down,
+}
+
+/// A copy between the host's memory and the device's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Which way.
+    pub direction: Direction,
+    /// How many f32.
+    pub elements: usize,
 }
 
 /// A family of cases: an operation, dtypes, and sizes in the order of their names.
@@ -86,6 +108,8 @@ const NAMED: &[(&str, &str, Kind)] = &[
     ("adds10_call", "y = x; five times y = tanh(y + x); computed", Kind::Call(Call::Adds10)),
     ("reshape_call", "a view of a 4096 x 4096 tensor as 2048 x 8192", Kind::Call(Call::Reshape)),
     ("sync_call", "one small op and a full wait for it", Kind::Call(Call::Sync)),
+    ("sync_floor", "a small launch and the wait for it by bare driver calls", Kind::Floor),
+    ("kernels100_call", "a plan of 100 small kernels that cannot be fused, for each of them", Kind::Call(Call::Kernels100)),
     ("coldstart", "a new process that adds numbers on the device", Kind::ColdStart),
     ("event_wake", "waking a thread in Event::wait (cpu_ms: CPU time of a wait of 200 ms)", Kind::Event(Waiting::Wait)),
     ("event_poll", "the same for a thread that polls every 50 us", Kind::Event(Waiting::Poll)),
@@ -117,12 +141,24 @@ impl Case {
     pub fn parse(name: &str) -> Outcome<Case> {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
+            None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
             None => {
                 Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
             }
         };
         Ok(Case { name: name.to_string(), kind })
     }
+}
+
+/// `upload_f32_N` or `download_f32_N`.
+fn transfer(name: &str) -> Option<Transfer> {
+    let (direction, rest) = match name.split_once("_f32_")? {
+        ("upload", rest) => (Direction::Up, rest),
+        ("download", rest) => (Direction::Down, rest),
+        _ => return None,
+    };
+    let elements = rest.parse().ok().filter(|n| (1..=LARGEST as usize / 16).contains(n))?;
+    Some(Transfer { direction, elements })
 }
 
 /// A case of a form with sizes. The error is a sentence.
@@ -159,8 +195,9 @@ pub fn list() -> String {
         let dtypes = if dtypes.len() == 1 { dtypes.concat() } else { format!("{{{}}}", dtypes.join(",")) };
         (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
     });
+    let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
-    forms.chain(named).map(|(form, about)| format!("  {form:<36} {about}")).collect::<Vec<_>>().join("\n")
+    forms.chain(copies).chain(named).map(|(form, about)| format!("  {form:<36} {about}")).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -25,10 +25,10 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Progress, note, say};
 use baseline::{Baseline, Store};
-use cases::{Case, Kind};
+use cases::{Case, Direction, Kind, Transfer};
 use compute::Compute;
 use random::Normal;
-use row::{Rates, Row};
+use row::{Clock, Rates, Row};
 use timing::Timing;
 
 /// The most repeats of one case; on GPUs, where each is waited for, fewer.
@@ -192,6 +192,11 @@ fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
     let device = &place.device;
     match &case.kind {
         Kind::Compute(compute) => measure_compute(place, &case.name, compute),
+        Kind::Transfer(transfer) => measure_transfer(place, &case.name, *transfer),
+        Kind::Floor => match device.launch_floor()? {
+            Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
+            None => Err(Failure::usage("the device finishes work within the call: there is no wait to time")),
+        },
         Kind::Call(call) => Ok(Row::new(&case.name, device, calls::time(*call, device)?)),
         Kind::ColdStart => Ok(Row::new(&case.name, device, cold_start(device, place.seconds)?)),
         Kind::Event(how) => {
@@ -216,25 +221,66 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     inputs.iter().try_for_each(Tensor::check)?;
     let mut host_us = Vec::new();
     let most = if device.is_host() { REPEATS } else { REPEATS_QUEUED };
+    let mut clock = if device.is_host() { Clock::Host } else { Clock::Device };
     let timing = timing::repeat(place.seconds, most, || {
         let start = Instant::now();
-        let result = (compute.build)(&inputs);
         if device.is_host() {
-            result.eval()?;
-        } else {
-            let event = result.eval_async()?;
-            host_us.push(start.elapsed().as_secs_f64() * 1e6);
-            event.wait()?;
+            (compute.build)(&inputs).eval()?;
+            return Ok(start.elapsed());
         }
-        Ok(start.elapsed())
+        let before = device.stream().record_timed()?;
+        let began = Instant::now();
+        let result = (compute.build)(&inputs);
+        result.eval_async()?;
+        host_us.push(began.elapsed().as_secs_f64() * 1e6);
+        let after = device.stream().record_timed()?;
+        after.wait()?;
+        let elapsed = start.elapsed();
+        Ok(after.elapsed_since(&before).unwrap_or_else(|| {
+            clock = Clock::Host;
+            elapsed
+        }))
     })?;
     let max_err = largest_error(compute, &sources, &(compute.build)(&inputs))?;
     let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
     Ok(Row {
         max_err: Some(max_err),
         host_us: (!device.is_host()).then(|| Timing::of(host_us).ms),
+        clock: Some(clock),
         ..Row::new(name, device, timing).with_rates(&rates, &profile)
     })
+}
+
+/// Times a copy between ordinary host memory and the device, by the host's clock.
+fn measure_transfer(place: &Place<'_>, name: &str, transfer: Transfer) -> Outcome<Row> {
+    let device = &place.device;
+    if device.is_host() {
+        return Err(Failure::usage("the host copies nothing to itself"));
+    }
+    let host = device.host();
+    let values = Normal::new(0, DType::F32).tensor(&[transfer.elements]).to(&host);
+    let timing = timing::repeat(place.seconds, REPEATS_QUEUED, || match transfer.direction {
+        Direction::Up => {
+            // A value that was never on the device, in memory as programs have it.
+            let fresh = values.copy();
+            fresh.eval()?;
+            let buffer = fresh.buffer()?;
+            let start = Instant::now();
+            buffer.move_to(device)?;
+            buffer.on(device, device.stream())?.wait()?;
+            Ok(start.elapsed())
+        }
+        Direction::Down => {
+            let fresh = values.to(device).copy();
+            fresh.eval()?;
+            let buffer = fresh.buffer()?;
+            let start = Instant::now();
+            buffer.on(&host, host.stream())?.wait()?;
+            Ok(start.elapsed())
+        }
+    })?;
+    let bytes = (transfer.elements * 4) as f64;
+    Ok(Row { gbps: Some(bytes / timing.ms / 1e6), clock: Some(Clock::Host), ..Row::new(name, device, timing) })
 }
 
 /// The largest error of a sample of elements, divided by the largest value among them.

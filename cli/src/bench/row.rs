@@ -36,9 +36,22 @@ pub struct Row {
     /// On devices that queue, the host's part in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_us: Option<f64>,
+    /// Whose clock the time is of, where it could be either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
     /// For events, the CPU time in milliseconds of a wait of 200 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<f64>,
+}
+
+/// Whose clock a time is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The host's, from the first call to the end of the wait.
+    Host,
+    /// The device's, between two events around the work.
+    Device,
 }
 
 /// What a case takes at least.
@@ -74,6 +87,7 @@ impl Row {
             limit_fraction: None,
             max_err: None,
             host_us: None,
+            clock: None,
             cpu_ms: None,
         }
     }
@@ -177,6 +191,7 @@ mod tests {
             limit_fraction: None,
             max_err: None,
             host_us: None,
+            clock: None,
             cpu_ms: None,
         };
         let text = serde_json::to_string(&row).unwrap();

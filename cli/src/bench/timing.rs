@@ -50,12 +50,21 @@ pub fn repeat(seconds: f64, most: usize, mut work: impl FnMut() -> Outcome<Durat
 pub const CALLS: usize = 1000;
 
 /// Times a call in seven loops of [`CALLS`], each with `after` at its end.
-pub fn call(mut call: impl FnMut() -> Outcome, mut after: impl FnMut() -> Outcome) -> Outcome<Timing> {
+pub fn call(call: impl FnMut() -> Outcome, after: impl FnMut() -> Outcome) -> Outcome<Timing> {
+    loops(CALLS, call, after)
+}
+
+/// Times a call in seven loops of so many, each with `after` at its end.
+pub fn loops(
+    calls: usize,
+    mut call: impl FnMut() -> Outcome,
+    mut after: impl FnMut() -> Outcome,
+) -> Outcome<Timing> {
     let mut times = Vec::new();
     for round in 0..8 {
         interrupt::check()?;
         let start = Instant::now();
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             call()?;
         }
         after()?;
@@ -64,7 +73,7 @@ pub fn call(mut call: impl FnMut() -> Outcome, mut after: impl FnMut() -> Outcom
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
     }
-    Ok(Timing::of(times).per(CALLS))
+    Ok(Timing::of(times).per(calls))
 }
 
 #[cfg(test)]

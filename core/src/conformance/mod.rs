@@ -241,6 +241,15 @@ pub fn tolerance(kind: DeviceKind) -> Tolerance {
     }
 }
 
+/// The operations of the suite's cases, for checks that need no device, such as compiling all their kernels.
+pub fn ops(seed: u64) -> Result<Vec<Op>> {
+    let mut ops = Vec::new();
+    for part in Part::ALL {
+        ops.extend(part.cases(seed)?.into_iter().map(|case| case.op));
+    }
+    Ok(ops)
+}
+
 /// Runs the suite on a device. Never panics; everything that went wrong is in the report.
 pub fn run(device: &Device, options: &Options) -> Report {
     let started = Instant::now();

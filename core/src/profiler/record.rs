@@ -22,6 +22,8 @@ pub enum RecordKind {
     Evaluate,
     /// A value moved from one device to another.
     Move,
+    /// An operation that its device cannot compute was given to another.
+    Placed,
     /// Something the user should know. See [`Profiler::warn`].
     Warning,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for RecordKind {
             RecordKind::Compile => "compile",
             RecordKind::Evaluate => "evaluate",
             RecordKind::Move => "move",
+            RecordKind::Placed => "placed",
             RecordKind::Warning => "warning",
         })
     }

@@ -107,6 +107,11 @@ impl Scalar {
         self.dtype
     }
 
+    /// The value's bytes, from the lowest on; those beyond the type's size are 0.
+    pub fn bits(&self) -> [u64; 2] {
+        self.bits
+    }
+
     /// The value as a Rust element, if that is its type.
     pub fn get<T: Element>(&self) -> Option<T> {
         (T::DTYPE == self.dtype).then(|| {

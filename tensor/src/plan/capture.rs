@@ -10,6 +10,7 @@ use millstream_core::{Binary, Device, Error, Layout, Reduce, Result, Scalar, Una
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::Whose;
 use crate::Tensor;
 use crate::node::{Kind, Node};
 
@@ -89,7 +90,7 @@ impl Capture {
 
     /// Walks the graph. Fails with a carried error if one is met. A pending node that belongs to another device than this
     /// one ends the walk and is returned: it has to be computed first.
-    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device) -> Result<Option<Arc<Node>>> {
+    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device, whose: Whose) -> Result<Option<Arc<Node>>> {
         let c = self;
         let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
         // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
@@ -108,7 +109,9 @@ impl Capture {
                         continue;
                     }
                     Some(Err(error)) => return Err(error.clone()),
-                    None if node.device.as_ref().is_some_and(|d| !d.same(device)) => return Ok(Some(node)),
+                    None if whose == Whose::Own && node.device.as_ref().is_some_and(|d| !d.same(device)) => {
+                        return Ok(Some(node));
+                    }
                     None => {}
                 }
                 if !inputs_done {

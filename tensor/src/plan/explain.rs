@@ -5,7 +5,7 @@ use std::fmt::Write;
 use millstream_core::Result;
 
 use super::capture::Capture;
-use super::{Trigger, evaluate};
+use super::{Planned, Trigger, Whose, evaluate, place_on_host, whole};
 use crate::Tensor;
 
 /// Describes the plan for these tensors; computes nothing of it.
@@ -14,17 +14,25 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     let Some(first) = tensors.first() else { return Ok(text) };
     first.check()?;
     let device = first.device()?;
-    let mut capture = Capture::new();
-    while let Some(foreign) = capture.walk(tensors, &device)? {
-        // What another device computes is a leaf here.
-        let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
-        evaluate(&[&Tensor { node: foreign, layout }], Trigger::Explain, None)?;
-        capture = Capture::new();
-    }
-    if capture.nodes.is_empty() {
-        return Ok(format!("{first:?} is there already; nothing is computed\n"));
-    }
-    let (plan, _) = super::plan_for(&mut capture, &device)?;
+    let plan = loop {
+        let mut capture = Capture::new();
+        if let Some(foreign) = capture.walk(tensors, &device, Whose::Own)? {
+            // What another device computes is a leaf here.
+            evaluate(&[&whole(&foreign)?], Trigger::Explain, None)?;
+            continue;
+        }
+        if capture.nodes.is_empty() {
+            let _ = writeln!(text, "{first:?} is there already; nothing is computed");
+            return Ok(text);
+        }
+        match super::plan_for(&mut capture, &device)?.0 {
+            Planned::Plan(plan) => break plan,
+            Planned::Refused(refusal) => {
+                let _ = writeln!(text, "{} goes to the host: {}", refusal.name, refusal.reason);
+                place_on_host(&capture, &refusal, &device, None)?;
+            }
+        }
+    };
     let profile = device.profile();
     let limits = if profile.measured { "measured" } else { "estimated; `millstream devices --measure` measures them" };
     let _ = writeln!(

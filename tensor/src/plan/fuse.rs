@@ -89,10 +89,13 @@ struct Fuser<'a> {
     of: Vec<usize>,
     level: Vec<Level>,
     readers: Vec<Vec<usize>>,
+    /// The most buffers that one kernel can be given.
+    most_buffers: usize,
 }
 
-/// Gathers the nodes of a graph. Without fusion every node stands alone.
-pub(crate) fn fuse(graph: &Graph, on: bool) -> Result<Fused> {
+/// Gathers the nodes of a graph, so that no kernel takes more buffers than it can be given. Without fusion every node
+/// stands alone.
+pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused> {
     let n = graph.nodes.len();
     let mut readers = vec![Vec::new(); n];
     for (v, node) in graph.nodes.iter().enumerate() {
@@ -102,7 +105,8 @@ pub(crate) fn fuse(graph: &Graph, on: bool) -> Result<Fused> {
             }
         }
     }
-    let mut f = Fuser { graph, clusters: Vec::new(), of: (0..n).collect(), level: vec![Level::Element; n], readers };
+    let (of, level) = ((0..n).collect(), vec![Level::Element; n]);
+    let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers, most_buffers };
     for v in 0..n {
         let node = &graph.nodes[v];
         let (form, domain) = match &node.kind {
@@ -159,7 +163,8 @@ impl Fuser<'_> {
             return Ok(());
         }
         let Some((joined, levels)) = self.joined(v, a, b)? else { return Ok(()) };
-        if joined.nodes.len() > MOST_NODES || !self.is_convex(a, b) || !self.is_canonical(&joined, &levels)? {
+        let too_large = joined.nodes.len() > MOST_NODES || self.buffers(&joined) > self.most_buffers;
+        if too_large || !self.is_convex(a, b) || !self.is_canonical(&joined, &levels)? {
             return Ok(());
         }
         for (&v, &level) in joined.nodes.iter().zip(&levels) {
@@ -237,6 +242,23 @@ impl Fuser<'_> {
             })
             .collect();
         Ok(Some((Cluster { form, domain, nodes }, levels)))
+    }
+
+    /// How many buffers the kernel of a cluster takes at most: what it reads from outside, and what others read of it.
+    fn buffers(&self, c: &Cluster) -> usize {
+        let inside = |n: usize| c.nodes.binary_search(&n).is_ok();
+        let mut reads: Vec<(Source, &Layout)> = Vec::new();
+        let mut writes = 0;
+        for &n in &c.nodes {
+            for edge in &self.graph.nodes[n].inputs {
+                let free = matches!(edge.source, Source::Node(p) if inside(p) || self.is_free(p));
+                if !free && !reads.contains(&(edge.source, &edge.layout)) {
+                    reads.push((edge.source, &edge.layout));
+                }
+            }
+            writes += usize::from(self.graph.outputs.contains(&n) || self.readers[n].iter().any(|&r| !inside(r)));
+        }
+        reads.len() + writes
     }
 
     /// The layout through which the operation reads a node of this level.
@@ -342,7 +364,9 @@ impl Fuser<'_> {
             if !outside.all(|(_, r)| self.of[r] == reader) {
                 continue;
             }
-            inlined[i] = self.is_worth_inlining(c, i, reader)?;
+            // The readers of a cluster that is computed inside another read what it reads.
+            let buffers = self.buffers(c) + self.buffers(self.cluster(reader));
+            inlined[i] = buffers <= self.most_buffers && self.is_worth_inlining(c, i, reader)?;
         }
         Ok(inlined)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millstream_core::backend::Support;
 use millstream_core::what::elements;
 use millstream_core::{Cost, DType, Device, Idea, Result, Work};
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 use super::arena::{Span, lay_out};
 use super::capture::{Capture, Source};
 use super::fuse::fuse;
+use super::instance::Instances;
 use super::lower::lower_all;
 
 /// Where an operand's memory comes from.
@@ -60,12 +62,36 @@ pub(crate) struct Plan {
     pub arena: usize,
     /// For explaining: how many operations went in.
     pub nodes: usize,
+    pub instances: Instances,
+}
+
+/// What became of planning.
+pub(crate) enum Made {
+    /// A plan.
+    Plan(Plan),
+    /// No plan: the device cannot compute one of the operations.
+    Refused(Refusal),
+}
+
+/// An operation that a device cannot compute.
+pub(crate) struct Refusal {
+    pub key: SmallVec<[u64; 128]>,
+    /// Its name for people.
+    pub name: String,
+    /// The device's reason.
+    pub reason: String,
+    /// The nodes that it reads and that are still to be computed.
+    pub reads: Vec<usize>,
+    /// The nodes that it gives.
+    pub writes: Vec<usize>,
 }
 
 /// Makes the plan for a captured graph.
-pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Plan> {
+pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     let graph = capture.graph()?;
-    let mut fused = fuse(&graph, device.has(Idea::Fuse))?;
+    // Scratch memory takes a buffer, too.
+    let most_buffers = device.profile().max_bindings.saturating_sub(1);
+    let mut fused = fuse(&graph, device.has(Idea::Fuse), most_buffers)?;
     let lowered = lower_all(&graph, &mut fused)?;
     let bytes = |n: usize| elements(&graph.nodes[n].shape) * graph.nodes[n].dtype.size();
 
@@ -76,6 +102,16 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Plan> {
     let mut works = Vec::with_capacity(lowered.len());
     let mut costs = Vec::with_capacity(lowered.len());
     for l in &lowered {
+        if let Support::No(reason) = device.supports(&l.op) {
+            let pending = |r: &super::lower::Read| if let Source::Node(n) = r.source { Some(n) } else { None };
+            return Ok(Made::Refused(Refusal {
+                key: capture.key.clone(),
+                name: l.name.clone(),
+                reason,
+                reads: l.reads.iter().filter_map(pending).collect(),
+                writes: l.writes.clone(),
+            }));
+        }
         let (variant, cost) = device.choose(&l.op)?;
         works.push(Work::new(l.op.clone(), variant, l.name.clone()));
         costs.push(cost);
@@ -145,5 +181,6 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Plan> {
             }
         })
         .collect();
-    Ok(Plan { key: capture.key.clone(), steps, outputs, arena, nodes: graph.nodes.len() })
+    let nodes = graph.nodes.len();
+    Ok(Made::Plan(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, instances: Instances::default() }))
 }

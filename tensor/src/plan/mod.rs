@@ -10,6 +10,7 @@ mod capture;
 mod compose;
 mod explain;
 mod fuse;
+mod instance;
 mod lower;
 mod make;
 mod run;
@@ -24,9 +25,10 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::node::Node;
 use capture::Capture;
 pub(crate) use explain::explain;
-use make::Plan;
+use make::{Made, Plan, Refusal};
 
 /// Why a graph was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +51,32 @@ const MOST_PLANS: usize = 4096;
 /// The plans of a device, by the hash of their structure.
 #[derive(Default)]
 struct Plans {
-    map: RwLock<FxHashMap<u64, SmallVec<[Arc<Plan>; 1]>>>,
+    map: RwLock<FxHashMap<u64, SmallVec<[Planned; 1]>>>,
+}
+
+/// What planning a structure came to.
+#[derive(Clone)]
+enum Planned {
+    Plan(Arc<Plan>),
+    /// The device cannot compute one of the operations: it is placed on the host.
+    Refused(Arc<Refusal>),
+}
+
+impl Planned {
+    fn key(&self) -> &[u64] {
+        match self {
+            Planned::Plan(plan) => &plan.key,
+            Planned::Refused(refusal) => &refusal.key,
+        }
+    }
 }
 
 impl Plans {
-    fn get(&self, hash: u64, key: &[u64]) -> Option<Arc<Plan>> {
-        self.map.read().get(&hash)?.iter().find(|p| p.key[..] == *key).cloned()
+    fn get(&self, hash: u64, key: &[u64]) -> Option<Planned> {
+        self.map.read().get(&hash)?.iter().find(|p| p.key() == key).cloned()
     }
 
-    fn put(&self, hash: u64, plan: Arc<Plan>) {
+    fn put(&self, hash: u64, plan: Planned) {
         let mut map = self.map.write();
         if map.len() >= MOST_PLANS {
             map.clear();
@@ -74,7 +93,7 @@ enum Found {
 }
 
 /// The plan for a captured graph on a device.
-fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)> {
+fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> {
     // Plans made with an idea switched off are plans of their own.
     let ideas = Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)));
     capture.key.push(ideas);
@@ -87,7 +106,10 @@ fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)
     if let Some(plan) = plans.get(hash, &capture.key) {
         return Ok((plan, Found::Cached));
     }
-    let plan = Arc::new(make::make(capture, device)?);
+    let plan = match make::make(capture, device)? {
+        Made::Plan(plan) => Planned::Plan(Arc::new(plan)),
+        Made::Refused(refusal) => Planned::Refused(Arc::new(refusal)),
+    };
     plans.put(hash, plan.clone());
     Ok((plan, Found::Made))
 }
@@ -115,7 +137,7 @@ pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&St
         let elsewhere = |t: &Tensor| t.node.device.as_ref().is_some_and(|d| !d.same(device));
         let later: SmallVec<[&Tensor; 2]> = waiting.iter().copied().filter(|t| elsewhere(t)).collect();
         waiting.retain(|t| !elsewhere(t));
-        if let Err(error) = evaluate_on(&waiting, device, trigger, stream) {
+        if let Err(error) = evaluate_on(&waiting, device, trigger, stream, Whose::Own) {
             return Err(device.errors().note(error.at(first.node.location)));
         }
         waiting = later;
@@ -123,26 +145,47 @@ pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&St
     Ok(())
 }
 
-fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
+/// Which pending nodes a device computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Its own; those of other devices are computed there first.
+    Own,
+    /// Also those of other devices, as the host does for what they cannot compute.
+    All,
+}
+
+fn evaluate_on(
+    tensors: &[&Tensor],
+    device: &Device,
+    trigger: Trigger,
+    stream: Option<&Stream>,
+    whose: Whose,
+) -> Result<()> {
     let started = device.profiler().is_on().then(Instant::now);
     let mut races = 0;
     loop {
         let mut capture = Capture::new();
-        if let Some(foreign) = capture.walk(tensors, device)? {
-            let layout = millstream_core::Layout::contiguous(&foreign.shape)?;
-            evaluate(&[&Tensor { node: foreign, layout }], Trigger::Device, None)?;
+        if let Some(foreign) = capture.walk(tensors, device, whose)? {
+            evaluate(&[&whole(&foreign)?], Trigger::Device, None)?;
             continue;
         }
         if capture.nodes.is_empty() {
             return Ok(());
         }
-        let (plan, found) = match plan_for(&mut capture, device) {
+        let (planned, found) = match plan_for(&mut capture, device) {
             // Another thread computed part of the graph between the walk and the planning: look again.
             Err(e) if e.fault().to_string() == capture::raced().fault().to_string() && races < 100 => {
                 races += 1;
                 continue;
             }
             other => other?,
+        };
+        let plan = match planned {
+            Planned::Plan(plan) => plan,
+            Planned::Refused(refusal) => {
+                place_on_host(&capture, &refusal, device, stream)?;
+                continue;
+            }
         };
         run::run(&plan, &capture, device, stream.unwrap_or(device.stream()))?;
         if let Some(started) = started {
@@ -158,6 +201,37 @@ fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: O
         }
         return Ok(());
     }
+}
+
+/// A node seen whole.
+fn whole(node: &Arc<Node>) -> Result<Tensor> {
+    Ok(Tensor { node: node.clone(), layout: millstream_core::Layout::contiguous(&node.shape)? })
+}
+
+/// Computes on the host what the device refused, and on the device what that reads. Says so in the profile.
+fn place_on_host(capture: &Capture, refusal: &Refusal, device: &Device, stream: Option<&Stream>) -> Result<()> {
+    if device.is_host() {
+        return Err(Error::unsupported(format!("{} on {}: {}", refusal.name, device.name(), refusal.reason)));
+    }
+    let tensors = |list: &[usize]| list.iter().map(|&n| whole(&capture.nodes[n])).collect::<Result<Vec<_>>>();
+    let (reads, writes) = (tensors(&refusal.reads)?, tensors(&refusal.writes)?);
+    if !reads.is_empty() {
+        let reads: Vec<&Tensor> = reads.iter().collect();
+        evaluate_on(&reads, device, Trigger::Device, stream, Whose::Own)?;
+    }
+    let host = device.host();
+    let profiler = device.profiler();
+    if profiler.is_on() {
+        profiler.record(Record {
+            name: refusal.name.as_str().into(),
+            kind: RecordKind::Placed,
+            device: host.name().into(),
+            note: format!("not on {}: {}", device.name(), refusal.reason),
+            ..Record::at(profiler, Instant::now())
+        });
+    }
+    let writes: Vec<&Tensor> = writes.iter().collect();
+    evaluate_on(&writes, &host, Trigger::Device, None, Whose::All)
 }
 
 /// The buffer of a tensor's node, computed if need be.

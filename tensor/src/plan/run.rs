@@ -8,6 +8,7 @@ use millstream_core::{
 use smallvec::SmallVec;
 
 use super::capture::Capture;
+use super::instance;
 use super::make::{Operand, Plan, Slot};
 
 /// Runs a plan on a stream. On an error nothing was published, and the graph can be evaluated again.
@@ -26,30 +27,15 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
     for output in &plan.outputs {
         outputs.push(Storage::alloc(device, output.bytes, MemoryKind::Device, stream)?);
     }
-    let arena = match plan.arena {
-        0 => None,
-        bytes => Some(Storage::alloc(device, bytes, MemoryKind::Device, stream)?),
+    let run = Run { capture, leaves: &leaves, outputs: &outputs, plan };
+    let instance = plan.instances.take(&run, device, stream)?;
+    let (launched, arena) = match &instance {
+        Some(instance) => (instance.replay(plan, device, stream), instance.arena.clone()),
+        None => {
+            let arena = instance::arena(plan, device, stream)?;
+            (run.launch(device, stream, arena.as_deref()), arena)
+        }
     };
-
-    let run = Run { capture, leaves: &leaves, outputs: &outputs, arena: arena.as_deref(), plan };
-    let launched = plan.steps.iter().try_for_each(|step| {
-        let prepared = device.prepare(&step.work)?;
-        let mut inputs: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
-        for operand in &step.inputs {
-            inputs.push(run.bind(operand)?);
-        }
-        let mut results: SmallVec<[Binding<'_>; 2]> = SmallVec::new();
-        for operand in &step.outputs {
-            results.push(run.bind(operand)?);
-        }
-        let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
-        for &p in &step.params {
-            params.push(*capture.params.get(p as usize).ok_or_else(|| Error::internal("a parameter is missing"))?);
-        }
-        let workspace = step.workspace.map(|(offset, bytes)| run.in_arena(offset, bytes)).transpose()?;
-        let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
-        device.launch(&prepared, &bindings, stream)
-    });
 
     let done = if stream.is_synchronous() {
         launched?;
@@ -61,6 +47,9 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
             storage.used_on(stream, &done);
         }
         launched?;
+        if let Some(instance) = instance {
+            plan.instances.put(instance, stream, &done);
+        }
         Some(done)
     };
     for (output, storage) in plan.outputs.iter().zip(outputs) {
@@ -73,17 +62,60 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
     Ok(())
 }
 
-struct Run<'a> {
+/// A plan with the memory and numbers of one run.
+pub(crate) struct Run<'a> {
     capture: &'a Capture,
     leaves: &'a [Resident],
     outputs: &'a [Arc<Storage>],
-    arena: Option<&'a Storage>,
-    plan: &'a Plan,
+    pub plan: &'a Plan,
 }
 
-impl<'a> Run<'a> {
-    fn bind(&self, operand: &Operand) -> Result<Binding<'a>> {
-        let (storage, bytes): (&'a Storage, usize) = match operand.slot {
+impl Run<'_> {
+    /// Queues every step.
+    pub fn launch(&self, device: &Device, stream: &Stream, arena: Option<&Storage>) -> Result<()> {
+        for step in &self.plan.steps {
+            let prepared = device.prepare(&step.work)?;
+            let mut inputs: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
+            for operand in &step.inputs {
+                inputs.push(self.bind(operand, arena)?);
+            }
+            let mut results: SmallVec<[Binding<'_>; 2]> = SmallVec::new();
+            for operand in &step.outputs {
+                results.push(self.bind(operand, arena)?);
+            }
+            let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
+            for &p in &step.params {
+                let value = self.capture.params.get(p as usize);
+                params.push(*value.ok_or_else(|| Error::internal("a parameter is missing"))?);
+            }
+            let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
+            let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
+            device.launch(&prepared, &bindings, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Where inputs and outputs lie, and how long they are.
+    pub fn memory(&self) -> SmallVec<[(u64, usize); 8]> {
+        let at = |s: &Storage, bytes: usize| (s.memory().address + s.offset() as u64, bytes);
+        let lengths = self.capture.leaves.iter().map(|l| l.value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len));
+        let leaves = self.leaves.iter().zip(lengths).map(|(r, bytes)| at(&r.storage, bytes));
+        let outputs = self.outputs.iter().zip(&self.plan.outputs).map(|(s, o)| at(s, o.bytes));
+        leaves.chain(outputs).collect()
+    }
+
+    /// Where each edge to a leaf begins.
+    pub fn offsets(&self) -> SmallVec<[usize; 8]> {
+        self.capture.edges.iter().map(|e| e.1).collect()
+    }
+
+    /// The numbers.
+    pub fn params(&self) -> SmallVec<[Scalar; 8]> {
+        self.capture.params.iter().copied().collect()
+    }
+
+    fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
+        let (storage, bytes): (&'b Storage, usize) = match operand.slot {
             Slot::Leaf(leaf) => {
                 let Some(Ok(buffer)) = self.capture.leaves[leaf].value() else {
                     return Err(Error::internal("a leaf has no value"));
@@ -92,7 +124,7 @@ impl<'a> Run<'a> {
             }
             Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes),
             Slot::Arena(offset, bytes) => {
-                let mut binding = self.in_arena(offset, bytes)?;
+                let mut binding = in_arena(arena, offset, bytes)?;
                 binding.offset = (binding.offset as isize + operand.offset * operand.size as isize) as usize;
                 return Ok(binding);
             }
@@ -103,10 +135,10 @@ impl<'a> Run<'a> {
         let offset = start as isize + elements * operand.size as isize;
         Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes })
     }
+}
 
-    fn in_arena(&self, offset: usize, bytes: usize) -> Result<Binding<'a>> {
-        let arena = self.arena.ok_or_else(|| Error::internal("a plan without an arena uses it"))?;
-        let start = arena.offset() + offset;
-        Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes })
-    }
+fn in_arena(arena: Option<&Storage>, offset: usize, bytes: usize) -> Result<Binding<'_>> {
+    let arena = arena.ok_or_else(|| Error::internal("a plan without an arena uses it"))?;
+    let start = arena.offset() + offset;
+    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes })
 }

@@ -1,0 +1,183 @@
+//! One opened device: its context, whether it still lives, and the small things that streams and events share.
+//!
+//! Millstream uses a device's *primary* context, so that memory of other CUDA libraries in the process can be shared. An
+//! error that leaves the context unusable is noted once for everybody who uses that context: from then on every call
+//! fails at once with `DeviceLost`, and nothing of it is given back to the driver any more. Opening the device again
+//! resets the context first.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::{Arc, OnceLock};
+
+use millstream_core::{Error, Result};
+use parking_lot::Mutex;
+
+use crate::error::{driver_error, is_sticky, missing_driver};
+use crate::event::EventPool;
+use crate::gate::Slots;
+use crate::properties::CudaProperties;
+use crate::sys::Status;
+use crate::sys::driver::{self as sys, Driver, driver};
+use crate::watch::Watchers;
+
+/// Whether a context still lives; shared by all who opened it.
+#[derive(Default)]
+pub(crate) struct Health {
+    lost: OnceLock<Error>,
+}
+
+/// The contexts that this process has opened, by the device's number.
+static HEALTH: Mutex<Option<HashMap<i32, Arc<Health>>>> = Mutex::new(None);
+
+/// One opened device.
+pub(crate) struct Context {
+    pub(crate) driver: &'static Driver,
+    pub(crate) properties: CudaProperties,
+    /// The device's name, for messages.
+    pub(crate) name: String,
+    device: sys::Device,
+    raw: sys::Context,
+    health: Arc<Health>,
+    pub(crate) events: EventPool,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) slots: Slots,
+}
+
+/// The driver, initialised, and the number of devices; or why there is none.
+pub(crate) fn devices() -> Result<(&'static Driver, usize)> {
+    static READY: OnceLock<Result<(&'static Driver, usize)>> = OnceLock::new();
+    READY
+        .get_or_init(|| {
+            let driver = driver().map_err(|missing| missing_driver(&missing))?;
+            let check = |status, doing: &str| if status == 0 { Ok(()) } else { Err(unusable(driver, status, doing)) };
+            let (mut version, mut count): (c_int, c_int) = (0, 0);
+            // SAFETY: the driver writes one number each.
+            unsafe {
+                check((driver.driver_version)(&mut version), "asking for the CUDA driver's version")?;
+                check((driver.init)(0), "starting the CUDA driver")?;
+                check((driver.device_count)(&mut count), "counting CUDA devices")?;
+            }
+            if count <= 0 {
+                return Err(unusable(driver, 100, "counting CUDA devices"));
+            }
+            Ok((driver, count as usize))
+        })
+        .clone()
+}
+
+/// Why no device can be used, with the one reason that people run into most often.
+fn unusable(driver: &Driver, status: Status, doing: &str) -> Error {
+    let error = driver_error(driver, status, doing);
+    match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(list) if status == 100 && (list.is_empty() || list.trim().starts_with('-')) => {
+            Error::no_device(format!("CUDA_VISIBLE_DEVICES={list:?} hides all CUDA devices"))
+                .with_code(status.into())
+                .suggest("unset CUDA_VISIBLE_DEVICES, or give it the numbers of the devices to use")
+        }
+        _ => error,
+    }
+}
+
+impl Context {
+    /// Opens a device by its number.
+    pub(crate) fn open(ordinal: usize) -> Result<Arc<Context>> {
+        let (driver, count) = devices()?;
+        let name = format!("cuda:{ordinal}");
+        if ordinal >= count {
+            return Err(Error::no_device(format!("there is no device {name}; this machine has {count}")));
+        }
+        let check = |status, doing: &str| if status == 0 { Ok(()) } else { Err(driver_error(driver, status, doing)) };
+        let mut device: sys::Device = 0;
+        // SAFETY: the driver writes one number.
+        check(unsafe { (driver.device_get)(&mut device, ordinal as c_int) }, "looking for a CUDA device")?;
+        let properties = CudaProperties::query(driver, device)?;
+        let mut all = HEALTH.lock();
+        let health = all.get_or_insert_default().entry(device).or_default();
+        if health.lost.get().is_some() {
+            // SAFETY: whoever holds handles of the lost context has stopped using them, because its health says so.
+            check(unsafe { (driver.primary_reset)(device) }, "resetting a lost CUDA device")?;
+            *health = Arc::new(Health::default());
+        }
+        let health = health.clone();
+        let mut raw = sys::Context::NULL;
+        // SAFETY: the driver writes a handle.
+        check(unsafe { (driver.primary_retain)(&mut raw, device) }, "opening a CUDA device")?;
+        drop(all);
+        Ok(Arc::new(Context {
+            driver,
+            properties,
+            name,
+            device,
+            raw,
+            health,
+            events: EventPool::default(),
+            watchers: Arc::default(),
+            slots: Slots::default(),
+        }))
+    }
+
+    /// The reason, if the device is lost.
+    #[inline]
+    pub(crate) fn loss(&self) -> Option<&Error> {
+        self.health.lost.get()
+    }
+
+    /// Makes the context current on this thread, if the device still lives.
+    ///
+    /// The driver is asked which context is current rather than a variable of ours, because other libraries in the
+    /// process change it too; the question costs a few nanoseconds.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<()> {
+        if let Some(error) = self.loss() {
+            return Err(error.clone());
+        }
+        let mut current = sys::Context::NULL;
+        // SAFETY: the driver writes a handle.
+        if unsafe { (self.driver.ctx_get_current)(&mut current) } == 0 && current == self.raw {
+            return Ok(());
+        }
+        // SAFETY: the handle is this context's, which is retained until `self` is dropped.
+        self.check(unsafe { (self.driver.ctx_set_current)(self.raw) }, "making a CUDA context current")
+    }
+
+    /// Turns a status into a result; an error that ends the context marks the device lost.
+    #[inline]
+    pub(crate) fn check(&self, status: Status, doing: &str) -> Result<()> {
+        if status == 0 { Ok(()) } else { Err(self.failed(status, doing)) }
+    }
+
+    /// The error for a status, with the device's name.
+    #[cold]
+    pub(crate) fn failed(&self, status: Status, doing: &str) -> Error {
+        let error = driver_error(self.driver, status, &format!("{}: {doing}", self.name));
+        if is_sticky(status) {
+            let first = self.health.lost.get_or_init(|| error.clone()).clone();
+            // Nobody else will ever tell those who wait for a callback.
+            self.watchers.fail_all(&first);
+        }
+        error
+    }
+
+    /// Free and total memory of the device.
+    pub(crate) fn memory_info(&self) -> Result<(usize, usize)> {
+        self.enter()?;
+        let (mut free, mut total) = (0usize, 0usize);
+        // SAFETY: the driver writes two numbers.
+        self.check(unsafe { (self.driver.mem_info)(&mut free, &mut total) }, "asking for free memory")?;
+        Ok((free, total))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // What a lost context held is gone; its handles must not reach the driver again.
+        if self.loss().is_some() || self.enter().is_err() {
+            return;
+        }
+        self.events.destroy(self.driver);
+        self.watchers.destroy(self.driver);
+        self.slots.destroy(self.driver);
+        // SAFETY: this releases the one reference that `open` took.
+        unsafe { (self.driver.primary_release)(self.device) };
+    }
+}

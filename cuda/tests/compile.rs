@@ -1,0 +1,134 @@
+//! Every kernel of the conformance suite compiles for every architecture, without a GPU.
+//!
+//! NVRTC is found as the backend finds it; `MILLSTREAM_NVRTC` may name its file.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use millstream_core::conformance::{Options, ops};
+use millstream_core::ErrorKind;
+use millstream_cuda::{CompileOptions, CudaProperties, compile, nvrtc_version, programs};
+
+/// The compiler, or `None` with the reason printed; a failure where it is required.
+fn has_compiler() -> bool {
+    match nvrtc_version() {
+        Ok(_) => true,
+        Err(error) => {
+            let required = std::env::var("MILLSTREAM_REQUIRE_DEVICES").unwrap_or_default();
+            assert!(!required.split(',').any(|r| r == "nvrtc" || r == "cuda"), "{error}");
+            println!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// A device of this architecture, as far as kernels depend on it.
+fn device(capability: (u32, u32)) -> CudaProperties {
+    CudaProperties {
+        capability,
+        multiprocessors: 132,
+        warp: 32,
+        max_group: 1024,
+        max_threads: 2048,
+        clock: 1_500_000_000,
+        memory: 16 << 30,
+        l2: 40 << 20,
+        memory_clock: 2_000_000_000,
+        memory_bus: 4096,
+        shared_multiprocessor: 96 << 10,
+        ..CudaProperties::default()
+    }
+}
+
+fn conforms(capability: (u32, u32)) {
+    if !has_compiler() {
+        return;
+    }
+    let seed = Options::default().seed;
+    let properties = device(capability);
+    // Operations share kernels: one text is compiled once.
+    let mut texts: HashMap<String, String> = HashMap::new();
+    let mut count = 0;
+    for op in ops(seed).unwrap() {
+        count += 1;
+        for (label, program) in programs(&op, &properties).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{op:?}")) {
+            texts.entry(program.text).or_insert_with(|| format!("{} as {label}", op.name()));
+        }
+    }
+    let list: Vec<(String, String)> = texts.into_iter().collect();
+    assert!(list.len() > 100, "only {} kernels of {count} operations", list.len());
+    let (next, options) = (AtomicUsize::new(0), CompileOptions::default());
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut failed = Vec::new();
+                    while let Some((text, label)) = list.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        match compile(text, &properties.architecture(), &options) {
+                            Ok(binary) => assert!(binary.is_native && !binary.bytes.is_empty()),
+                            Err(e) => failed.push(format!("{label}: {e}\n{text}")),
+                        }
+                    }
+                    failed
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
+    });
+    println!("{}: {} kernels of {count} operations", properties.architecture(), list.len());
+    if let Some(first) = failures.first() {
+        panic!("seed {seed}: {} of {} kernels do not compile; the first:\n{first}", failures.len(), list.len());
+    }
+}
+
+#[test]
+fn every_kernel_of_the_suite_compiles_for_turing() {
+    conforms((7, 5));
+}
+
+#[test]
+fn every_kernel_of_the_suite_compiles_for_ampere() {
+    conforms((8, 0));
+}
+
+#[test]
+fn every_kernel_of_the_suite_compiles_for_hopper() {
+    conforms((9, 0));
+}
+
+#[test]
+fn the_kernels_that_measure_compile_and_options_are_heeded() {
+    if !has_compiler() {
+        return;
+    }
+    let text = include_str!("../src/measure.cu");
+    let plain = compile(text, "sm_90", &CompileOptions::default()).unwrap();
+    let lines = CompileOptions { line_info: true, max_registers: Some(32) };
+    let with_lines = compile(text, "sm_90", &lines).unwrap();
+    assert!(plain.is_native && plain.bytes.starts_with(b"\x7fELF"));
+    assert!(with_lines.bytes.len() > plain.bytes.len());
+}
+
+#[test]
+fn a_text_that_does_not_compile_shows_the_compilers_log() {
+    if !has_compiler() {
+        return;
+    }
+    let error = compile("extern \"C\" __global__ void k() { no_such_thing(); }", "sm_80", &CompileOptions::default());
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Compile);
+    assert!(error.to_string().contains("no_such_thing"), "{error}");
+    let error = compile("", "sm_x", &CompileOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Argument);
+}
+
+#[test]
+fn a_gpu_newer_than_the_compiler_gets_ptx() {
+    if !has_compiler() {
+        return;
+    }
+    let binary = compile("extern \"C\" __global__ void k() {}", "sm_999", &CompileOptions::default()).unwrap();
+    assert!(!binary.is_native && binary.bytes.ends_with(b"\0"));
+    assert!(String::from_utf8_lossy(&binary.bytes).contains(".target"));
+}

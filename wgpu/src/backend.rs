@@ -1,0 +1,136 @@
+//! A graphics API's device as core's `Backend`.
+
+use std::sync::Arc;
+
+use millstream_codegen::{Dialect, Target};
+use millstream_core::backend::{Backend, BackendStream, Kernel, Place, Priority, Support};
+use millstream_core::how::{DeviceProfile, Variant};
+use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
+use millstream_core::{Error, Op, Result};
+
+use crate::family::Api;
+use crate::gpu::Gpu;
+use crate::stream::WgpuStream;
+use crate::{measure, memory, open, profile};
+
+/// An opened device of a graphics API.
+pub struct WgpuBackend {
+    gpu: Arc<Gpu>,
+    profile: DeviceProfile,
+    target: Target,
+}
+
+impl WgpuBackend {
+    pub(crate) fn open(api: Api, name: &str, adapter: &wgpu::Adapter) -> Result<Arc<WgpuBackend>> {
+        let opened = open::open(name, adapter)?;
+        let gpu = Arc::new(Gpu::new(name, api, (opened.device, opened.queue), opened.health)?);
+        let profile = profile::estimate(&gpu, adapter, opened.reduced.as_deref());
+        let target = Target {
+            dialect: Dialect::Wgsl,
+            float64: gpu.features.contains(wgpu::Features::SHADER_F64),
+            int64: gpu.features.contains(wgpu::Features::SHADER_INT64),
+            max_group: gpu.limits.max_compute_invocations_per_workgroup.min(gpu.limits.max_compute_workgroup_size_x),
+            max_grid: gpu.limits.max_compute_workgroups_per_dimension,
+            shared_memory: gpu.limits.max_compute_workgroup_storage_size as usize,
+            max_buffers: profile.max_bindings,
+            units: profile.units,
+        };
+        Ok(Arc::new(WgpuBackend { gpu, profile, target }))
+    }
+
+    /// Gives the device up at once, as if the driver had lost it: every later call fails with an error of kind `DeviceLost`.
+    pub fn destroy(&self) {
+        self.gpu.destroy();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+}
+
+/// An error where a copy would leave the memory.
+fn check(memory: &RawMemory, offset: usize, bytes: usize) -> Result<()> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= memory.bytes => Ok(()),
+        _ => Err(Error::internal(format!("a copy of {bytes} bytes at {offset} in {memory:?}"))),
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn profile(&self) -> DeviceProfile {
+        self.profile.clone()
+    }
+
+    fn measure(&self) -> Result<DeviceProfile> {
+        measure::measure(&self.gpu, self.profile.clone())
+    }
+
+    fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory> {
+        memory::alloc(&self.gpu, bytes, kind)
+    }
+
+    fn free(&self, memory: RawMemory) {
+        memory::free(&self.gpu, memory);
+    }
+
+    fn import(&self, _host: &RawMemory) -> Option<RawMemory> {
+        None
+    }
+
+    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+        self.gpu.alive()?;
+        let stream = WgpuStream::of(stream, &self.gpu)?;
+        let (Place::Here(source, start) | Place::Host(source, start)) = from;
+        let (Place::Here(target, end) | Place::Host(target, end)) = to;
+        check(source, start, bytes)?;
+        check(target, end, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let host = |memory: &RawMemory| {
+            memory.host.ok_or_else(|| Error::internal(format!("the host cannot address {memory:?}")))
+        };
+        let mut batch = stream.batch();
+        match (from, to) {
+            (Place::Here(..), Place::Here(..)) => {
+                batch.copy(&self.gpu, (memory::block(source)?, start), (memory::block(target)?, end), bytes)
+            }
+            (Place::Host(..), Place::Here(..)) => {
+                let first = host(source)?.as_ptr();
+                // SAFETY: the caller keeps the memory readable until the stream has passed the copy, and its bounds were
+                // checked above.
+                let bytes = unsafe { std::slice::from_raw_parts(first.add(start), bytes) };
+                batch.upload(&self.gpu, bytes, memory::block(target)?, end)
+            }
+            (Place::Here(..), Place::Host(..)) => {
+                // SAFETY: the bounds were checked above.
+                let first = unsafe { host(target)?.as_ptr().add(end) };
+                let first = millstream_core::memory::HostPtr::new(first);
+                let first = first.ok_or_else(|| Error::internal("a copy to the null pointer"))?;
+                batch.download(&self.gpu, memory::block(source)?, start, first, bytes)
+            }
+            (Place::Host(..), Place::Host(..)) => {
+                Err(Error::internal("a copy within the host was asked of another device"))
+            }
+        }
+    }
+
+    fn stream(&self, id: StreamId, _priority: Priority) -> Result<Arc<dyn BackendStream>> {
+        self.gpu.alive()?;
+        Ok(Arc::new(WgpuStream::new(id, self.gpu.clone())))
+    }
+
+    fn supports(&self, op: &Op) -> Support {
+        let _ = (&self.target, op);
+        Support::No("no kernels yet".into())
+    }
+
+    fn variants(&self, _op: &Op) -> Vec<Variant> {
+        Vec::new()
+    }
+
+    fn compile(&self, op: &Op, _variant: &Variant) -> Result<Arc<dyn Kernel>> {
+        Err(Error::unsupported(format!("{} has no kernel for {}", self.gpu.name, op.name())))
+    }
+}

@@ -1,0 +1,174 @@
+//! Events: a submission, the downloads that end with it, and perhaps the device's time.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use millstream_core::event::DeviceEvent;
+use millstream_core::{Error, Event, Result};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::gpu::{Gpu, Submission};
+use crate::timer::Stamp;
+use crate::transfer::Download;
+
+/// How long the poller waits for one event before it looks for new ones.
+const TURN: Duration = Duration::from_millis(5);
+
+/// A moment in a stream.
+#[derive(Clone)]
+pub(crate) struct Mark(Arc<Inner>);
+
+struct Inner {
+    gpu: Arc<Gpu>,
+    /// `None` where the stream had done nothing yet.
+    submission: Option<Submission>,
+    downloads: SmallVec<[Arc<Download>; 1]>,
+    stamp: Option<Stamp>,
+}
+
+impl Mark {
+    pub(crate) fn new(
+        gpu: Arc<Gpu>,
+        submission: Option<Submission>,
+        downloads: SmallVec<[Arc<Download>; 1]>,
+        stamp: Option<Stamp>,
+    ) -> Mark {
+        Mark(Arc::new(Inner { gpu, submission, downloads, stamp }))
+    }
+
+    /// Whether the moment is one of this device.
+    pub(crate) fn is_of(&self, gpu: &Arc<Gpu>) -> bool {
+        Arc::ptr_eq(&self.0.gpu, gpu)
+    }
+
+    /// Waits as long as it takes.
+    pub(crate) fn finish(&self) -> Result<()> {
+        while !self.wait(None)? {}
+        Ok(())
+    }
+
+    fn sequence(&self) -> u64 {
+        self.0.submission.as_ref().map_or(0, |s| s.sequence)
+    }
+
+    /// Whether all downloads are finished; an error if one has failed.
+    fn downloaded(&self) -> Result<bool> {
+        for download in &self.0.downloads {
+            match download.result() {
+                None => return Ok(false),
+                Some(result) => result?,
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl DeviceEvent for Mark {
+    fn query(&self) -> Result<bool> {
+        self.wait(Some(Duration::ZERO))
+    }
+
+    fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
+        let gpu = &self.0.gpu;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if let Some(submission) = &self.0.submission
+            && !gpu.wait(submission, timeout)?
+        {
+            return Ok(false);
+        }
+        for download in &self.0.downloads {
+            while download.result().is_none() {
+                // Its callback may be due, or may be running on another thread at this moment.
+                gpu.poll()?;
+                let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                if download.result().is_none() && left.is_some_and(|left| left.is_zero()) {
+                    return Ok(false);
+                }
+                download.wait(left.unwrap_or(TURN).min(TURN));
+            }
+        }
+        self.downloaded()
+    }
+
+    fn notify(&self, event: &Event) -> Result<()> {
+        self.0.gpu.poller.watch(self.clone(), event.clone())
+    }
+
+    fn elapsed_since(&self, earlier: &dyn DeviceEvent) -> Option<Duration> {
+        let earlier = earlier.as_any().downcast_ref::<Mark>().filter(|m| m.is_of(&self.0.gpu))?;
+        let (start, end) = (earlier.0.stamp.as_ref()?, self.0.stamp.as_ref()?);
+        self.0.gpu.timer.as_ref()?.between(&self.0.gpu, start, end).ok()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A thread that waits for those who only want to be told. It begins with the first of them and sleeps while there is none.
+#[derive(Default)]
+pub(crate) struct Poller {
+    sender: Mutex<Option<Sender<(Mark, Event)>>>,
+}
+
+impl Poller {
+    fn watch(&self, mark: Mark, event: Event) -> Result<()> {
+        let mut sender = self.sender.lock();
+        let mut item = (mark, event);
+        if let Some(sender) = &*sender {
+            match sender.send(item) {
+                Ok(()) => return Ok(()),
+                // The thread is gone; begin another.
+                Err(returned) => item = returned.0,
+            }
+        }
+        let (new, receiver) = channel();
+        std::thread::Builder::new()
+            .name("millstream-events".into())
+            .spawn(move || serve(&receiver))
+            .map_err(|e| Error::launch(format!("the thread that waits for events could not begin: {e}")))?;
+        // Cannot fail: the receiver lives in the thread.
+        let _ = new.send(item);
+        *sender = Some(new);
+        Ok(())
+    }
+}
+
+fn serve(receiver: &Receiver<(Mark, Event)>) {
+    let mut pending: Vec<(Mark, Event)> = Vec::new();
+    loop {
+        if pending.is_empty() {
+            match receiver.recv() {
+                Ok(item) => pending.push(item),
+                Err(_) => return,
+            }
+        }
+        loop {
+            match receiver.recv_timeout(Duration::ZERO) {
+                Ok(item) => pending.push(item),
+                Err(RecvTimeoutError::Timeout) => break,
+                // What is pending is still waited for.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        // The queue finishes in order: the lowest comes first.
+        if let Some((mark, _)) = pending.iter().min_by_key(|(mark, _)| mark.sequence()) {
+            // Whatever comes of it is asked again below.
+            let _ = mark.wait(Some(TURN));
+        }
+        pending.retain(|(mark, event)| match mark.query() {
+            Ok(false) => true,
+            Ok(true) => {
+                event.signal();
+                false
+            }
+            Err(error) => {
+                event.fail(error);
+                false
+            }
+        });
+    }
+}

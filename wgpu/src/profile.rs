@@ -1,0 +1,139 @@
+//! What a device is and can do, as far as its driver says; the rest is guessed from what kind of device it is.
+
+use millstream_core::DType;
+use millstream_core::how::{DeviceProfile, MemoryLevel, Transfer};
+
+use crate::gpu::Gpu;
+use crate::memory;
+
+/// Guesses for one kind of device, until it is measured.
+struct Guess {
+    units: usize,
+    memory: u64,
+    bandwidth: f64,
+    rate: f64,
+    l2: usize,
+    transfer: f64,
+    launch: f64,
+}
+
+fn guess(kind: wgpu::DeviceType) -> Guess {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => Guess {
+            units: 64,
+            memory: 8 << 30,
+            bandwidth: 500e9,
+            rate: 10e12,
+            l2: 8 << 20,
+            transfer: 10e9,
+            launch: 5e-6,
+        },
+        wgpu::DeviceType::Cpu => Guess {
+            units: cores,
+            memory: 4 << 30,
+            bandwidth: 10e9,
+            rate: 10e9 * cores as f64,
+            l2: 1 << 20,
+            transfer: 5e9,
+            launch: 20e-6,
+        },
+        _ => Guess {
+            units: 16,
+            memory: 4 << 30,
+            bandwidth: 50e9,
+            rate: 1e12,
+            l2: 1 << 20,
+            transfer: 10e9,
+            launch: 10e-6,
+        },
+    }
+}
+
+/// The profile before any measurement. `reduced` says why the device has less than its adapter shows.
+pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>) -> DeviceProfile {
+    let info = adapter.get_info();
+    let limits = &gpu.limits;
+    let guess = guess(info.device_type);
+    let lanes = info.subgroup_min_size.max(1) as usize;
+    let shared = limits.max_compute_workgroup_storage_size as usize;
+    let has = |f: wgpu::Features| gpu.features.contains(f);
+    let (f64s, int64) = (has(wgpu::Features::SHADER_F64), has(wgpu::Features::SHADER_INT64));
+    let mut features = Vec::new();
+    for (name, there) in [
+        ("f16", has(wgpu::Features::SHADER_F16)),
+        ("f64", f64s),
+        ("int64", int64),
+        ("subgroups", has(wgpu::Features::SUBGROUP)),
+        ("timestamps", gpu.timer.is_some()),
+        ("immediates", has(wgpu::Features::IMMEDIATES)),
+        ("pipeline-cache", has(wgpu::Features::PIPELINE_CACHE)),
+        ("software", info.device_type == wgpu::DeviceType::Cpu),
+        ("reduced", reduced.is_some()),
+    ] {
+        if there {
+            features.push(name.to_string());
+        }
+    }
+    let mut description = info.name.clone();
+    if let Some(why) = reduced {
+        let why = why.lines().next().unwrap_or_default();
+        description = format!("{description} (opened with less than it shows: {why})");
+    }
+    let mut rates = vec![(DType::F32, guess.rate), (DType::I32, guess.rate / 2.0)];
+    if f64s {
+        rates.push((DType::F64, guess.rate / 16.0));
+    }
+    if int64 {
+        rates.push((DType::I64, guess.rate / 8.0));
+    }
+    let memory = device_memory(adapter).unwrap_or(guess.memory);
+    DeviceProfile {
+        kind: gpu.api.kind(),
+        description,
+        architecture: format!("{:04x}:{:04x}", info.vendor, info.device),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        memory,
+        levels: vec![
+            level("shared", shared, 1, guess.bandwidth * 10.0),
+            level("L2", guess.l2, guess.units, guess.bandwidth * 3.0),
+            level("memory", usize::try_from(memory).unwrap_or(usize::MAX), guess.units, guess.bandwidth),
+        ],
+        rates,
+        units: guess.units,
+        lanes,
+        registers: 65536,
+        shared_memory: shared,
+        max_group: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x) as usize,
+        max_bindings: limits.max_storage_buffers_per_shader_stage.min(limits.max_bindings_per_bind_group) as usize,
+        max_binding: memory::largest(limits),
+        offset_alignment: limits.min_storage_buffer_offset_alignment.max(256) as usize,
+        launch: guess.launch,
+        transfer: Transfer { latency: 2.0 * guess.launch, bandwidth: guess.transfer },
+        features,
+        measured: false,
+    }
+}
+
+fn level(name: &str, bytes: usize, shared_by: usize, bandwidth: f64) -> MemoryLevel {
+    MemoryLevel { name: name.into(), bytes, line: 64, ways: 0, shared_by, bandwidth }
+}
+
+/// Bytes of the device's own memory, where the API says it.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows))]
+fn device_memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    // SAFETY: the handles are only used to ask, while the adapter lives.
+    let heaps = unsafe {
+        let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let instance = adapter.shared_instance().raw_instance();
+        instance.get_physical_device_memory_properties(adapter.raw_physical_device())
+    };
+    let heaps = heaps.memory_heaps.iter().take(heaps.memory_heap_count as usize);
+    // The first flag of a heap says that it is the device's own.
+    heaps.filter(|heap| heap.flags.as_raw() & 1 != 0).map(|heap| heap.size).max()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows)))]
+fn device_memory(_adapter: &wgpu::Adapter) -> Option<u64> {
+    None
+}

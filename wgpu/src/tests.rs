@@ -1,0 +1,215 @@
+//! The device's parts below core, with kernels written by hand.
+
+use std::sync::Arc;
+
+use millstream_core::backend::{Backend, BackendStream, Place, Priority};
+use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
+use millstream_core::{ErrorKind, Event};
+
+use crate::backend::WgpuBackend;
+use crate::family::{Api, WgpuFamily};
+use crate::kernel::Compiled;
+use crate::memory::block;
+use crate::stream::{Call, WgpuStream};
+
+/// Runs a test on the first device of each API that this machine has; says which it has not.
+fn on_each(test: impl Fn(&WgpuBackend)) {
+    for api in Api::ALL.into_iter().filter(|api| api.is_possible()) {
+        match WgpuFamily::new(api).open_backend(api.name()) {
+            Ok(backend) => test(&backend),
+            Err(e) => {
+                let required = std::env::var("MILLSTREAM_REQUIRE_DEVICES").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == api.name()), "{} is required: {e}", api.name());
+                println!("skipped on {}: {e}", api.name());
+            }
+        }
+    }
+}
+
+fn stream(backend: &WgpuBackend, id: u64) -> Arc<dyn BackendStream> {
+    backend.stream(StreamId(id), Priority::Normal).unwrap()
+}
+
+fn upload(backend: &WgpuBackend, bytes: &[u8], to: &RawMemory, at: usize, stream: &dyn BackendStream) {
+    let host = RawMemory::foreign(bytes.as_ptr(), bytes.len());
+    backend.copy(Place::Host(&host, 0), Place::Here(to, at), bytes.len(), stream).unwrap();
+}
+
+fn download(backend: &WgpuBackend, from: &RawMemory, at: usize, bytes: usize, stream: &dyn BackendStream) -> Vec<u8> {
+    let mut out = vec![0u8; bytes];
+    let host = RawMemory::foreign(out.as_mut_ptr(), bytes);
+    backend.copy(Place::Here(from, at), Place::Host(&host, 0), bytes, stream).unwrap();
+    stream.synchronize().unwrap();
+    out
+}
+
+const TIMES_PLUS: &str = "
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@group(1) @binding(0) var<uniform> args: array<vec4<u32>, 2>;
+@compute @workgroup_size(64)
+fn times_plus(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x < args[0].x {
+        y[id.x + args[0].w] = x[id.x + args[0].z] * args[0].y + args[1].x;
+    }
+}
+";
+
+fn times_plus(backend: &WgpuBackend) -> Compiled {
+    Compiled::new(backend.gpu(), TIMES_PLUS, &["times_plus"], 2).unwrap()
+}
+
+/// `y[i + to] = x[i + from] * times + plus` for n values.
+struct Line {
+    n: u32,
+    times: u32,
+    plus: u32,
+    from: u32,
+    to: u32,
+}
+
+fn launch(backend: &WgpuBackend, kernel: &Compiled, x: &RawMemory, y: &RawMemory, l: &Line, s: &dyn BackendStream) {
+    let words = [l.n, l.times, l.from, l.to, l.plus, 0, 0, 0];
+    let call = Call { kernel, entry: 0, grid: [l.n.div_ceil(64), 1, 1], words: &words };
+    let stream = WgpuStream::of(s, backend.gpu()).unwrap();
+    stream.batch().launch(backend.gpu(), &call, &[block(x).unwrap(), block(y).unwrap()]).unwrap();
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
+}
+
+#[test]
+fn a_kernel_reads_what_was_uploaded_and_the_host_reads_what_it_wrote() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let kernel = times_plus(backend);
+        let x = backend.alloc(4096, MemoryKind::Device).unwrap();
+        let y = backend.alloc(4096, MemoryKind::Device).unwrap();
+        let data: Vec<u8> = (0..1024u32).flat_map(u32::to_le_bytes).collect();
+        upload(backend, &data, &x, 0, &*s);
+        launch(backend, &kernel, &x, &y, &Line { n: 1000, times: 3, plus: 7, from: 0, to: 0 }, &*s);
+        let got = words(&download(backend, &y, 0, 4000, &*s));
+        assert!(got.iter().zip(0..).all(|(got, i)| *got == i * 3 + 7), "{:?}", &got[..8]);
+    });
+}
+
+#[test]
+fn many_launches_in_place_run_in_order() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let kernel = times_plus(backend);
+        let x = backend.alloc(65536, MemoryKind::Device).unwrap();
+        upload(backend, &[0; 4096], &x, 0, &*s);
+        let mut expected = 0u32;
+        // More than one submission and more than one buffer of arguments.
+        for i in 0..1500u32 {
+            launch(backend, &kernel, &x, &x, &Line { n: 1000, times: 5, plus: i, from: 0, to: 0 }, &*s);
+            expected = expected.wrapping_mul(5).wrapping_add(i);
+        }
+        let got = words(&download(backend, &x, 0, 4000, &*s));
+        assert!(got.iter().all(|v| *v == expected), "{:?} instead of {expected}", &got[..4]);
+    });
+}
+
+#[test]
+fn two_streams_see_each_others_work_through_events() {
+    on_each(|backend| {
+        let (a, b) = (stream(backend, 1), stream(backend, 2));
+        let kernel = times_plus(backend);
+        let x = backend.alloc(65536, MemoryKind::Device).unwrap();
+        upload(backend, &[0; 4096], &x, 0, &*a);
+        let mut expected = 0u32;
+        for i in 0..40u32 {
+            let (one, other) = if i % 2 == 0 { (&a, &b) } else { (&b, &a) };
+            launch(backend, &kernel, &x, &x, &Line { n: 1000, times: 3, plus: i, from: 0, to: 0 }, &**one);
+            let event = Event::new();
+            one.record(&event).unwrap();
+            other.depend(&event).unwrap();
+            expected = expected.wrapping_mul(3).wrapping_add(i);
+        }
+        let got = words(&download(backend, &x, 0, 4000, &*a));
+        assert!(got.iter().all(|v| *v == expected));
+    });
+}
+
+#[test]
+fn an_event_of_another_kind_is_waited_for() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let event = Event::new();
+        let signaller = event.clone();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            signaller.signal();
+        });
+        s.depend(&event).unwrap();
+        assert!(event.is_complete());
+        thread.join().unwrap();
+        let failed = Event::new();
+        failed.fail(millstream_core::Error::launch("on purpose"));
+        assert_eq!(s.depend(&failed).unwrap_err().kind(), ErrorKind::Launch);
+    });
+}
+
+#[test]
+fn text_that_is_no_wgsl_gives_an_error_that_shows_the_place() {
+    on_each(|backend| {
+        let text = TIMES_PLUS.replace("args[1].x", "args[1].nothing");
+        let error = Compiled::new(backend.gpu(), &text, &["times_plus"], 2).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Compile);
+        assert!(error.to_string().contains("nothing"), "{error}");
+        let error = Compiled::new(backend.gpu(), TIMES_PLUS, &["missing"], 2).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Compile);
+        // The device still works.
+        times_plus(backend);
+    });
+}
+
+#[test]
+fn bind_groups_are_dropped_with_their_buffers_and_bounded() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let kernel = times_plus(backend);
+        let x = backend.alloc(4096, MemoryKind::Device).unwrap();
+        for i in 0..20 {
+            let y = backend.alloc(4096, MemoryKind::Device).unwrap();
+            launch(backend, &kernel, &x, &y, &Line { n: 4, times: 1, plus: i, from: 0, to: 0 }, &*s);
+            s.synchronize().unwrap();
+            backend.free(y);
+        }
+        assert_eq!(backend.gpu().binds.kept(), 0);
+    });
+}
+
+#[test]
+fn the_device_tells_the_time_between_two_events() {
+    on_each(|backend| {
+        if backend.gpu().timer.is_none() {
+            println!("skipped on {}: it has no clock", backend.gpu().name);
+            return;
+        }
+        let s = stream(backend, 1);
+        let kernel = times_plus(backend);
+        let x = backend.alloc(16 << 20, MemoryKind::Device).unwrap();
+        let line = Line { n: 4 << 20, times: 3, plus: 1, from: 0, to: 0 };
+        launch(backend, &kernel, &x, &x, &line, &*s);
+        let mark = || {
+            let event = Event::timed();
+            s.record(&event).unwrap();
+            event
+        };
+        let first = mark();
+        for _ in 0..8 {
+            launch(backend, &kernel, &x, &x, &line, &*s);
+        }
+        let second = mark();
+        let third = mark();
+        assert!(third.elapsed_since(&first).is_none() || third.is_complete());
+        third.wait().unwrap();
+        let work = second.elapsed_since(&first).unwrap();
+        let nothing = third.elapsed_since(&second).unwrap();
+        println!("{}: 8 launches take {work:?}, none {nothing:?}", backend.gpu().name);
+        assert!(work > nothing && work.as_secs_f64() > 1e-6 && work.as_secs_f64() < 60.0, "{work:?} {nothing:?}");
+    });
+}
