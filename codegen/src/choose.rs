@@ -152,7 +152,7 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     let groups = count.div_ceil(list[0].rows);
     let (lanes, rows) = if across { ((threads / 32).max(1), 32.min(threads)) } else { (threads, 1) };
     let split = Walk { lanes, rows, held: 0, across, split: true };
-    if length > 4096 && groups < 2 * target.units {
+    if length > 4096 && groups < target.units {
         list.insert(0, split);
     } else if length > 1 {
         list.push(split);

@@ -77,7 +77,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
     };
     let mut frame = Frame::new(op, target, wide);
     let acc = Register::of(contract.acc);
-    let vector = acc == Register::F32 && blocks.thread.m % 4 == 0 && blocks.thread.n % 4 == 0;
+    let vector = acc == Register::F32 && blocks.thread.m.is_multiple_of(4) && blocks.thread.n.is_multiple_of(4);
     let (element, each) = if vector { ("vec4<f32>", 4) } else { (acc.name(), 1) };
     for (name, size) in [("left", blocks.group.m), ("right", blocks.group.n)] {
         frame.share(name, element, blocks.group.k * (size + PAD) / each);
@@ -354,8 +354,8 @@ impl<'a> Writer<'a, '_> {
             for j in (0..thread.n).step_by(step) {
                 text.line(format!("if ({} < size_n) {{", columns[j].0));
                 let mut results: Vec<Vec<String>> = vec![Vec::new(); c.epilogue.outputs().len()];
-                for l in j..j + step {
-                    let at = |d: usize| self.result_index(&rows, &columns[l].1, d);
+                for (l, (_, column)) in columns.iter().enumerate().skip(j).take(step) {
+                    let at = |d: usize| self.result_index(&rows, column, d);
                     let index: Vec<Option<String>> = (0..self.frame.op.dims.len()).map(at).collect();
                     let mut values = Values::new(&c.epilogue);
                     for (id, (node, _)) in c.epilogue.nodes().iter().enumerate() {

@@ -38,6 +38,8 @@ pub(crate) enum Word {
     Number(usize),
     /// The first word of the scratch memory.
     Work,
+    /// Zero, which a compiler cannot know to be zero.
+    Zero,
 }
 
 impl Word {
@@ -55,12 +57,13 @@ impl Word {
             Word::Param(n, k) => format!("param{n}_{k}"),
             Word::Number(n) => format!("number{n}"),
             Word::Work => "work_base".into(),
+            Word::Zero => "zero".into(),
         }
     }
 
     /// Whether it is an index: 64 bits wide in kernels that need it.
     fn is_index(self) -> bool {
-        !matches!(self, Word::Fill(..) | Word::Param(..))
+        !matches!(self, Word::Fill(..) | Word::Param(..) | Word::Zero)
     }
 }
 
@@ -123,12 +126,17 @@ impl<'a> Frame<'a> {
         word.name()
     }
 
-    /// The arguments that a body uses, each read under its name.
-    fn arguments(&self, body: &str) -> String {
-        let raw = |i: usize| match self.target.dialect {
+    /// A word of the arguments.
+    fn raw(&self, i: usize) -> String {
+        match self.target.dialect {
             Dialect::Cuda => format!("args.w[{i}]"),
             Dialect::Wgsl => format!("args[{}].{}", i / 4, ["x", "y", "z", "w"][i % 4]),
-        };
+        }
+    }
+
+    /// The arguments that a body uses, each read under its name.
+    fn arguments(&self, body: &str) -> String {
+        let raw = |i: usize| self.raw(i);
         let used = words(body);
         let mut text = String::new();
         let mut at = 0;
@@ -384,7 +392,10 @@ impl<'a> Frame<'a> {
     }
 
     /// The whole text, the entries, and what the arguments are.
-    pub(crate) fn finish(self) -> (String, Vec<Entry>, Layout) {
+    pub(crate) fn finish(mut self) -> (String, Vec<Entry>, Layout) {
+        if self.target.dialect == Dialect::Wgsl {
+            self.words.push(Word::Zero);
+        }
         let count = self.words.iter().map(|w| self.width(*w)).sum::<usize>().next_multiple_of(4).max(4);
         let dialect = self.target.dialect;
         let given = match dialect {
@@ -415,7 +426,9 @@ impl<'a> Frame<'a> {
                     text += "alias c128 = vec2<f64>;\n";
                 }
                 text += &buffers;
-                text += &format!("@group(1) @binding(0) var<uniform> args: array<vec4<u32>, {}>;\n\n", count / 4);
+                text += &format!("@group(1) @binding(0) var<uniform> args: array<vec4<u32>, {}>;\n", count / 4);
+                let zero = self.words.iter().map(|w| self.width(*w)).sum::<usize>() - 1;
+                text += &format!("fn zero_word() -> u32 {{\n    return {};\n}}\n\n", self.raw(zero));
                 text += &library;
                 text += &self.shared;
                 for (entry, body) in &self.bodies {

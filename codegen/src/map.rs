@@ -11,6 +11,9 @@ use crate::value::Values;
 /// Threads of a group.
 const THREADS: u32 = 256;
 
+/// Arithmetic of an element up to which a map only waits for memory.
+pub(crate) const LIGHT: u64 = 16;
+
 /// The side of the square that a group transposes at a time.
 pub(crate) const SIDE: usize = 32;
 
@@ -41,9 +44,22 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
     if fours {
         frame.fours = true;
         let mut text = Text::inside(1);
-        head(&mut frame, &mut text);
+        if expr.flop() <= LIGHT {
+            // What takes little arithmetic waits for memory: two turns at once keep more of it on the way.
+            let count = frame.arg(Word::Number(0));
+            text.line(format!("let step = groups * idx({THREADS});"));
+            text.line(format!("var n = group * idx({THREADS}) + lane;"));
+            text.line(format!("while (n + step < {count}) {{"));
+            let places = [text.name("n", "n * idx(4)"), text.name("n", "(n + step) * idx(4)")];
+            four(&mut frame, &mut text, expr, &places);
+            text.line("n += step * idx(2);");
+            text.line("}");
+            text.line(format!("if (n < {count}) {{"));
+        } else {
+            head(&mut frame, &mut text);
+        }
         let first = text.name("n", "n * idx(4)");
-        four(&mut frame, &mut text, expr, &first);
+        four(&mut frame, &mut text, expr, &[first]);
         text.line("}");
         if op.dims.len() == 1 {
             // What is left of a length that is no multiple of four.
@@ -100,16 +116,22 @@ pub(crate) fn leaf(
     }
 }
 
-/// Computes four elements that lie side by side.
-fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, linear: &str) {
+/// Computes four elements that lie side by side, at each of these places; all is read before anything is written.
+fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, places: &[String]) {
     let rank = frame.op.dims.len();
-    let index = frame.indices(text, linear, 0..rank);
-    let results = four_values(frame, text, expr, &|d| Some(index[d].clone()), &mut vec![Values::new(expr); 4]);
-    for (o, values) in results.iter().enumerate() {
-        let operand = frame.output(o);
-        let place = frame.place(operand, &|d| Some(index[d].clone()));
-        let place = text.name("p", place);
-        frame.store_four(text, operand, &place, values);
+    let mut done = Vec::new();
+    for linear in places {
+        let index = frame.indices(text, linear, 0..rank);
+        let values = four_values(frame, text, expr, &|d| Some(index[d].clone()), &mut vec![Values::new(expr); 4]);
+        done.push((index, values));
+    }
+    for (index, results) in done {
+        for (o, values) in results.iter().enumerate() {
+            let operand = frame.output(o);
+            let place = frame.place(operand, &|d| Some(index[d].clone()));
+            let place = text.name("p", place);
+            frame.store_four(text, operand, &place, values);
+        }
     }
 }
 
@@ -197,15 +219,18 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
         let register = crate::types::Register::of(frame.access(o).dtype);
         frame.share(&format!("square{o}"), register.name(), SIDE * (SIDE + 1));
     }
+    // All is read, at places that exist, before anything is put down: nothing waits for one read before it asks for the next.
+    let mut read = Vec::new();
+    let i = text.name("i", format!("min(top + x, {height} - idx(1))"));
     for r in (0..SIDE).step_by(rows) {
-        let (i, j) = (text.name("i", "top + x"), text.name("i", format!("left + y + idx({r})")));
-        text.line(format!("if ({i} < {height} && {j} < {width}) {{"));
+        let j = text.name("i", format!("min(left + y + idx({r}), {width} - idx(1))"));
         for &o in &turned {
             let at = |d: usize| Some(if d == side { i.clone() } else if d == last { j.clone() } else { index[d].clone() });
-            let value = frame.read(&mut text, o, &at);
-            text.line(format!("square{o}[(y + idx({r})) * idx({}) + x] = {value};", SIDE + 1));
+            read.push((o, r, frame.read(&mut text, o, &at)));
         }
-        text.line("}");
+    }
+    for (o, r, value) in read {
+        text.line(format!("square{o}[(y + idx({r})) * idx({}) + x] = {value};", SIDE + 1));
     }
     text.line("workgroupBarrier();");
     for r in (0..SIDE).step_by(rows) {

@@ -1,9 +1,5 @@
 alias idx = i32;
 alias c64 = vec2<f32>;
-var<private> zero_word_: u32 = 0u;
-fn zero_word() -> u32 {
-    return zero_word_;
-}
 fn quotient(a: idx, b: idx) -> idx {
     return idx(u32(a) / u32(b));
 }

@@ -159,6 +159,10 @@ impl Program {
                     at += 1;
                     continue;
                 }
+                Word::Zero => {
+                    at += 1;
+                    continue;
+                }
                 Word::Base(_) | Word::Low(_) | Word::High(_) | Word::Work => {
                     patches.push((at, word));
                     0
@@ -259,14 +263,11 @@ impl Program {
                 workspace: 0,
             });
         }
-        // Pieces of whole fours, so many that every unit has several groups, and none too short to be worth a launch.
+        // So many parts that every unit has several groups, and none has too little to be worth a launch.
         let wanted = (self.target.units as u64 * 2048 / walk.threads() as u64).max(1).div_ceil(teams);
-        let least = (walk.lanes * 16) as u64;
-        let parts = wanted.min((length as u64).div_ceil(least)).max(1);
-        let piece = (length as u64).div_ceil(parts).next_multiple_of(4 * walk.lanes as u64).max(4);
-        let parts = (length as u64).div_ceil(piece).max(1);
+        let parts = wanted.min((length as u64).div_ceil(walk.lanes as u64 * 16)).max(1);
         let finishers = if writes_elements(op) { parts } else { 1 };
-        let list = vec![count as i64, length as i64, parts as i64, piece as i64, finishers as i64];
+        let list = vec![count as i64, length as i64, parts as i64, finishers as i64];
         let steps = |first: usize| -> Vec<(usize, u64, Vec<i64>)> {
             (0..=passes)
                 .map(|s| (first + s, teams * if s == passes { finishers } else { parts }, list.clone()))
@@ -332,13 +333,13 @@ impl Program {
             }
         }
         // Operands that lie still along the dimension do not care, but the dimension must come in fours.
-        (has_tail || op.dims[dim] % 4 == 0).then_some(list)
+        (has_tail || op.dims[dim].is_multiple_of(4)).then_some(list)
     }
 }
 
 /// Whether every four elements along a dimension of stride 1 lie in a whole four of the operand, if its memory is aligned.
 fn fits(access: &Access, dims: &[usize], dim: usize) -> bool {
-    dims[dim] % 4 == 0
+    dims[dim].is_multiple_of(4)
         && access.base % 4 == 0
         && (0..dims.len()).all(|d| d == dim || dims[d] == 1 || access.strides[d] % 4 == 0)
 }

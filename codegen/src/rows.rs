@@ -7,7 +7,7 @@
 use millstream_core::{Binary, Body, DType, Error, Expr, Id, Node, Op, Reduce, Result};
 
 use crate::frame::{Class, Frame, Word};
-use crate::map::leaf;
+use crate::map::{LIGHT, leaf};
 use crate::program::{Program, Shape};
 use crate::target::Target;
 use crate::text::Text;
@@ -197,18 +197,16 @@ impl Writer<'_, '_> {
         if let Some(step) = step {
             // The parts of a row are neighbours in the grid. The last step may need fewer groups than there are parts.
             let finish = step == self.passes.reductions.len();
-            let parts = self.frame.arg(Word::Number(if finish { 4 } else { 2 }));
-            let piece = self.frame.arg(Word::Number(3));
-            text.line(format!("let team = quotient(group, {parts});"));
-            text.line(format!("let part = group - team * {parts};"));
-            text.line(format!("let begin = part * {piece};"));
-            text.line(format!("let end = min(length, begin + {piece});"));
-            text.line(format!("let teams = quotient(groups, {parts});"));
+            let parts = self.frame.arg(Word::Number(if finish { 3 } else { 2 }));
+            text.line(format!("let parts = {parts};"));
+            text.line("let team = quotient(group, parts);");
+            text.line("let part = group - team * parts;");
+            text.line("let teams = quotient(groups, parts);");
         } else {
             text.line("let team = group;");
             text.line("let teams = groups;");
-            text.line("let begin = idx(0);");
-            text.line("let end = length;");
+            text.line("let part = idx(0);");
+            text.line("let parts = idx(1);");
         }
         text.line(format!("for (var first = team * idx({rows}); first < {count}; first += teams * idx({rows})) {{"));
         text.line(format!("let live = first + beside < {count};"));
@@ -324,8 +322,9 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Calls `body` for each chunk of this thread's part of the row.
-    fn each(&mut self, text: &mut Text, body: &mut dyn FnMut(&mut Self, &mut Text, &mut Chunk)) {
+    /// Calls `body` for each chunk of this thread's part of the row; `turns` of them at once, while there are so many, to
+    /// keep more of the memory on its way.
+    fn each(&mut self, text: &mut Text, turns: usize, body: &mut dyn FnMut(&mut Self, &mut Text, &mut Chunk)) {
         if self.walk.held > 0 {
             let mut held = std::mem::take(&mut self.held);
             for chunk in &mut held {
@@ -334,12 +333,23 @@ impl Writer<'_, '_> {
             self.held = held;
             return;
         }
+        // The parts of a row lie between each other, so that all groups together read one place after the other.
         let (width, lanes) = (self.width, self.walk.lanes);
-        let step = width * lanes;
-        text.line(format!("for (var e = begin + member * idx({width}); e < end; e += idx({step})) {{"));
-        let mut chunk = self.chunk(text, "e".into(), None);
-        body(self, text, &mut chunk);
-        text.line("}");
+        let e = text.fresh("e");
+        text.line(format!("var {e} = (part * idx({lanes}) + member) * idx({width});"));
+        let step = text.name("step", format!("parts * idx({})", width * lanes));
+        let rounds = if turns > 1 { vec![turns, 1] } else { vec![1] };
+        for turns in rounds {
+            let last = if turns > 1 { format!("{e} + {step} * idx({})", turns - 1) } else { e.clone() };
+            text.line(format!("while ({last} < length) {{"));
+            for turn in 0..turns {
+                let at = text.name("e", format!("{e} + {step} * idx({turn})"));
+                let mut chunk = self.chunk(text, at, None);
+                body(self, text, &mut chunk);
+            }
+            text.line(format!("{e} += {step} * idx({turns});"));
+            text.line("}");
+        }
     }
 
     /// Declares the accumulators of a pass.
@@ -372,7 +382,8 @@ impl Writer<'_, '_> {
         self.write_row(text, &operands);
         let accumulators = self.start(text, pass);
         let expr = self.expr;
-        self.each(text, &mut |writer, text, chunk| {
+        let turns = if expr.flop() <= LIGHT { if self.width == 4 { 2 } else { 4 } } else { 1 };
+        self.each(text, turns, &mut |writer, text, chunk| {
             writer.write_chunk(text, chunk, &operands);
             for a in &accumulators {
                 let Some(of) = expr.node(a.id).operands().next() else { continue };
@@ -530,7 +541,7 @@ impl Writer<'_, '_> {
             return;
         }
         let wanted: Vec<Id> = elements.iter().map(|&o| expr.outputs()[o]).collect();
-        self.each(text, &mut |writer, text, chunk| {
+        self.each(text, 1, &mut |writer, text, chunk| {
             writer.write_chunk(text, chunk, &wanted);
             let inside = chunk.inside.as_ref().map_or(String::new(), |i| format!(" && {i}"));
             text.line(format!("if (live{inside}) {{"));

@@ -126,6 +126,11 @@ pub trait BackendStream: Send + Sync + 'static {
     /// Queues a wait: work after this call starts only when the event is complete.
     fn depend(&self, event: &Event) -> Result<()>;
 
+    /// Hands work to the device that was only gathered so far. Whoever waits for an event does the same by it.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Waits until all work so far is finished; reports what failed.
     fn synchronize(&self) -> Result<()>;
 

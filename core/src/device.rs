@@ -214,7 +214,10 @@ impl Device {
             return Err(Error::unsupported(format!("{} on {}: {reason}", op.name(), self.name())));
         }
         let profile = self.profile();
-        let variants = self.0.backend.variants(op);
+        let mut variants = self.0.backend.variants(op);
+        if !self.has(Idea::Library) && variants.iter().any(|v| !v.is_library()) {
+            variants.retain(|v| !v.is_library());
+        }
         let mut priced = variants.into_iter().map(|v| (cost(op, Some(&v), &profile), v));
         let first = priced
             .next()

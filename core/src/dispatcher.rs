@@ -229,6 +229,9 @@ impl Dispatcher {
     ) -> Result<()> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         let profiled = site.profiler.is_on().then(Instant::now);
+        // On a queueing stream the device's own clock tells the time; a stream that is being captured takes no events.
+        let timed = profiled.is_some() && !stream.is_synchronous();
+        let before = if timed { stream.record_timed().ok() } else { None };
         let run = || {
             prepared.check(bindings)?;
             prepared.launch.run(bindings, stream.handle())
@@ -242,9 +245,8 @@ impl Dispatcher {
             let seconds = started.elapsed().as_secs_f64();
             let cost = cost(&work.op, Some(&work.variant), &site.owner.profile());
             self.bytes.fetch_add(cost.bytes, Ordering::Relaxed);
-            // On a queueing stream this is the time to queue, which says nothing about a limit.
             let synchronous = stream.is_synchronous();
-            site.profiler.record(Record {
+            let record = Record {
                 name: work.name.as_str().into(),
                 kind: if synchronous { RecordKind::Step } else { RecordKind::Queued },
                 device: site.device.into(),
@@ -255,7 +257,11 @@ impl Dispatcher {
                 limit_fraction: synchronous.then_some(cost.floor / seconds),
                 note: work.variant.label(),
                 ..Record::at(site.profiler, started)
-            });
+            };
+            match before.map(|before| (before, stream.record_timed())) {
+                Some((before, Ok(after))) => site.profiler.record_between(record, before, after, cost.floor),
+                _ => site.profiler.record(record),
+            }
         }
         Ok(())
     }

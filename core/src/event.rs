@@ -144,6 +144,11 @@ impl Event {
         Event::with_state(PENDING, true, None)
     }
 
+    /// Whether the event notes the time of its completion.
+    pub fn is_timed(&self) -> bool {
+        self.0.timed
+    }
+
     /// An event that has happened.
     pub fn completed() -> Event {
         Event::with_state(DONE, false, None)

@@ -29,11 +29,13 @@ pub enum Idea {
     Ring = 4,
     /// Plans of several steps queued in one call, where the device has that.
     Capture = 8,
+    /// Kernels of a vendor's library beside our own, where it has some.
+    Library = 16,
 }
 
 impl Idea {
     /// All of them.
-    pub const ALL: [Idea; 4] = [Idea::Fuse, Idea::Tile, Idea::Ring, Idea::Capture];
+    pub const ALL: [Idea; 5] = [Idea::Fuse, Idea::Tile, Idea::Ring, Idea::Capture, Idea::Library];
 
     /// The name that the command line takes.
     pub const fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Idea {
             Idea::Tile => "tile",
             Idea::Ring => "ring",
             Idea::Capture => "capture",
+            Idea::Library => "cublas",
         }
     }
 }

@@ -55,10 +55,16 @@ impl Stream {
 
     /// Lets work after this call start only when the event is complete.
     pub fn depend(&self, event: &Event) -> Result<()> {
-        if event.is_complete() {
+        // Without asking the device: a stream of the same device orders itself behind the event for less.
+        if event.is_over() {
             return event.wait();
         }
         self.handle.depend(event)
+    }
+
+    /// Hands work to the device that may only have been gathered so far, for whoever will wait much later or not at all.
+    pub fn flush(&self) -> Result<()> {
+        self.handle.flush()
     }
 
     /// Waits until all work so far is finished.

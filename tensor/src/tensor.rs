@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use millstream_core::what::Dims;
-use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Scalar};
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Scalar, Stream};
 use smallvec::SmallVec;
 
 use crate::node::{Inputs, Kind, Node};
@@ -301,13 +301,20 @@ impl Tensor {
     pub fn eval_async(&self) -> Result<Event> {
         let device = self.device()?;
         if !device.stream().is_synchronous() {
-            plan::evaluate(&[self], plan::Trigger::Eval, None)?;
-            return Ok(self.event().unwrap_or_else(Event::completed));
+            let event = self.eval_on(device.stream())?;
+            device.stream().flush()?;
+            return Ok(event);
         }
         let stream = device.take_stream(millstream_core::Priority::Normal)?;
-        let queued = plan::evaluate(&[self], plan::Trigger::Eval, Some(&stream));
+        let queued = self.eval_on(&stream);
         device.return_stream(stream);
-        queued?;
+        queued
+    }
+
+    /// Queues the computation on a stream of the tensor's device; the event completes when the value is there. A device may
+    /// gather work before it begins: [`Stream::flush`] or any wait makes it begin.
+    pub fn eval_on(&self, stream: &Stream) -> Result<Event> {
+        plan::evaluate(&[self], plan::Trigger::Eval, Some(stream))?;
         Ok(self.event().unwrap_or_else(Event::completed))
     }
 

@@ -231,7 +231,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         let before = device.stream().record_timed()?;
         let began = Instant::now();
         let result = (compute.build)(&inputs);
-        result.eval_async()?;
+        result.eval_on(device.stream())?;
         host_us.push(began.elapsed().as_secs_f64() * 1e6);
         let after = device.stream().record_timed()?;
         after.wait()?;

@@ -56,10 +56,10 @@ fn expm1_f64(x: f64) -> f64 {
     let a4 = fma(2.510908091456841e-8lf, r, 2.7557402952565565e-7lf);
     let p_upper = fma(fma(2.0875326770765097e-9lf, r2, a4), r2, a3);
     let p = fma(fma(fma(p_upper, r2, a2), r2, a1), r2, a0);
-    let q = fma(p, r2, r);
+    let s = p * r2;
     // With half of 2^n, since 2^1024 is not finite.
     let part = pow2_f64(low_int_f64(t) - 1);
-    let h = fma(part, q, part - 0.5lf);
+    let h = fma(part, s, fma(part, r, part - 0.5lf));
     // Half of a subnormal is not exact, and the sum of signed zeros is +0.
     let tiny = abs(x) < 5.551115123125783e-17lf;
     return keep_nan_f64(select(h + h, x, tiny), x);
@@ -81,9 +81,9 @@ fn tanh_f64(x: f64) -> f64 {
     let a4 = fma(2.5662436826186286e-5lf, r, 0.00014107855982189185lf);
     let c_upper = fma(fma(4.556173179441035e-6lf, r2, a4), r2, a3);
     let c = fma(fma(fma(c_upper, r2, a2), r2, a1), r2, a0);
-    let q = fma(c, r2, r);
+    let s = c * r2;
     let p = pow2_f64(low_int_f64(t));
-    let h = fma(p, q, fma(p, 0.5lf, -0.5lf));
+    let h = fma(p, s, fma(p, r, fma(p, 0.5lf, -0.5lf)));
     let large = h > 4.0lf;
     let y = select(h, 1.0lf, large) / (h + 1.0lf);
     let z = select(select(y, 1.0lf - y, large), fma(-y, h, h), h < 0.6lf);

@@ -109,9 +109,11 @@ fn reduce_angle_f64(x: f64) -> c128 {
     // Below 10^6 n has 20 bits, and the parts of pi/2 have 33 but for the last.
     let t = keep_f64(fma(x, 0.6366197723675814lf, 6755399441055744.0lf));
     let n = t - 6755399441055744.0lf;
-    var r = fma(-n, 1.5707963267341256lf, x);
-    r = fma(-n, 6.077100506303966e-11lf, r);
-    r = fma(-n, 2.0222662487959506e-21lf, r);
+    let a = fma(-n, 1.5707963267341256lf, x);
+    let b = fma(-n, 6.077100506303966e-11lf, a);
+    // What the last step lost, and the small part.
+    let lost = fma(-n, 6.077100506303966e-11lf, keep_f64(a - b));
+    let r = b + fma(-n, 2.0222662487959506e-21lf, lost);
     return c128(r, f64(low_int_f64(t) & 3));
 }
 

@@ -18,6 +18,8 @@ fn tanh(z: Z) -> Z {
     Z::new(h * z.re.cosh() / d, z.im.sin() * c / d)
 }
 
+type Precision = (&'static str, f64, fn(f64) -> u64, fn(u64) -> f64);
+
 /// Name, function, and the size its error is relative to.
 const UNARY: [Unary; 8] = [
     ("neg", |z| -z, |_| 0.0),
@@ -35,9 +37,7 @@ const BINARY: [Binary; 5] = [
     ("sub", |a, b| a - b, |a, b| a.norm() + b.norm()),
     ("mul", |a, b| a * b, |a, b| a.norm() * b.norm()),
     ("div", |a, b| a / b, |a, b| (a / b).norm()),
-    ("pow", |a, b| (b * a.ln()).exp(), |a, b| {
-        (b * a.ln()).exp().norm() * (1.0 + b.norm() * (1.0 + a.ln().norm()))
-    }),
+    ("pow", |a, b| (b * a.ln()).exp(), |a, b| (b * a.ln()).exp().norm() * (1.0 + b.norm() * (1.0 + a.ln().norm()))),
 ];
 
 fn number(random: &mut Random) -> Z {
@@ -57,7 +57,7 @@ fn number(random: &mut Random) -> Z {
 }
 
 /// The precisions: name, unit roundoff, and how a number is written and read.
-fn precisions() -> [(&'static str, f64, fn(f64) -> u64, fn(u64) -> f64); 2] {
+fn precisions() -> [Precision; 2] {
     [
         ("c64", f64::from(f32::EPSILON) / 2.0, |x| (x as f32).to_bits().into(), |w| f32::from_bits(w as u32).into()),
         ("c128", f64::EPSILON / 2.0, f64::to_bits, f64::from_bits),

@@ -42,6 +42,8 @@ fn pow(base: i128, exponent: i128) -> i128 {
 }
 
 type Operation = fn(i128, i128) -> i128;
+/// A function of one value, by name.
+type Named<A, R> = (&'static str, fn(A) -> R);
 
 const BINARY: [(&str, Operation); 8] = [
     ("floor_div", floor_div),
@@ -77,7 +79,7 @@ fn integers_follow_the_rules() {
             }
         }
         let single: Vec<[u64; 1]> = input.iter().map(|w| [w[0]]).collect();
-        let unary: [(&str, fn(i128) -> i128); 3] = [("neg", |a| -a), ("abs", i128::abs), ("sign", i128::signum)];
+        let unary: [Named<i128, i128>; 3] = [("neg", |a| -a), ("abs", i128::abs), ("sign", i128::signum)];
         for (name, want) in unary {
             let name = format!("{name}_{kind}");
             for ([a], got) in single.iter().zip(rows(&host, &name, &single)) {
@@ -134,7 +136,7 @@ fn wrapping_keeps_the_low_bits() {
     let Some(host) = Host::new(Manner::Split) else { return };
     let mut random = Random::new();
     let input: Vec<[u64; 1]> = (0..10_000).map(|_| [random.i64() as u32 as u64]).collect();
-    let functions: [(&str, fn(u64) -> u64); 4] = [
+    let functions: [Named<u64, u64>; 4] = [
         ("wrap_i8", |w| w as i8 as u32 as u64),
         ("wrap_i16", |w| w as i16 as u32 as u64),
         ("wrap_u8", |w| w as u8 as u64),
@@ -161,7 +163,7 @@ fn floats_become_integers_by_truncation_within_the_range() {
         single.extend((0..50_000).map(|_| random.i64() as f32));
         let mut double: Vec<f64> = (0..50_000).map(|_| random.f64()).collect();
         double.extend((0..50_000).map(|_| random.i64() as f64 + random.unit()));
-        let functions: [(&str, fn(f64) -> u64); 9] = [
+        let functions: [Named<f64, u64>; 9] = [
             ("i8", |x| word((x as i8).into())),
             ("i16", |x| word((x as i16).into())),
             ("i32", |x| word(x as i32)),
@@ -243,7 +245,9 @@ fn half_types_are_rounded_once() {
         .map(|_| match random.word() % 2 {
             0 => random.i64() as u64,
             // A tie and its neighbours.
-            _ => ((random.word() % 4096 + 4096) << (random.word() % 50)).wrapping_add(random.word() % 3).wrapping_sub(1),
+            _ => {
+                ((random.word() % 4096 + 4096) << (random.word() % 50)).wrapping_add(random.word() % 3).wrapping_sub(1)
+            }
         })
         .collect();
     check("i64", &integers, &|w| integer_as_odd((w as i64).into()));

@@ -26,6 +26,9 @@ pub struct Tile {
     pub blocks: SmallVec<[Block; 4]>,
 }
 
+/// The family of kernels of NVIDIA's library for products of matrices.
+pub const LIBRARY: &str = "cublas";
+
 /// One way to compute an operation: which family of kernels, with which tile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -39,6 +42,11 @@ impl Variant {
     /// A variant without a tile.
     pub fn plain(family: &'static str) -> Variant {
         Variant { family, tile: Tile::default() }
+    }
+
+    /// Whether the kernel is of a vendor's library.
+    pub fn is_library(&self) -> bool {
+        self.family == LIBRARY
     }
 
     /// A name for people: the family and its blocks.

@@ -25,6 +25,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::event::Event;
 
 pub use record::{Record, RecordKind, Warning};
 pub use summary::{Summary, Table};
@@ -50,12 +51,33 @@ pub struct Profiler {
     capacity: usize,
     records: Mutex<Records>,
     warnings: Mutex<Warnings>,
+    /// Steps whose time the device has yet to tell.
+    queued: Mutex<VecDeque<Queued>>,
+}
+
+/// A step that was handed to a device between two timed events.
+struct Queued {
+    record: Record,
+    before: Event,
+    after: Event,
+    /// The least seconds that the device's limits allow.
+    floor: f64,
 }
 
 #[derive(Default)]
 struct Records {
     kept: VecDeque<Record>,
     dropped: u64,
+}
+
+impl Records {
+    fn keep(&mut self, record: Record, capacity: usize) {
+        if self.kept.len() >= capacity {
+            self.kept.pop_front();
+            self.dropped += 1;
+        }
+        self.kept.push_back(record);
+    }
 }
 
 #[derive(Default)]
@@ -86,6 +108,7 @@ impl Profiler {
             capacity: records.max(1),
             records: Mutex::default(),
             warnings: Mutex::default(),
+            queued: Mutex::default(),
         }
     }
 
@@ -125,12 +148,36 @@ impl Profiler {
         if !self.is_on() {
             return;
         }
-        let mut records = self.records.lock();
-        if records.kept.len() >= self.capacity {
-            records.kept.pop_front();
-            records.dropped += 1;
+        self.records.lock().keep(record, self.capacity);
+    }
+
+    /// Takes a record of work that a device does between these two events. It gets the device's time when both are complete
+    /// and somebody looks; until then it is not shown. Where the device tells no time it stays as it is.
+    pub fn record_between(&self, record: Record, before: Event, after: Event, floor: f64) {
+        let mut queued = self.queued.lock();
+        if self.is_on() && queued.len() < self.capacity {
+            queued.push_back(Queued { record, before, after, floor });
         }
-        records.kept.push_back(record);
+    }
+
+    /// Gives the records of finished work their times.
+    fn settle(&self) {
+        let mut queued = self.queued.lock();
+        let mut records = self.records.lock();
+        let waiting = std::mem::take(&mut *queued);
+        for q in waiting {
+            if !q.after.is_complete() {
+                queued.push_back(q);
+                continue;
+            }
+            let mut record = q.record;
+            if let Some(elapsed) = q.after.elapsed_since(&q.before) {
+                record.kind = RecordKind::Step;
+                record.seconds = elapsed.as_secs_f64();
+                record.limit_fraction = Some(q.floor / record.seconds.max(1e-9));
+            }
+            records.keep(record, self.capacity);
+        }
     }
 
     /// Makes and takes a record, if it is on.
@@ -166,6 +213,7 @@ impl Profiler {
 
     /// The records kept, in the order in which they came.
     pub fn records(&self) -> Vec<Record> {
+        self.settle();
         self.records.lock().kept.iter().cloned().collect()
     }
 
@@ -176,12 +224,14 @@ impl Profiler {
 
     /// Forgets all records and warnings.
     pub fn clear(&self) {
+        self.queued.lock().clear();
         *self.records.lock() = Records::default();
         *self.warnings.lock() = Warnings::default();
     }
 
     /// The numbers for each name, device and kind of the records kept, the longest in total first.
     pub fn summary(&self) -> Vec<Summary> {
+        self.settle();
         summary::summarize(self.records.lock().kept.iter())
     }
 
@@ -194,6 +244,7 @@ impl Profiler {
     ///
     /// Each device is a process, each of its streams a thread; evaluations and compilations have threads of their own.
     pub fn chrome_trace(&self, out: impl Write) -> Result<()> {
+        self.settle();
         let (records, dropped) = {
             let records = self.records.lock();
             (records.kept.iter().cloned().collect(), records.dropped)

@@ -43,7 +43,9 @@ impl Instances {
     /// An instance for this run, ready to be queued; `None` if the plan is to run step by step.
     pub fn take(&self, run: &Run<'_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
         let plan = run.plan;
-        let alone = plan.steps.len() < 2 || stream.is_synchronous() || !device.has(Idea::Capture);
+        // A captured plan is one thing to the device: whoever profiles wants to see its steps.
+        let seen = device.profiler().is_on();
+        let alone = plan.steps.len() < 2 || stream.is_synchronous() || seen || !device.has(Idea::Capture);
         if alone || self.impossible.load(Ordering::Relaxed) {
             return Ok(None);
         }
