@@ -33,7 +33,7 @@ mod pow;
 mod trig;
 
 pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
-pub use block::{binary, cast, compare, fma, reduce, select, unary};
+pub use block::{binary, cast, compare, fma, reduce, select, streaming, streaming_copy, unary};
 
 #[cfg(test)]
 mod tests;

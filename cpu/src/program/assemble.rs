@@ -387,17 +387,40 @@ impl<'e> Assembler<'e> {
             self.call(segment, f, "narrow", dtype, to, &[at]);
             at = to;
         }
-        if !direct {
-            let size = dtype.size() as u8;
-            self.push(
-                segment,
-                match how {
-                    Writing::Stream if lane == Lane::Unit => Step::Stream { output, src: at, size },
-                    _ => Step::Store { output, src: at, size },
-                },
-            );
+        if direct {
+            return Ok(());
         }
+        if how == Writing::Stream && lane == Lane::Unit {
+            if !self.streamed(segment, id, at, output) {
+                let f = resolve::streaming_copy(self.isa, dtype.size())?;
+                self.call(segment, f, "stream", dtype, At::Output(output), &[at]);
+            }
+            return Ok(());
+        }
+        self.push(segment, Step::Store { output, src: at, size: dtype.size() as u8 });
         Ok(())
+    }
+
+    /// Lets the step that has just computed a value into a register write it past the caches to its output instead, if
+    /// nothing else uses the value and there is such a kernel.
+    fn streamed(&mut self, segment: Segment, id: Id, at: At, output: u16) -> bool {
+        let Node::Binary(op, a, _) = self.expr.node(id) else { return false };
+        let of = self.expr.dtype(a);
+        let is_single = |at: At| matches!(at, At::Single(_));
+        let only = self.uses(id) == 1 && matches!(at, At::Register(_));
+        match self.segments[segment.0].last_mut() {
+            Some(Step::Call { f, dst, src: [x, y, At::None], .. }) if only && *dst == at && *y != At::None => {
+                let form = match (is_single(*x), is_single(*y)) {
+                    (false, false) => Form::VV,
+                    (false, true) => Form::VS,
+                    (true, _) => Form::SV,
+                };
+                let Some(streaming) = resolve::streaming(self.isa, op, of, form) else { return false };
+                (*f, *dst) = (streaming, At::Output(output));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Assigns registers and finishes the code.
@@ -520,7 +543,6 @@ impl<'e> Assembler<'e> {
                         }
                         Step::Load { input, dst, size } => Step::Load { input, dst: place(dst), size },
                         Step::Store { output, src, size } => Step::Store { output, src: place(src), size },
-                        Step::Stream { output, src, size } => Step::Stream { output, src: place(src), size },
                         Step::Iota { dst } => Step::Iota { dst: place(dst) },
                         Step::IndexOf { dim, dst } => Step::IndexOf { dim, dst: place(dst) },
                         Step::Fold { fold, a, b } => Step::Fold { fold, a: place(a), b: place(b) },
@@ -548,7 +570,7 @@ fn split(step: &Step<At>) -> (At, [At; 3]) {
     match *step {
         Step::Call { dst, src, .. } => (dst, src),
         Step::Load { dst, .. } | Step::Iota { dst } | Step::IndexOf { dst, .. } => (dst, [none; 3]),
-        Step::Store { src, .. } | Step::Stream { src, .. } => (none, [src, none, none]),
+        Step::Store { src, .. } => (none, [src, none, none]),
         Step::Fold { a, b, .. } => (none, [a, b, none]),
     }
 }

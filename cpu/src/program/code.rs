@@ -61,15 +61,6 @@ pub(crate) enum Step<P> {
         /// Bytes of an element.
         size: u8,
     },
-    /// A register to an output without gaps, past the caches.
-    Stream {
-        /// The output.
-        output: u16,
-        /// The register.
-        src: P,
-        /// Bytes of an element.
-        size: u8,
-    },
     /// The index along the lanes into a register.
     Iota {
         /// The register.
@@ -215,7 +206,6 @@ impl Code {
                 Step::Store { output, src, size } => {
                     writeln!(out, "{indent}out{output} = scatter {} ({size} bytes each)", self.place(src))
                 }
-                Step::Stream { output, src, .. } => writeln!(out, "{indent}out{output} = stream {}", self.place(src)),
                 Step::Iota { dst } => writeln!(out, "{indent}{} = index along the lanes", self.place(dst)),
                 Step::IndexOf { dim, dst } => {
                     writeln!(out, "{indent}{} = index along dimension {dim}", self.place(dst))

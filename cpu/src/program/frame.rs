@@ -135,10 +135,6 @@ impl<'c> Frame<'c> {
                         let stride = self.cursors[self.code.inputs + output as usize].stride;
                         lanes::scatter(to, stride, at(src), n, size as usize);
                     }
-                    Step::Stream { output, src, size } => {
-                        let to = at((self.code.first_output() + output as usize) as u16);
-                        lanes::stream(to, at(src), n * size as usize);
-                    }
                     Step::Iota { dst } => {
                         let first = self.index.get(self.lane).copied().unwrap_or(0) + self.done as i64;
                         let to = at(dst).cast::<i64>();

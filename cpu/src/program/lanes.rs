@@ -119,40 +119,6 @@ pub(crate) unsafe fn scatter(to: *mut u8, stride: isize, src: *const u8, n: usiz
     })
 }
 
-/// Copies bytes past the caches. [`fence`] must follow before another thread reads them.
-///
-/// # Safety
-/// Both sides are valid for `bytes` bytes and do not overlap.
-pub(crate) unsafe fn stream(to: *mut u8, src: *const u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 is part of x86-64; `at` stays within both sides, and the stores are aligned.
-    unsafe {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-        let head = to.align_offset(64).min(bytes);
-        std::ptr::copy_nonoverlapping(src, to, head);
-        let mut at = head;
-        while at + 64 <= bytes {
-            let (from, to) = (src.add(at).cast::<__m128i>(), to.add(at).cast::<__m128i>());
-            let line = [
-                _mm_loadu_si128(from),
-                _mm_loadu_si128(from.add(1)),
-                _mm_loadu_si128(from.add(2)),
-                _mm_loadu_si128(from.add(3)),
-            ];
-            for (i, part) in line.into_iter().enumerate() {
-                _mm_stream_si128(to.add(i), part);
-            }
-            at += 64;
-        }
-        std::ptr::copy_nonoverlapping(src.add(at), to.add(at), bytes - at);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the caller's promise.
-    unsafe {
-        std::ptr::copy_nonoverlapping(src, to, bytes);
-    }
-}
-
 /// Orders streamed stores before what follows.
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -110,6 +110,14 @@ pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<F
     find(Form::VV).map(|f| Found { f, exact: form == Form::VV }).ok_or_else(|| missing(op.name(), dtype))
 }
 
+/// As [`binary`] in exactly this form, written past the caches, where there is such a kernel.
+pub(crate) fn streaming(isa: Isa, op: Binary, dtype: DType, form: Form) -> Option<BlockFn> {
+    match name(op) {
+        Name::Value(v) => math::streaming(isa, v, elem(dtype), form),
+        Name::Truth(_) => None,
+    }
+}
+
 /// `dst[i] = if a[i] { b[i] } else { c[i] }`.
 pub(crate) fn select(isa: Isa, dtype: DType, form: Form) -> Result<Found> {
     let of = elem(dtype.compute());
@@ -149,6 +157,11 @@ pub(crate) fn narrow(isa: Isa, half: DType) -> Result<BlockFn> {
 /// One value into every element.
 pub(crate) fn splat(size: usize) -> Result<BlockFn> {
     moves::splat(size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
+}
+
+/// Copies elements past the caches.
+pub(crate) fn streaming_copy(isa: Isa, size: usize) -> Result<BlockFn> {
+    math::streaming_copy(isa, size).ok_or_else(|| Error::internal(format!("no element has {size} bytes")))
 }
 
 /// Copies elements.

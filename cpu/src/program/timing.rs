@@ -20,10 +20,10 @@ impl Memory {
     fn new(bytes: usize) -> Memory {
         let layout = std::alloc::Layout::from_size_align(bytes.max(64), 2 << 20).unwrap();
         // SAFETY: the size is not 0.
-        let p = std::ptr::NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).unwrap();
-        #[cfg(target_os = "linux")]
-        // SAFETY: advice about memory that was just allocated.
+        let p = std::ptr::NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
+        // SAFETY: advice about memory that was just allocated and not yet touched, and writes to it.
         unsafe {
+            #[cfg(target_os = "linux")]
             libc::madvise(p.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
             std::ptr::write_bytes(p.as_ptr(), 0, bytes);
         }

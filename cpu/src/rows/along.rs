@@ -7,7 +7,7 @@ use millstream_core::{Dims, Error, Expr, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::build::{Built, Request, build};
-use super::fold::{Cascade, FOLD_BLOCK, Folds, Partial};
+use super::fold::{Cascade, FOLD_BLOCK, FOLD_SPAN, Folds, Partial};
 use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::strip::REGISTER_BYTES;
@@ -20,6 +20,9 @@ use crate::stream::Run;
 const LONG: usize = 256 << 10;
 /// So many rows are not few.
 const MANY: usize = 64;
+/// Elements of a block before which as many of the next row are asked for. Processors drop requests beyond some dozens of
+/// cache lines.
+const AHEAD: usize = 512;
 
 pub(super) struct Along {
     machine: Arc<Machine>,
@@ -348,6 +351,13 @@ impl Worker<'_> {
             self.frame.set(first + k, at.wrapping_add(before * size));
         }
         let inputs = self.frame.code.first_input();
+        // The first pass waits for memory; the second has time to ask for the next row.
+        let asks_ahead = s == 1 && !along.ahead.is_empty();
+        let block = match stage.is_one_fold {
+            _ if asks_ahead => self.block.min(AHEAD),
+            true => FOLD_SPAN,
+            false => self.block,
+        };
         self.folds.step = along.places[along.lane];
         self.folds.place = self.index.iter().zip(&along.places).map(|(&i, &p)| i as i64 * p).sum();
         // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
@@ -355,9 +365,8 @@ impl Worker<'_> {
         unsafe {
             self.frame.run(stage.each_single, 1, &mut self.folds);
             loop {
-                let count = (piece.count - self.frame.done).min(self.block);
-                // The first pass waits for memory; later ones have time to ask for the next row.
-                if s == 1 {
+                let count = (piece.count - self.frame.done).min(block);
+                if asks_ahead {
                     for &(i, distance) in &along.ahead {
                         let next = self.frame.pointer(inputs + i).wrapping_offset(distance);
                         prefetch(next, count * along.operands[i].dtype.size());

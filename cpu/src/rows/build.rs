@@ -68,6 +68,8 @@ pub(super) struct Stage {
     pub accumulators: Vec<Accumulator>,
     /// Whether the stage has a pass.
     pub has_pass: bool,
+    /// Whether the pass only folds what lies in memory, once: such a pass needs no blocks that stay in fast memory.
+    pub is_one_fold: bool,
 }
 
 /// A register that accumulates over a pass.
@@ -320,6 +322,10 @@ impl<'a> Builder<'a> {
                 stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size() });
             }
         }
+        for stage in &mut stages {
+            stage.is_one_fold = matches!(*code.segments[stage.each_block], [Step::Fold { fold, a, .. }]
+                if a as usize >= code.first_input() && !self.folds[fold as usize].is_place());
+        }
         Ok(Built {
             code,
             launch: launch.0,
@@ -424,6 +430,7 @@ impl<'a> Builder<'a> {
             finish: finish.0,
             accumulators: Vec::new(),
             has_pass,
+            is_one_fold: false,
         })
     }
 

@@ -1,22 +1,24 @@
 //! Folding blocks to one value, and values to a row's result in a fixed order.
 //!
-//! A block of at most [`FOLD_BLOCK`] elements is summed in many interleaved partial sums; the results of blocks are joined
-//! pairwise, as a binary counter carries. The error of a sum therefore grows with the logarithm of its length, and the
-//! order depends on the shape alone.
+//! A block is summed in many interleaved partial sums, which begin anew every [`FOLD_BLOCK`] elements; the results of blocks
+//! are joined pairwise, as a binary counter carries. The error of a sum therefore grows with the logarithm of its length,
+//! and the order depends on the shape alone.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use millstream_core::{Binary, DType, Error, Reduce, Result, Scalar};
+use millstream_core::{DType, Error, Reduce, Result, Scalar};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::math::BlockFn;
-use crate::program::{Folder, find_binary};
+use crate::math::{self, BlockFn, ReduceOp};
+use crate::program::{Folder, elem};
 use crate::simd::Isa;
 
-/// The most elements that are folded at once.
+/// The most elements that are folded on one level.
 pub(super) const FOLD_BLOCK: usize = 4096;
+/// The most elements that one call folds, if they need not stay in the fastest memory for another step.
+pub(super) const FOLD_SPAN: usize = 16 * FOLD_BLOCK;
 
 /// The result of part of a row: the value, and for `ArgMax` and `ArgMin` its place.
 pub(super) type Partial = [u128; 2];
@@ -30,34 +32,22 @@ pub(super) struct Fold {
     pub dtype: DType,
     /// Block to [`Partial`]: `dst` is a partial, `a` the elements, `b` the other factors if products are folded.
     reduce: BlockFn,
-    join: Join,
+    join: JoinFn,
     identity: u128,
 }
 
-#[derive(Clone, Copy)]
-enum Join {
-    /// A kernel on two values.
-    Value(BlockFn),
-    /// The better of two, the earlier if both are as good.
-    Place(unsafe fn(&Partial, &Partial) -> bool),
-}
+/// Joins two partials of a fold, the first before the second.
+type JoinFn = unsafe fn(&Partial, &Partial) -> Partial;
 
 impl Fold {
     /// The fold of elements of `dtype`, or of products of two.
     pub fn new(isa: Isa, op: Reduce, dtype: DType, products: bool) -> Result<Fold> {
         let dtype = dtype.compute();
         let missing = || Error::internal(format!("the CPU has no {} of {dtype}", op.name()));
-        let reduce = if products { dot(isa, dtype) } else { kernel(isa, op, dtype) }.ok_or_else(missing)?;
-        let join = |op: Binary| find_binary(isa, op, dtype, crate::math::Form::VV).map(|f| Join::Value(f.f));
-        let join = match op {
-            Reduce::Sum => join(Binary::Add)?,
-            Reduce::Prod => join(Binary::Mul)?,
-            Reduce::Max => join(Binary::Max)?,
-            Reduce::Min => join(Binary::Min)?,
-            Reduce::ArgMax | Reduce::ArgMin => {
-                Join::Place(second_is_better(op == Reduce::ArgMax, dtype).ok_or_else(missing)?)
-            }
-        };
+        let (mut reduce, join) = kernels(isa, op, dtype).ok_or_else(missing)?;
+        if products {
+            reduce = math::reduce(isa, ReduceOp::SumProducts, elem(dtype)).ok_or_else(missing)?;
+        }
         Ok(Fold { op, dtype, reduce, join, identity: u128::from_ne_bytes(op.identity(dtype).bytes()) })
     }
 
@@ -67,18 +57,8 @@ impl Fold {
     }
 
     fn join(&self, a: &Partial, b: &Partial) -> Partial {
-        match self.join {
-            Join::Value(f) => {
-                let mut out = [0; 2];
-                // SAFETY: all three point to one value of the fold's type.
-                unsafe {
-                    f((&raw mut out).cast(), (&raw const *a).cast(), (&raw const *b).cast(), std::ptr::null(), 1)
-                };
-                out
-            }
-            // SAFETY: both are partials of this fold.
-            Join::Place(better) => unsafe { if better(a, b) { *b } else { *a } },
-        }
+        // SAFETY: both are partials of this fold.
+        unsafe { (self.join)(a, b) }
     }
 }
 
@@ -238,26 +218,26 @@ floats!(f32, f64);
 trait BlockFold {
     /// # Safety
     /// As [`BlockFn`]; `dst` is a [`Partial`].
-    unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize);
+    unsafe fn run(dst: *mut u8, a: *const u8, n: usize);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2")]
-unsafe fn avx512<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+unsafe fn avx512<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, b, n) }
+    unsafe { F::run(dst, a, n) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn avx2<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+unsafe fn avx2<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, b, n) }
+    unsafe { F::run(dst, a, n) }
 }
 
-unsafe fn base<F: BlockFold>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+unsafe fn base<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, b, n) }
+    unsafe { F::run(dst, a, n) }
 }
 
 fn pick<F: BlockFold>(isa: Isa) -> BlockFn {
@@ -270,65 +250,88 @@ fn pick<F: BlockFold>(isa: Isa) -> BlockFn {
     }
 }
 
+/// A fold that joins value after value. `join` must be `#[inline(always)]`: its callers have vector features that it does
+/// not name itself.
+trait Joining {
+    type Value: Copy;
+    const START: Self::Value;
+    fn join(x: Self::Value, y: Self::Value) -> Self::Value;
+}
+
 /// Interleaved accumulators: enough vectors to hide the latency of an addition.
 const WIDE: usize = 64;
 
-/// Folds a block in `WIDE` interleaved accumulators, then those as a tree.
-#[inline(always)]
-unsafe fn interleaved<T: Copy>(n: usize, start: T, at: impl Fn(usize) -> T, join: impl Fn(T, T) -> T) -> T {
-    if n < WIDE {
-        let mut all = start;
-        for i in 0..n {
-            all = join(all, at(i));
+/// Folds a block in `WIDE` interleaved accumulators, which every [`FOLD_BLOCK`] elements are joined into a second level of
+/// them and begin anew; the second level's as a tree. A block of fewer elements than accumulators is folded in order.
+impl<F: Joining> BlockFold for F {
+    #[inline(always)]
+    unsafe fn run(dst: *mut u8, a: *const u8, n: usize) {
+        let a = a.cast::<F::Value>();
+        if n < WIDE {
+            let mut all = F::START;
+            for i in 0..n {
+                // SAFETY: the caller promises `n` elements.
+                all = F::join(all, unsafe { a.add(i).read_unaligned() });
+            }
+            // SAFETY: the caller promises room for a value.
+            unsafe { dst.cast::<F::Value>().write(all) };
+            return;
         }
-        return all;
-    }
-    let mut lanes = [start; WIDE];
-    let mut i = 0;
-    while i + WIDE <= n {
-        for (j, lane) in lanes.iter_mut().enumerate() {
-            *lane = join(*lane, at(i + j));
+        let whole = n - n % WIDE;
+        let mut all = [F::START; WIDE];
+        let mut i = 0;
+        // SAFETY: the caller promises `n` elements, of which every place used here is one, and room for a value.
+        unsafe {
+            while i < whole {
+                let end = whole.min(i + FOLD_BLOCK);
+                let mut lanes = [F::START; WIDE];
+                while i < end {
+                    for (j, lane) in lanes.iter_mut().enumerate() {
+                        *lane = F::join(*lane, a.add(i + j).read_unaligned());
+                    }
+                    i += WIDE;
+                }
+                for (all, lane) in all.iter_mut().zip(lanes) {
+                    *all = F::join(*all, lane);
+                }
+            }
+            for (j, lane) in all.iter_mut().enumerate().take(n - whole) {
+                *lane = F::join(*lane, a.add(whole + j).read_unaligned());
+            }
+            let mut half = WIDE / 2;
+            while half > 0 {
+                for j in 0..half {
+                    all[j] = F::join(all[j], all[j + half]);
+                }
+                half /= 2;
+            }
+            dst.cast::<F::Value>().write(all[0]);
         }
-        i += WIDE;
     }
-    for (j, lane) in lanes.iter_mut().enumerate().take(n - i) {
-        *lane = join(*lane, at(i + j));
-    }
-    let mut half = WIDE / 2;
-    while half > 0 {
-        for j in 0..half {
-            lanes[j] = join(lanes[j], lanes[j + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }
 
-macro_rules! simple_fold {
+macro_rules! joining {
     ($name:ident, $bound:ident, $start:ident, |$x:ident, $y:ident| $e:expr) => {
         pub(super) struct $name<T>(PhantomData<T>);
-        impl<T: $bound> BlockFold for $name<T> {
+        impl<T: $bound> Joining for $name<T> {
+            type Value = T;
+            const START: T = T::$start;
             #[inline(always)]
-            unsafe fn run(dst: *mut u8, a: *const u8, _: *const u8, n: usize) {
-                let a = a.cast::<T>();
-                // SAFETY: the caller promises `n` elements, and room for one.
-                unsafe {
-                    let all = interleaved(n, T::$start, |i| a.add(i).read_unaligned(), |$x, $y| $e);
-                    dst.cast::<T>().write(all);
-                }
+            fn join($x: T, $y: T) -> T {
+                $e
             }
         }
     };
 }
 
-simple_fold!(Sum, Number, ZERO, |x, y| x.plus(y));
-simple_fold!(Product, Number, ONE, |x, y| x.times(y));
+joining!(Sum, Number, ZERO, |x, y| x.plus(y));
+joining!(Product, Number, ONE, |x, y| x.times(y));
 // A value that is not equal to itself is NaN, and stays.
 #[allow(clippy::eq_op)]
 mod extremes {
     use super::*;
-    simple_fold!(Largest, Ordered, LOWEST, |x, y| if y > x || y != y { y } else { x });
-    simple_fold!(Smallest, Ordered, HIGHEST, |x, y| if y < x || y != y { y } else { x });
+    joining!(Largest, Ordered, LOWEST, |x, y| if y > x || y != y { y } else { x });
+    joining!(Smallest, Ordered, HIGHEST, |x, y| if y < x || y != y { y } else { x });
 
     /// Whether `y` beats `x`: it is larger (or smaller), or the first NaN.
     #[inline(always)]
@@ -339,15 +342,15 @@ mod extremes {
     pub(super) struct Place<T, const MAX: bool>(PhantomData<T>);
     impl<T: Ordered, const MAX: bool> BlockFold for Place<T, MAX> {
         #[inline(always)]
-        unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize) {
+        unsafe fn run(dst: *mut u8, a: *const u8, n: usize) {
             let mut partial: Partial = [0; 2];
             // SAFETY: the caller's promise, passed on.
             unsafe {
                 let out = (&raw mut partial).cast::<u8>();
                 if MAX {
-                    Largest::<T>::run(out, a, b, n)
+                    Largest::<T>::run(out, a, n)
                 } else {
-                    Smallest::<T>::run(out, a, b, n)
+                    Smallest::<T>::run(out, a, n)
                 }
                 let best = out.cast::<T>().read();
                 let mut i = 0;
@@ -365,76 +368,6 @@ mod extremes {
     }
 }
 use extremes::{Largest, Place, Smallest, beats};
-
-struct Dot<T, const FUSED: bool>(PhantomData<T>);
-
-macro_rules! dots {
-    ($($t:ty),+) => {$(
-        impl<const FUSED: bool> BlockFold for Dot<$t, FUSED> {
-            #[inline(always)]
-            unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, n: usize) {
-                let (a, b) = (a.cast::<$t>(), b.cast::<$t>());
-                // SAFETY: the caller promises `n` elements at both, and room for one.
-                unsafe {
-                    let at = |i: usize| (a.add(i).read_unaligned(), b.add(i).read_unaligned());
-                    let join = |s: $t, (x, y): ($t, $t)| if FUSED { x.mul_add(y, s) } else { x * y + s };
-                    let mut lanes = [0.0 as $t; WIDE];
-                    let mut i = 0;
-                    while i + WIDE <= n {
-                        for j in 0..WIDE {
-                            lanes[j] = join(lanes[j], at(i + j));
-                        }
-                        i += WIDE;
-                    }
-                    for j in 0..n - i {
-                        lanes[j] = join(lanes[j], at(i + j));
-                    }
-                    let mut half = WIDE / 2;
-                    while half > 0 {
-                        for j in 0..half {
-                            lanes[j] += lanes[j + half];
-                        }
-                        half /= 2;
-                    }
-                    dst.cast::<$t>().write(lanes[0]);
-                }
-            }
-        }
-    )+};
-}
-dots!(f32, f64);
-
-/// The sum of products of two blocks.
-fn dot(isa: Isa, dtype: DType) -> Option<BlockFn> {
-    let fused = !matches!(isa.or_portable(), Isa::Portable);
-    match (dtype, fused) {
-        (DType::F32, true) => Some(pick::<Dot<f32, true>>(isa)),
-        (DType::F32, false) => Some(pick::<Dot<f32, false>>(isa)),
-        (DType::F64, true) => Some(pick::<Dot<f64, true>>(isa)),
-        (DType::F64, false) => Some(pick::<Dot<f64, false>>(isa)),
-        _ => None,
-    }
-}
-
-macro_rules! by_number {
-    ($dtype:expr, $isa:expr, $fold:ident) => {
-        match $dtype {
-            DType::I8 => Some(pick::<$fold<i8>>($isa)),
-            DType::I16 => Some(pick::<$fold<i16>>($isa)),
-            DType::I32 => Some(pick::<$fold<i32>>($isa)),
-            DType::I64 => Some(pick::<$fold<i64>>($isa)),
-            DType::U8 => Some(pick::<$fold<u8>>($isa)),
-            DType::U16 => Some(pick::<$fold<u16>>($isa)),
-            DType::U32 => Some(pick::<$fold<u32>>($isa)),
-            DType::U64 => Some(pick::<$fold<u64>>($isa)),
-            DType::F32 => Some(pick::<$fold<f32>>($isa)),
-            DType::F64 => Some(pick::<$fold<f64>>($isa)),
-            DType::C64 => Some(pick::<$fold<Complex<f32>>>($isa)),
-            DType::C128 => Some(pick::<$fold<Complex<f64>>>($isa)),
-            _ => None,
-        }
-    };
-}
 
 macro_rules! by_order {
     ($dtype:expr, $t:ident => $e:expr) => {
@@ -484,28 +417,64 @@ macro_rules! by_order {
     };
 }
 
-fn kernel(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
-    match op {
-        Reduce::Sum => by_number!(dtype, isa, Sum),
-        Reduce::Prod => by_number!(dtype, isa, Product),
-        Reduce::Max => by_order!(dtype, T => pick::<Largest<T>>(isa)),
-        Reduce::Min => by_order!(dtype, T => pick::<Smallest<T>>(isa)),
-        Reduce::ArgMax => by_order!(dtype, T => pick::<Place<T, true>>(isa)),
-        Reduce::ArgMin => by_order!(dtype, T => pick::<Place<T, false>>(isa)),
-    }
+macro_rules! by_number {
+    ($dtype:expr, $t:ident => $e:expr) => {
+        match $dtype {
+            DType::C64 => {
+                type $t = Complex<f32>;
+                Some($e)
+            }
+            DType::C128 => {
+                type $t = Complex<f64>;
+                Some($e)
+            }
+            DType::Bool => None,
+            other => by_order!(other, $t => $e),
+        }
+    };
 }
 
-/// Whether the second of two partials wins: it is better, or as good and lies before.
-fn second_is_better(max: bool, dtype: DType) -> Option<unsafe fn(&Partial, &Partial) -> bool> {
-    unsafe fn compare<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> bool {
-        // SAFETY: a partial of this fold holds a value of `T` in its first bytes.
-        let (x, y) = unsafe { ((&raw const *a).cast::<T>().read(), (&raw const *b).cast::<T>().read()) };
-        beats::<T, MAX>(x, y) || (!beats::<T, MAX>(y, x) && (b[1] as i64) < a[1] as i64)
+/// How a block is folded, and how two partials are joined.
+fn kernels(isa: Isa, op: Reduce, dtype: DType) -> Option<(BlockFn, JoinFn)> {
+    let (fold, join) = match op {
+        Reduce::Sum => by_number!(dtype, T => (pick::<Sum<T>>(isa), join_values::<Sum<T>> as JoinFn)),
+        Reduce::Prod => by_number!(dtype, T => (pick::<Product<T>>(isa), join_values::<Product<T>> as JoinFn)),
+        Reduce::Max => by_order!(dtype, T => (pick::<Largest<T>>(isa), join_values::<Largest<T>> as JoinFn)),
+        Reduce::Min => by_order!(dtype, T => (pick::<Smallest<T>>(isa), join_values::<Smallest<T>> as JoinFn)),
+        Reduce::ArgMax => by_order!(dtype, T => (pick::<Place<T, true>>(isa), join_places::<T, true> as JoinFn)),
+        Reduce::ArgMin => by_order!(dtype, T => (pick::<Place<T, false>>(isa), join_places::<T, false> as JoinFn)),
+    }?;
+    // The usual ones have vector kernels for floats.
+    let vectors = match op {
+        Reduce::Sum => Some(ReduceOp::Sum),
+        Reduce::Max => Some(ReduceOp::Max),
+        Reduce::Min => Some(ReduceOp::Min),
+        Reduce::Prod | Reduce::ArgMax | Reduce::ArgMin => None,
+    };
+    Some((vectors.and_then(|v| math::reduce(isa, v, elem(dtype))).unwrap_or(fold), join))
+}
+
+/// # Safety
+/// Both are partials of the fold `F`.
+unsafe fn join_values<F: Joining>(a: &Partial, b: &Partial) -> Partial {
+    let mut out: Partial = [0; 2];
+    // SAFETY: a partial of this fold holds a value in its first bytes.
+    unsafe {
+        let (x, y) = ((&raw const *a).cast::<F::Value>().read(), (&raw const *b).cast::<F::Value>().read());
+        (&raw mut out).cast::<F::Value>().write(F::join(x, y));
     }
-    match max {
-        true => by_order!(dtype, T => compare::<T, true>),
-        false => by_order!(dtype, T => compare::<T, false>),
-    }
+    out
+}
+
+/// The better of two, the earlier if both are as good.
+///
+/// # Safety
+/// Both are partials of such a fold.
+unsafe fn join_places<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> Partial {
+    // SAFETY: a partial of this fold holds a value of `T` in its first bytes.
+    let (x, y) = unsafe { ((&raw const *a).cast::<T>().read(), (&raw const *b).cast::<T>().read()) };
+    let second = beats::<T, MAX>(x, y) || (!beats::<T, MAX>(y, x) && (b[1] as i64) < a[1] as i64);
+    if second { *b } else { *a }
 }
 
 /// One more element for each lane: `dst` holds places (i64), `a` the best values so far (written too), `b` the new values,

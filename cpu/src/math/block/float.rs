@@ -66,23 +66,37 @@ unsafe fn single_value<T: Real, S: Simd, F: Operand>(s: S, p: *const T) -> T::V<
     T::splat(s, if F::BLOCK { T::from_f64(0.0) } else { unsafe { *p } })
 }
 
-/// `dst = O(a, b)`.
-struct Map2<O, T, A, B>(PhantomData<(O, T, A, B)>);
+/// `dst = O(a, b)`, written past the caches if `STREAM`.
+struct Map2<O, T, A, B, const STREAM: bool = false>(PhantomData<(O, T, A, B)>);
 
-impl<T: Real, O: Op2<T>, A: Operand, B: Operand> Block for Map2<O, T, A, B> {
+impl<T: Real, O: Op2<T>, A: Operand, B: Operand, const STREAM: bool> Block for Map2<O, T, A, B, STREAM> {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (dst, a, b) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>());
         let lanes = T::V::<S>::LANES;
-        let whole = n - n % lanes;
         let mut i = 0;
         // SAFETY: the caller promises `n` elements at each block and one at each single value; `i` stays within them.
+        // Vectors are streamed from the first whole one on, and the elements themselves are aligned.
         unsafe {
             let (sa, sb) = (single_value::<T, S, A>(s, a), single_value::<T, S, B>(s, b));
+            if STREAM {
+                i = ((dst as usize).wrapping_neg() / size_of::<T>() % lanes).min(n);
+                if i > 0 {
+                    let x = operand::<T, S, A>(s, sa, a, 0, i);
+                    let y = operand::<T, S, B>(s, sb, b, 0, i);
+                    O::f(s, x, y).store_partial(dst, i);
+                }
+            }
+            let whole = n - (n - i) % lanes;
             while i < whole {
                 let x = operand::<T, S, A>(s, sa, a, i, lanes);
                 let y = operand::<T, S, B>(s, sb, b, i, lanes);
-                O::f(s, x, y).store(dst.add(i));
+                let z = O::f(s, x, y);
+                if STREAM {
+                    z.stream(dst.add(i))
+                } else {
+                    z.store(dst.add(i))
+                }
                 i += lanes;
             }
             if i < n {
@@ -90,6 +104,35 @@ impl<T: Real, O: Op2<T>, A: Operand, B: Operand> Block for Map2<O, T, A, B> {
                 let y = operand::<T, S, B>(s, sb, b, i, n - i);
                 O::f(s, x, y).store_partial(dst.add(i), n - i);
             }
+        }
+    }
+}
+
+/// `dst = a` for elements of `SIZE` bytes, written past the caches.
+struct Copy<const SIZE: usize>;
+
+/// Bytes of a cache line: streamed stores that fill one leave at once.
+const LINE: usize = 64;
+
+impl<const SIZE: usize> Block for Copy<SIZE> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(_: S, dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+        let bytes = n * SIZE;
+        let vector = S::F32::LANES * size_of::<f32>();
+        let mut at = ((dst as usize).wrapping_neg() % LINE).min(bytes);
+        // SAFETY: the caller promises `n` elements at each pointer; `at` stays within them, and a vector's size divides
+        // that of a line, from whose beginning on vectors are streamed.
+        unsafe {
+            std::ptr::copy_nonoverlapping(a, dst, at);
+            let whole = bytes - (bytes - at) % LINE;
+            while at < whole {
+                for part in 0..LINE / vector {
+                    let here = at + part * vector;
+                    S::F32::load(a.add(here).cast()).stream(dst.add(here).cast());
+                }
+                at += LINE;
+            }
+            std::ptr::copy_nonoverlapping(a.add(at), dst.add(at), bytes - at);
         }
     }
 }
@@ -265,6 +308,31 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
         };
     }
     pick!(Add, Sub, Mul, Div, Min, Max, Pow, Rem, FloorDiv)
+}
+
+pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {
+    match size {
+        1 => Some(resolve::<Copy<1>>(isa)),
+        2 => Some(resolve::<Copy<2>>(isa)),
+        4 => Some(resolve::<Copy<4>>(isa)),
+        8 => Some(resolve::<Copy<8>>(isa)),
+        16 => Some(resolve::<Copy<16>>(isa)),
+        _ => None,
+    }
+}
+
+pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    macro_rules! pick {
+        ($($name:ident),+) => {
+            match (op, form) {
+                $((BinaryOp::$name, Form::VV) => for_real!(elem, isa, T => Map2<$name, T, V, V, true>),
+                (BinaryOp::$name, Form::VS) => for_real!(elem, isa, T => Map2<$name, T, V, C, true>),
+                (BinaryOp::$name, Form::SV) => for_real!(elem, isa, T => Map2<$name, T, C, V, true>),)+
+                _ => None,
+            }
+        };
+    }
+    pick!(Add, Sub, Mul, Div)
 }
 
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {

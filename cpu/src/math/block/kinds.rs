@@ -265,34 +265,16 @@ pub enum FmaForm {
     VSS,
 }
 
-/// A reduction of a block to one value.
+/// A reduction of a block of floats to one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
-    /// The sum, 0 for none; floats in several interleaved partial sums, integers wrap.
+    /// The sum, 0 for none, in several interleaved partial sums on two levels: up to 64 Ki elements its error is that of
+    /// fewer than 200 additions.
     Sum,
-    /// The product, 1 for none; integers wrap.
-    Prod,
-    /// The largest, NaN if one is NaN; the lowest value for none.
+    /// The sum of the products of two blocks, likewise.
+    SumProducts,
+    /// The largest, NaN if one is NaN; negative infinity for none.
     Max,
-    /// The smallest, NaN if one is NaN; the highest value for none.
+    /// The smallest, NaN if one is NaN; infinity for none.
     Min,
-    /// The sum of squares.
-    SumSquares,
-    /// The index (u64) of the first largest, where NaN counts as largest; 0 for none.
-    ArgMax,
-    /// The index (u64) of the first smallest, where NaN counts as smallest; 0 for none.
-    ArgMin,
-}
-
-impl ReduceOp {
-    /// Every reduction.
-    pub const ALL: [ReduceOp; 7] = [
-        ReduceOp::Sum,
-        ReduceOp::Prod,
-        ReduceOp::Max,
-        ReduceOp::Min,
-        ReduceOp::SumSquares,
-        ReduceOp::ArgMax,
-        ReduceOp::ArgMin,
-    ];
 }

@@ -32,6 +32,17 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
         .or_else(|| complex::binary(isa, op, elem, form))
 }
 
+/// As [`binary`], but written past the caches, for the operations that wait for memory alone. A fence must follow before
+/// another thread reads; `dst` is aligned to its elements and is neither `a` nor `b`.
+pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+    float::streaming(isa, op, elem, form)
+}
+
+/// `dst[i] = a[i]` for elements of this many bytes, written past the caches: as [`streaming`].
+pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {
+    float::streaming_copy(isa, size)
+}
+
 /// `dst[i] = a[i] * b[i] + c[i]`, rounded once for floats; `form` says which operands are single values.
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
     float::fma(isa, elem, form).or_else(|| int::fma(isa, elem, form)).or_else(|| complex::fma(isa, elem, form))
@@ -55,7 +66,7 @@ pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
     cast::cast(isa, from, to)
 }
 
-/// `*dst = op(a[0], a[1], ...)`: one value of `elem`, or one u64 for an index.
+/// `*dst = op(a[0], a[1], ...)`: one value of `elem`, which is f32 or f64. The other factors of `SumProducts` are `b`.
 pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
     reduce::reduce(isa, op, elem)
 }
