@@ -78,7 +78,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
     let mut frame = Frame::new(op, target, wide);
     let acc = Register::of(contract.acc);
     let vector = acc == Register::F32 && blocks.thread.m.is_multiple_of(4) && blocks.thread.n.is_multiple_of(4);
-    let (element, each) = if vector { ("vec4<f32>", 4) } else { (acc.name(), 1) };
+    let (element, each) = if vector { ("vec4<f32>", 4) } else { (acc.shared(), 1) };
     for (name, size) in [("left", blocks.group.m), ("right", blocks.group.n)] {
         frame.share(name, element, blocks.group.k * (size + PAD) / each);
     }
@@ -266,7 +266,8 @@ impl<'a> Writer<'a, '_> {
                 if self.vector {
                     text.line(format!("{array}[{place} >> 2u][u32({place}) & 3u] = {name};"));
                 } else {
-                    text.line(format!("{array}[{place}] = {name};"));
+                    let value = Register::of(self.contract.acc).put(name);
+                    text.line(format!("{array}[{place}] = {value};"));
                 }
             }
         }
@@ -307,7 +308,8 @@ impl<'a> Writer<'a, '_> {
                     let v = text.name("v", format!("{array}[({place}) >> 2u]"));
                     names[side as usize].extend(["x", "y", "z", "w"].map(|p| format!("{v}.{p}")));
                 } else {
-                    names[side as usize].push(text.name("v", format!("{array}[{place}]")));
+                    let value = Register::of(acc).get(format!("{array}[{place}]"));
+                    names[side as usize].push(text.name("v", value));
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::frame::{Class, Frame, Word};
 use crate::program::{Program, Shape};
 use crate::target::Target;
 use crate::text::Text;
+use crate::types::Register;
 use crate::value::Values;
 
 /// Threads of a group.
@@ -201,9 +202,13 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     text.line(format!("let y = quotient(lane, idx({SIDE}));"));
     text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
     text.line(format!("let q = quotient(tile, {across});"));
-    text.line(format!("let left = (tile - q * {across}) * idx({SIDE});"));
+    text.line(format!("let column = tile - q * {across};"));
+    text.line(format!("let left = column * idx({SIDE});"));
     text.line(format!("let batch = quotient(q, {down});"));
-    text.line(format!("let top = (q - batch * {down}) * idx({SIDE});"));
+    // Along diagonals: squares in one column of a matrix whose rows are a power of two apart would all ask the same part of
+    // the memory.
+    text.line(format!("let slant = q - batch * {down} + column;"));
+    text.line(format!("let top = (slant - quotient(slant, {down}) * {down}) * idx({SIDE});"));
     // The other dimensions, from the batch.
     let mut index = vec![String::new(); rank];
     let mut rest = "batch".to_string();
@@ -216,8 +221,8 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     let turned: Vec<usize> = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One).collect();
     let (width, height) = (frame.arg(Word::Size(last)), frame.arg(Word::Size(side)));
     for &o in &turned {
-        let register = crate::types::Register::of(frame.access(o).dtype);
-        frame.share(&format!("square{o}"), register.name(), SIDE * (SIDE + 1));
+        let register = Register::of(frame.access(o).dtype);
+        frame.share(&format!("square{o}"), register.shared(), SIDE * (SIDE + 1));
     }
     // All is read, at places that exist, before anything is put down: nothing waits for one read before it asks for the next.
     let mut read = Vec::new();
@@ -230,6 +235,7 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
         }
     }
     for (o, r, value) in read {
+        let value = Register::of(frame.access(o).dtype).put(&value);
         text.line(format!("square{o}[(y + idx({r})) * idx({}) + x] = {value};", SIDE + 1));
     }
     text.line("workgroupBarrier();");
@@ -240,7 +246,8 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
         let mut values = Values::new(expr);
         values.write(&mut text, expr, expr.outputs(), |text, _, node, dtype| match node {
             Node::Input(n) if turned.contains(&(n as usize)) => {
-                text.name("x", format!("square{n}[x * idx({}) + y + idx({r})]", SIDE + 1))
+                let place = format!("square{n}[x * idx({}) + y + idx({r})]", SIDE + 1);
+                text.name("x", Register::of(dtype).get(place))
             }
             _ => leaf(&mut frame, text, node, dtype, &at),
         });

@@ -120,8 +120,7 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
     let mut types: Vec<&'static str> = Vec::new();
     for &id in passes.reductions.iter().flatten() {
         let Node::Reduce(reduce, of) = expr.node(id) else { continue };
-        let register = Register::of(expr.dtype(of)).name();
-        types.push(register);
+        types.push(Register::of(expr.dtype(of)).shared());
         if is_place(reduce) {
             types.push("idx");
         }
@@ -382,7 +381,7 @@ impl Writer<'_, '_> {
         self.write_row(text, &operands);
         let accumulators = self.start(text, pass);
         let expr = self.expr;
-        let turns = if expr.flop() <= LIGHT { if self.width == 4 { 2 } else { 4 } } else { 1 };
+        let turns = if expr.flop() <= LIGHT { if self.width == 4 { 4 } else { 8 } } else { 1 };
         self.each(text, turns, &mut |writer, text, chunk| {
             writer.write_chunk(text, chunk, &operands);
             for a in &accumulators {
@@ -407,29 +406,31 @@ impl Writer<'_, '_> {
             if across { (rows, "beside".to_string()) } else { (1, format!("beside * idx({lanes})")) };
         let mut results = Vec::new();
         for a in accumulators {
-            let all = format!("all_{}", Register::of(a.dtype).name());
-            text.line(format!("{all}[lane] = {};", a.value));
+            let register = Register::of(a.dtype);
+            let all = format!("all_{}", register.shared());
+            text.line(format!("{all}[lane] = {};", register.put(&a.value)));
             if let Some(place) = &a.place {
                 text.line(format!("all_idx[lane] = {place};"));
             }
             text.line("workgroupBarrier();");
             text.line(format!("for (var half = idx({}); half > idx(0); half = half >> 1u) {{", lanes / 2));
             text.line("if (member < half) {");
-            let other = format!("{all}[lane + half * idx({stride})]");
+            let own = register.get(format!("{all}[lane]"));
+            let other = register.get(format!("{all}[lane + half * idx({stride})]"));
             match a.place {
                 None => {
-                    let sum = binary(operator(a.reduce), a.dtype, &format!("{all}[lane]"), &other);
-                    text.line(format!("{all}[lane] = {sum};"));
+                    let sum = binary(operator(a.reduce), a.dtype, &own, &other);
+                    text.line(format!("{all}[lane] = {};", register.put(&sum)));
                 }
                 Some(_) => {
-                    let (v, w) = (text.name("a", format!("{all}[lane]")), text.name("a", other));
+                    let (v, w) = (text.name("a", own), text.name("a", other));
                     let i = text.name("i", "all_idx[lane]");
                     let j = text.name("i", format!("all_idx[lane + half * idx({stride})]"));
                     let (better, worse) = (beats(a, &w, &v), beats(a, &v, &w));
                     text.line(format!(
                         "if ({j} >= idx(0) && ({i} < idx(0) || {better} || (!{worse} && {j} < {i}))) {{"
                     ));
-                    text.line(format!("{all}[lane] = {w};"));
+                    text.line(format!("{all}[lane] = {};", register.put(&w)));
                     text.line(format!("all_idx[lane] = {j};"));
                     text.line("}");
                 }
@@ -437,7 +438,7 @@ impl Writer<'_, '_> {
             text.line("}");
             text.line("workgroupBarrier();");
             text.line("}");
-            let value = text.name("r", format!("{all}[{head}]"));
+            let value = text.name("r", register.get(format!("{all}[{head}]")));
             let place = a.place.as_ref().map(|_| text.name("r", format!("all_idx[{head}]")));
             text.line("workgroupBarrier();");
             results.push((value, place));

@@ -50,6 +50,24 @@ impl Register {
         }
     }
 
+    /// Its name in memory that a group shares, where a truth value is a word.
+    pub(crate) const fn shared(self) -> &'static str {
+        match self {
+            Register::Bool => "u32",
+            other => other.name(),
+        }
+    }
+
+    /// A value as it is kept in shared memory.
+    pub(crate) fn put(self, value: &str) -> String {
+        if self == Register::Bool { format!("select(0u, 1u, {value})") } else { value.into() }
+    }
+
+    /// A value from shared memory.
+    pub(crate) fn get(self, place: String) -> String {
+        if self == Register::Bool { format!("({place} != 0u)") } else { place }
+    }
+
     /// Words of 32 bits that one value takes in scratch memory.
     pub(crate) const fn words(self) -> usize {
         match self {

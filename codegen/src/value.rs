@@ -144,6 +144,8 @@ pub(crate) fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
         Or => infix("|"),
         Xor => infix("^"),
         Eq => infix("=="),
+        // Shading languages may take `!=` for false where an operand is NaN.
+        Ne if float => format!("(!({a} == {b}))"),
         Ne => infix("!="),
         Lt => infix("<"),
         Le => infix("<="),
@@ -200,7 +202,13 @@ pub(crate) fn cast(from: DType, to: DType, x: &str) -> String {
             None => format!("{}_to_{}({x})", a.name(), b.name()),
         },
         _ => {
-            let wide = if a == b { x.to_string() } else { format!("{}({x})", b.name()) };
+            let wide = match (a, b) {
+                _ if a == b => x.to_string(),
+                // First wider, then to the other sign: not every language extends by the sign of what it has.
+                (I32, U64) => format!("bitcast<u64>(i64({x}))"),
+                (U32, I64) => format!("bitcast<i64>(u64({x}))"),
+                _ => format!("{}({x})", b.name()),
+            };
             if narrow(to).is_some() && from != to { wrapped(to, wide) } else { wide }
         }
     }

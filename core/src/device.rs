@@ -37,6 +37,8 @@ struct Inner {
     host: Option<Device>,
     lost: AtomicBool,
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// The devices that this one stands for; empty for a device of its own.
+    candidates: Vec<Device>,
 }
 
 /// The backend's memory, as the pool asks for it.
@@ -67,6 +69,26 @@ impl Device {
         host: Option<Device>,
         shared: Arc<Shared>,
     ) -> Result<Device> {
+        Device::make(name, backend, host, shared, Vec::new())
+    }
+
+    /// A device that computes nothing itself: whoever evaluates on it chooses one of these.
+    pub(crate) fn standing_for(
+        name: &str,
+        candidates: Vec<Device>,
+        host: Device,
+        shared: Arc<Shared>,
+    ) -> Result<Device> {
+        Device::make(name, host.backend().clone(), Some(host), shared, candidates)
+    }
+
+    fn make(
+        name: &str,
+        backend: Arc<dyn Backend>,
+        host: Option<Device>,
+        shared: Arc<Shared>,
+        candidates: Vec<Device>,
+    ) -> Result<Device> {
         let mut profile = backend.profile();
         let identity =
             format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
@@ -96,6 +118,7 @@ impl Device {
             host,
             lost: AtomicBool::new(false),
             attachment: OnceLock::new(),
+            candidates,
         })))
     }
 
@@ -138,6 +161,11 @@ impl Device {
     /// Whether both are the same device.
     pub fn same(&self, other: &Device) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The devices among which each computation chooses, for the device `auto`; empty for every other.
+    pub fn candidates(&self) -> &[Device] {
+        &self.0.candidates
     }
 
     /// Whether this is the host's processor.

@@ -15,7 +15,35 @@ use crate::cache::DiskCache;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
 use crate::event::block_on;
+use crate::how::cost;
 use crate::profiler::Profiler;
+use crate::what::{Access, Binary, Contract, DType, Expr, ExprBuilder, Op};
+
+/// The name of the device that stands for all others.
+const AUTO: &str = "auto";
+
+/// What devices are compared by: a sum of two large vectors, and a product of two large matrices.
+fn probes() -> Result<Vec<Op>> {
+    let f32s = |strides: &[isize]| Access::new(DType::F32, strides);
+    let mut sum = ExprBuilder::new();
+    let (x, y) = (sum.input(0, DType::F32), sum.input(1, DType::F32));
+    let total = sum.binary(Binary::Add, x, y)?;
+    let sum = Op::map(&[1 << 24], vec![f32s(&[1]), f32s(&[1])], vec![f32s(&[1])], sum.finish(&[total]))?;
+    let mut right = ExprBuilder::new();
+    let second = right.input(1, DType::F32);
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: Expr::input(DType::F32),
+        rhs: right.finish(&[second]),
+        acc: DType::F32,
+        epilogue: Expr::acc(DType::F32),
+    };
+    let inputs = vec![f32s(&[1024, 0, 1]), f32s(&[0, 1, 1024])];
+    let product = Op::contract(&[1024, 1024, 1024], inputs, vec![f32s(&[1024, 1, 0])], contract)?;
+    Ok(vec![sum, product])
+}
 
 /// The ideas that make Millstream fast. Each can be switched off to show what it is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -135,6 +163,9 @@ impl Runtime {
         if let Some(device) = self.find(name) {
             return Ok(device);
         }
+        if name == AUTO {
+            return self.open_auto().await;
+        }
         let family = name.split(':').next().unwrap_or(name);
         let family = self.0.families.iter().find(|f| f.name() == family).ok_or_else(|| {
             let names: Vec<_> = self.0.families.iter().map(|f| f.name()).collect();
@@ -156,6 +187,44 @@ impl Runtime {
         let device = Device::new(name, backend, host, self.0.shared.clone())?;
         devices.push(device.clone());
         Ok(device)
+    }
+
+    /// A device that stands for all of them: each computation goes to the one on which it is done the soonest by the cost
+    /// model, the moves of its inputs included, and to the next one if that fails. Also to be had by the name `auto`.
+    pub fn auto(&self) -> Result<Device> {
+        self.device(AUTO)
+    }
+
+    async fn open_auto(&self) -> Result<Device> {
+        let host = Box::pin(self.open("cpu")).await?;
+        let mut devices = vec![host.clone()];
+        for (name, there) in self.list() {
+            // A device that cannot be opened is no candidate; `millstream devices` says why.
+            if there.is_ok()
+                && name != "cpu"
+                && let Ok(device) = Box::pin(self.open(&name)).await
+            {
+                devices.push(device);
+            }
+        }
+        let device = Device::standing_for(AUTO, devices, host, self.0.shared.clone())?;
+        self.0.devices.lock().push(device.clone());
+        Ok(device)
+    }
+
+    /// Of all devices that can be opened, the one that the cost model finds the fastest for large products and sums.
+    pub fn best(&self) -> Result<Device> {
+        let probes = probes()?;
+        let auto = self.auto()?;
+        let seconds = |d: &Device| probes.iter().map(|op| cost(op, None, &d.profile()).seconds).sum::<f64>();
+        let mut best: Option<(f64, Device)> = None;
+        for device in auto.candidates().iter().filter(|d| !d.is_lost()) {
+            let own = seconds(device);
+            if best.as_ref().is_none_or(|(least, _)| own < *least) {
+                best = Some((own, device.clone()));
+            }
+        }
+        best.map(|(_, device)| device).ok_or_else(|| Error::no_device("no device can be opened"))
     }
 
     /// The host's processor.

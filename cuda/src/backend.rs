@@ -1,9 +1,9 @@
 //! A CUDA device: core's `Backend` over the driver.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use millstream_codegen::{Target, generate, supports, variants};
-use millstream_core::backend::{Backend, BackendStream, Family, Kernel, Opening, Place, Priority, Support};
+use millstream_core::backend::{Backend, BackendStream, Captured, Family, Kernel, Opening, Place, Priority, Support};
 use millstream_core::how::{DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Error, Op, Result};
@@ -90,6 +90,8 @@ pub struct CudaBackend {
     products: Arc<Shared>,
     staging: Staging,
     measured: Mutex<Option<Measurements>>,
+    /// Kernels for measurements and tests, once one was asked for.
+    kernels: OnceLock<Result<measure::Kernels>>,
 }
 
 impl CudaBackend {
@@ -105,7 +107,16 @@ impl CudaBackend {
             profile: profile.clone(),
             options: options.compile.clone(),
         });
-        Ok(CudaBackend { context, options, target, profile, products, staging: Staging::default(), measured: Mutex::new(None) })
+        Ok(CudaBackend {
+            context,
+            options,
+            target,
+            profile,
+            products,
+            staging: Staging::default(),
+            measured: Mutex::new(None),
+            kernels: OnceLock::new(),
+        })
     }
 
     /// What the driver tells about the device.
@@ -147,8 +158,8 @@ impl CudaBackend {
 
     fn try_kernel(&self, name: &str, words: [u32; 4], stream: &dyn BackendStream) -> Result<()> {
         self.context.enter()?;
-        let kernels = measure::Kernels::load(&self.context)?;
-        kernels.launch(name, (1, 1), &[], words, CudaStream::of(stream)?)
+        let kernels = self.kernels.get_or_init(|| measure::Kernels::load(&self.context));
+        kernels.as_ref().map_err(Clone::clone)?.launch(name, (1, 1), &[], words, CudaStream::of(stream)?)
     }
 
     fn offers_cublas(&self) -> bool {
@@ -165,6 +176,18 @@ impl Backend for CudaBackend {
         let measurements = measure::measure(&self.context, &self.staging)?;
         *self.measured.lock() = Some(measurements);
         Ok(measure::complete(self.profile.clone(), &self.context, &measurements))
+    }
+
+    fn launch_floor(&self) -> Result<Option<f64>> {
+        measure::round_trip(&self.context).map(Some)
+    }
+
+    fn capture(
+        &self,
+        stream: &dyn BackendStream,
+        work: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Box<dyn Captured>>> {
+        CudaGraph::capture(CudaStream::of(stream)?, work).map(|graph| Some(Box::new(graph) as Box<dyn Captured>))
     }
 
     fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory> {
@@ -190,9 +213,7 @@ impl Backend for CudaBackend {
         let ordinary = |end: &End<'_>| end.is_host && !is_pinned(&self.context, end.memory, end.address);
         match (source.host, target.host) {
             // SAFETY: `End::new` checked that the bytes lie inside the memory, which the caller keeps alive.
-            (Some(host), _) if ordinary(&source) => unsafe {
-                self.staging.upload(host, target.address, bytes, stream)
-            },
+            (Some(host), _) if ordinary(&source) => unsafe { self.staging.upload(host, target.address, bytes, stream) },
             // SAFETY: as above.
             (_, Some(host)) if ordinary(&target) => unsafe {
                 self.staging.download(source.address, host, bytes, stream)

@@ -93,11 +93,8 @@ impl Source<'_> {
     }
 
     fn binary(&self, is_native: bool) -> Result<Vec<u8>> {
-        let (measure, read) = if is_native {
-            (self.nvrtc.cubin_size, self.nvrtc.cubin)
-        } else {
-            (self.nvrtc.ptx_size, self.nvrtc.ptx)
-        };
+        let (measure, read) =
+            if is_native { (self.nvrtc.cubin_size, self.nvrtc.cubin) } else { (self.nvrtc.ptx_size, self.nvrtc.ptx) };
         let mut size = 0usize;
         // SAFETY: the library writes a size, then so many bytes.
         unsafe {

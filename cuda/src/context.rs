@@ -5,8 +5,10 @@
 //! fails at once with `DeviceLost`, and nothing of it is given back to the driver any more. Opening the device again
 //! resets the context first.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::{Error, Result};
@@ -21,9 +23,22 @@ use crate::sys::driver::{self as sys, Driver, driver};
 use crate::watch::Watchers;
 
 /// Whether a context still lives; shared by all who opened it.
-#[derive(Default)]
 pub(crate) struct Health {
     lost: OnceLock<Error>,
+    /// Tells a context from an earlier one with the same handle, after a reset.
+    number: u64,
+}
+
+impl Default for Health {
+    fn default() -> Health {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Health { lost: OnceLock::new(), number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+thread_local! {
+    /// The number of the context that this thread made current last.
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The contexts that this process has opened, by the device's number.
@@ -124,20 +139,24 @@ impl Context {
 
     /// Makes the context current on this thread, if the device still lives.
     ///
-    /// The driver is asked which context is current rather than a variable of ours, because other libraries in the
-    /// process change it too; the question costs a few nanoseconds.
+    /// The driver is asked which context is current, because other libraries in the process change it too; the question
+    /// costs a few nanoseconds.
     #[inline]
     pub(crate) fn enter(&self) -> Result<()> {
         if let Some(error) = self.loss() {
             return Err(error.clone());
         }
-        let mut current = sys::Context::NULL;
-        // SAFETY: the driver writes a handle.
-        if unsafe { (self.driver.ctx_get_current)(&mut current) } == 0 && current == self.raw {
-            return Ok(());
+        if CURRENT.get() == self.health.number {
+            let mut current = sys::Context::NULL;
+            // SAFETY: the driver writes a handle.
+            if unsafe { (self.driver.ctx_get_current)(&mut current) } == 0 && current == self.raw {
+                return Ok(());
+            }
         }
         // SAFETY: the handle is this context's, which is retained until `self` is dropped.
-        self.check(unsafe { (self.driver.ctx_set_current)(self.raw) }, "making a CUDA context current")
+        self.check(unsafe { (self.driver.ctx_set_current)(self.raw) }, "making a CUDA context current")?;
+        CURRENT.set(self.health.number);
+        Ok(())
     }
 
     /// Turns a status into a result; an error that ends the context marks the device lost.

@@ -42,15 +42,21 @@ fn driver_advice(code: Status) -> Option<&'static str> {
         }
         34 => "a toolkit's stub libcuda was loaded instead of the driver: remove lib64/stubs from LD_LIBRARY_PATH",
         36 | 222 | 804 => "install a newer NVIDIA driver, or an NVRTC that is not newer than the driver",
-        46 | 802 => "another process holds the GPU exclusively, or it is still starting: try again, or see `nvidia-smi`",
+        46 | 802 => {
+            "another process holds the GPU exclusively, or it is still starting: try again, or see `nvidia-smi`"
+        }
         101 => "`millstream devices` lists the devices; CUDA_VISIBLE_DEVICES changes their numbers",
         209 => "the kernel was compiled for another GPU: clear the kernel cache",
         214 => "the GPU's memory has a fault that ECC could not correct: see `nvidia-smi -q`, and reset the GPU",
         226 => "a fault of the GPU was contained in this process: start it again",
-        700 => "a kernel touched memory that is not its own; the device must be opened again. compute-sanitizer finds the place",
+        700 => {
+            "a kernel touched memory that is not its own; the device must be opened again. compute-sanitizer finds the place"
+        }
         701 => "the kernel needs more registers or shared memory than a group may have: choose a smaller tile",
         702 => "a display's watchdog ended a long kernel: use another GPU, or work in smaller pieces",
-        803 => "the driver in the kernel and its libraries have different versions: restart the machine after an update",
+        803 => {
+            "the driver in the kernel and its libraries have different versions: restart the machine after an update"
+        }
         805..=809 => "see that the CUDA MPS daemon runs, or stop using it",
         900..=908 => "a call that cannot be captured was made while a stream was being captured",
         _ => return None,
@@ -111,7 +117,10 @@ pub(crate) fn nvrtc_error(nvrtc: &Nvrtc, code: Status, doing: &str, log: &str) -
     let separator = if log.is_empty() { "" } else { "\n" };
     let (kind, advice) = match code {
         1 => (ErrorKind::OutOfMemory, None),
-        5 => (ErrorKind::Compile, Some("an option, perhaps the architecture, is unknown to this NVRTC: install another version")),
+        5 => (
+            ErrorKind::Compile,
+            Some("an option, perhaps the architecture, is unknown to this NVRTC: install another version"),
+        ),
         7 => (ErrorKind::Compile, Some("libnvrtc-builtins must lie beside libnvrtc and have the same version")),
         _ => (ErrorKind::Compile, None),
     };

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use millstream_core::event::{DeviceEvent, Event};
 use millstream_core::Result;
+use millstream_core::event::{DeviceEvent, Event};
+use millstream_core::memory::StreamId;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
@@ -51,6 +52,7 @@ impl EventPool {
 /// A moment on a CUDA stream.
 pub(crate) struct CudaEvent {
     context: Arc<Context>,
+    stream: StreamId,
     raw: sys::Event,
     timed: bool,
     /// What the stream had to wait for on the host's side, where that was not known to be well when this was recorded.
@@ -59,12 +61,23 @@ pub(crate) struct CudaEvent {
 
 impl CudaEvent {
     /// An event that was recorded as `raw`, taken from the context's pool.
-    pub(crate) fn new(context: Arc<Context>, raw: sys::Event, timed: bool, gates: SmallVec<[Arc<Gate>; 0]>) -> CudaEvent {
-        CudaEvent { context, raw, timed, gates }
+    pub(crate) fn new(
+        context: Arc<Context>,
+        stream: StreamId,
+        raw: sys::Event,
+        timed: bool,
+        gates: SmallVec<[Arc<Gate>; 0]>,
+    ) -> CudaEvent {
+        CudaEvent { context, stream, raw, timed, gates }
     }
 
     pub(crate) fn raw(&self) -> sys::Event {
         self.raw
+    }
+
+    /// The stream that it was recorded on.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
     }
 
     /// Whether what the stream waited for on the host's side went well.

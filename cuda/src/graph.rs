@@ -10,24 +10,13 @@
 
 use std::sync::Arc;
 
-use millstream_core::backend::BackendStream;
+use millstream_core::backend::{BackendStream, Captured, Moved};
 use millstream_core::{Error, Result};
 use smallvec::SmallVec;
 
 use crate::context::Context;
 use crate::stream::{CudaStream, Recorded, with_params};
 use crate::sys::driver::{self as sys, GraphUpdateInfo, KernelNodeParams, number};
-
-/// Memory that lies somewhere else than it did when a graph was captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// Where it began.
-    pub from: u64,
-    /// How many bytes moved.
-    pub bytes: usize,
-    /// Where it begins now.
-    pub to: u64,
-}
 
 /// A list of launches that runs as one. It keeps its kernels loaded, but not the memory that they work on. Dropping it does
 /// not disturb a replay that is still running.
@@ -206,6 +195,24 @@ impl CudaGraph {
                 (self.context.driver.graph_destroy)(self.template);
             }
         }
+    }
+}
+
+impl Captured for CudaGraph {
+    fn replay(&self, stream: &dyn BackendStream) -> Result<()> {
+        CudaGraph::replay(self, stream)
+    }
+
+    fn rebind(&mut self, moved: &[Moved]) -> Result<bool> {
+        // The launches of a library cannot be given other addresses one by one.
+        if self.nodes != self.launches.len() {
+            return Ok(false);
+        }
+        CudaGraph::rebind(self, moved).map(|_| true)
+    }
+
+    fn recapture(&mut self, stream: &dyn BackendStream, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        CudaGraph::recapture(self, stream, work).map(|_| ())
     }
 }
 

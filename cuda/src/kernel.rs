@@ -136,7 +136,12 @@ impl Generated {
                 return Err(Error::internal("a launch names a kernel that its program does not have"));
             };
             let _range = nvtx::range(&entry.name);
-            stream.launch(&self.module, Shape { function, grid: dispatch.grid, group: entry.group }, &addresses, dispatch.words)
+            stream.launch(
+                &self.module,
+                Shape { function, grid: dispatch.grid, group: entry.group },
+                &addresses,
+                dispatch.words,
+            )
         })
     }
 }

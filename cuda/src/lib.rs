@@ -39,7 +39,7 @@ mod watch;
 
 pub use backend::{Cublas, CudaBackend, CudaFamily, CudaOptions};
 pub use compile::{Binary, CompileOptions, compile, nvrtc_version};
-pub use graph::{CudaGraph, Moved, Recaptured};
+pub use graph::{CudaGraph, Recaptured};
 pub use measure::Measurements;
 #[doc(hidden)]
 pub use programs::programs;

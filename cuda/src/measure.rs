@@ -16,7 +16,7 @@ use crate::memory;
 use crate::module::Module;
 use crate::profile;
 use crate::staging::Staging;
-use crate::stream::{CudaStream, Shape};
+use crate::stream::{CudaStream, Shape, with_params};
 use crate::sys::driver as sys;
 
 /// The kernels.
@@ -123,7 +123,8 @@ impl<'a> Stopwatch<'a> {
         // SAFETY: the events live and were recorded; the driver writes one number.
         unsafe {
             context.check((driver.event_synchronize)(self.events[1]), "waiting for an event")?;
-            context.check((driver.event_elapsed)(&mut milliseconds, self.events[0], self.events[1]), "reading a time")?;
+            context
+                .check((driver.event_elapsed)(&mut milliseconds, self.events[0], self.events[1]), "reading a time")?;
         }
         Ok((f64::from(milliseconds) / 1e3).max(1e-9))
     }
@@ -173,6 +174,31 @@ pub(crate) fn measure(context: &Arc<Context>, staging: &Staging) -> Result<Measu
     Ok(out)
 }
 
+/// Seconds of one small launch and the wait for it by the driver's own calls: the median of many.
+pub(crate) fn round_trip(context: &Arc<Context>) -> Result<f64> {
+    context.enter()?;
+    let stream = CudaStream::new(context, StreamId(u64::MAX), Priority::Normal)?;
+    let kernels = Kernels::load(context)?;
+    let function = kernels.module.function("ms_copy")?;
+    let (a, b) = (Room::new(context, 4096, MemoryKind::Device)?, Room::new(context, 4096, MemoryKind::Device)?);
+    let (addresses, words) = ([a.0.address, b.0.address], [256u32, 0, 0, 0]);
+    let driver = context.driver;
+    let mut times = Vec::with_capacity(2000);
+    for _ in 0..2000 {
+        let start = Instant::now();
+        let status = with_params(&addresses, &words, |params| {
+            // SAFETY: the kernel takes two addresses of 4096 bytes and four words, as given here.
+            unsafe { (driver.launch)(function, 1, 1, 1, 256, 1, 1, 0, stream.raw(), params, std::ptr::null_mut()) }
+        });
+        context.check(status, "launching a kernel")?;
+        // SAFETY: the stream lives.
+        context.check(unsafe { (driver.stream_synchronize)(stream.raw()) }, "waiting for a stream")?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
 fn by_kernels(
     context: &Context,
     kernels: &Kernels,
@@ -193,7 +219,8 @@ fn by_kernels(
     // A quarter of the cache, read over and over: the cache of large GPUs has two halves, and each unit is near one.
     let small = (context.properties.l2 / 4).clamp(1 << 20, bytes) / 16 * 16;
     let rounds = ((1usize << 30) / small).clamp(4, 256) as u32;
-    let seconds = watch.best(4, || kernels.launch("ms_read", (4 * units, 512), &[a, b], words(small as u64 / 16, rounds), stream))?;
+    let seconds = watch
+        .best(4, || kernels.launch("ms_read", (4 * units, 512), &[a, b], words(small as u64 / 16, rounds), stream))?;
     out.l2 = small as f64 * f64::from(rounds) / seconds;
     for (name, steps, rate) in [("ms_fma32", 20_000, &mut out.f32_rate), ("ms_fma64", 4_000, &mut out.f64_rate)] {
         let seconds = watch.best(4, || kernels.launch(name, (4 * units, 512), &[a], [steps, 1, 0, 0], stream))?;

@@ -120,8 +120,7 @@ pub(crate) fn is_pinned(context: &Context, memory: &RawMemory, address: u64) -> 
     }
     let mut kind = 0u32;
     // SAFETY: the driver writes one number; for memory it does not know it gives an error and writes nothing.
-    let status = unsafe {
-        (context.driver.pointer_attribute)((&raw mut kind).cast(), number::POINTER_MEMORY_TYPE, address)
-    };
+    let status =
+        unsafe { (context.driver.pointer_attribute)((&raw mut kind).cast(), number::POINTER_MEMORY_TYPE, address) };
     status == 0 && kind == number::MEMORY_HOST
 }

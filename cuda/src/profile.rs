@@ -1,8 +1,8 @@
 //! A device's properties as the profile that the cost model reads. Rates are estimates until they are measured.
 
 use millstream_codegen::{Dialect, Target};
-use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
 use millstream_core::DType;
+use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
 
 use crate::properties::CudaProperties;
 use crate::sys;
@@ -39,7 +39,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
                 ways: 0,
                 shared_by: 1,
                 // 32 banks of 4 bytes a clock.
-                bandwidth: units as f64 * 128.0 * clock.max(1e8),
+                bandwidth: (units as f64 * 128.0 * clock).max(3.0 * memory),
             },
             MemoryLevel {
                 name: "L2".into(),

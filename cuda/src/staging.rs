@@ -102,8 +102,10 @@ impl Piece {
             // SAFETY: the event lives.
             match unsafe { (context.driver.event_query)(self.event) } {
                 NOT_READY if start.elapsed() < Duration::from_micros(100) => std::hint::spin_loop(),
-                // SAFETY: the event lives.
-                NOT_READY => return context.check(unsafe { (context.driver.event_synchronize)(self.event) }, "copying"),
+                NOT_READY => {
+                    // SAFETY: the event lives.
+                    return context.check(unsafe { (context.driver.event_synchronize)(self.event) }, "copying");
+                }
                 status => return context.check(status, "copying"),
             }
         }
@@ -162,7 +164,13 @@ impl Staging {
     ///
     /// # Safety
     /// `from` is valid for reads of `bytes` bytes.
-    pub(crate) unsafe fn upload(&self, from: *const u8, to: sys::DevicePtr, bytes: usize, stream: &CudaStream) -> Result<()> {
+    pub(crate) unsafe fn upload(
+        &self,
+        from: *const u8,
+        to: sys::DevicePtr,
+        bytes: usize,
+        stream: &CudaStream,
+    ) -> Result<()> {
         if bytes <= SMALL {
             let context = stream.context();
             // SAFETY: the caller vouches for the source; the driver has copied it when it returns.
@@ -176,7 +184,13 @@ impl Staging {
     ///
     /// # Safety
     /// `to` is valid for writes of `bytes` bytes.
-    pub(crate) unsafe fn download(&self, from: sys::DevicePtr, to: *mut u8, bytes: usize, stream: &CudaStream) -> Result<()> {
+    pub(crate) unsafe fn download(
+        &self,
+        from: sys::DevicePtr,
+        to: *mut u8,
+        bytes: usize,
+        stream: &CudaStream,
+    ) -> Result<()> {
         if !stream.is_idle() {
             // The driver would spin until the stream gets there; this sleeps if it takes long.
             millstream_core::backend::BackendStream::synchronize(stream)?;
@@ -291,8 +305,7 @@ impl Job<'_> {
                 piece.settle(context)?;
                 let from = self.device + start as u64;
                 // SAFETY: the piece has room for the bytes and is not read before its event has passed.
-                let status =
-                    unsafe { (context.driver.memcpy_down)(piece.host.cast(), from, bytes, self.stream.raw()) };
+                let status = unsafe { (context.driver.memcpy_down)(piece.host.cast(), from, bytes, self.stream.raw()) };
                 context.check(status, "copying from the device")?;
                 piece.mark(context, self.stream.raw())?;
                 travelling.push_back((slot, start, bytes));

@@ -67,14 +67,17 @@ impl CudaStream {
         let mut raw = sys::Stream::NULL;
         // SAFETY: the driver writes two numbers, then a handle.
         unsafe {
-            context.check((context.driver.ctx_priorities)(&mut least, &mut greatest), "asking for stream priorities")?;
+            context
+                .check((context.driver.ctx_priorities)(&mut least, &mut greatest), "asking for stream priorities")?;
             let number = match priority {
                 Priority::Low => least,
                 Priority::Normal => (least + greatest).div_euclid(2).clamp(greatest, least),
                 Priority::High => greatest,
             };
-            context
-                .check((context.driver.stream_create)(&mut raw, number::STREAM_NON_BLOCKING, number), "making a stream")?;
+            context.check(
+                (context.driver.stream_create)(&mut raw, number::STREAM_NON_BLOCKING, number),
+                "making a stream",
+            )?;
         }
         Ok(CudaStream {
             context: context.clone(),
@@ -141,7 +144,8 @@ impl CudaStream {
         if state == number::CAPTURE_ACTIVE && count == 1 && !nodes.is_null() {
             // SAFETY: there is one node at that address.
             let node = unsafe { *nodes };
-            let recorded = Recorded { node, shape, addresses: addresses.into(), words: words.into(), _module: module.clone() };
+            let recorded =
+                Recorded { node, shape, addresses: addresses.into(), words: words.into(), _module: module.clone() };
             self.recorded.lock().push(recorded);
         }
         Ok(())
@@ -165,25 +169,19 @@ impl CudaStream {
         unsafe { (self.context.driver.stream_query)(self.raw) == 0 }
     }
 
-    /// The gates that an event recorded now must heed; forgets those that ended well.
+    /// The gates that an event recorded now must heed: those since the last one, except what ended well.
     fn pending_gates(&self) -> SmallVec<[Arc<Gate>; 0]> {
         if !self.gated.load(Ordering::Acquire) {
             return SmallVec::new();
         }
         let mut gates = self.gates.lock();
-        gates.retain(|gate| !(gate.is_open() && gate.failure().is_none()));
-        let heeded = gates.clone();
+        self.gated.store(false, Ordering::Release);
         // A failure is reported by the next event, then the stream goes on, as on the CPU.
-        gates.retain(|gate| !gate.is_open());
-        self.gated.store(!gates.is_empty(), Ordering::Release);
+        let mut heeded = std::mem::take(&mut *gates);
+        heeded.retain(|gate| !(gate.is_open() && gate.failure().is_none()));
         heeded
     }
 }
-
-/// Whether an event is to carry the device's time.
-///
-/// Core does not say which events were made for timing, so all of them do; it costs the device one write of its clock.
-const TIMED: bool = true;
 
 impl BackendStream for CudaStream {
     fn id(&self) -> StreamId {
@@ -197,9 +195,9 @@ impl BackendStream for CudaStream {
                 .suggest("record it after the capture; a replay is work like any other"));
         }
         let gates = self.pending_gates();
-        let raw = self.context.events.take(&self.context, TIMED)?;
+        let raw = self.context.events.take(&self.context, event.is_timed())?;
         // From here on the event goes back to the pool by itself.
-        let recorded = CudaEvent::new(self.context.clone(), raw, TIMED, gates);
+        let recorded = CudaEvent::new(self.context.clone(), self.id, raw, event.is_timed(), gates);
         // SAFETY: both handles are of this context.
         let status = unsafe { (self.context.driver.event_record)(raw, self.raw) };
         self.context.check(status, "recording an event")?;
@@ -212,6 +210,10 @@ impl BackendStream for CudaStream {
         if let Some(source) = event.source()
             && let Some(other) = source.as_any().downcast_ref::<CudaEvent>()
         {
+            if other.stream() == self.id {
+                // Work on one stream runs in order anyway. What failed before the event fails this stream's next event, too.
+                return Ok(());
+            }
             // SAFETY: both handles live; events of other devices are allowed here.
             let status = unsafe { (self.context.driver.stream_wait_event)(self.raw, other.raw(), 0) };
             return self.context.check(status, "making a stream wait for an event");
@@ -220,7 +222,8 @@ impl BackendStream for CudaStream {
             return Ok(());
         }
         let gate = Gate::close(&self.context, self.raw, event)?;
-        self.gates.lock().push(gate);
+        let mut gates = self.gates.lock();
+        gates.push(gate);
         self.gated.store(true, Ordering::Release);
         Ok(())
     }

@@ -68,7 +68,9 @@ impl Watchers {
         let waited = unsafe {
             context
                 .check((driver.stream_wait_event)(watcher.stream, event, 0), "waiting for an event")
-                .and_then(|()| context.check((driver.event_record)(watcher.event, watcher.stream), "waiting for an event"))
+                .and_then(|()| {
+                    context.check((driver.event_record)(watcher.event, watcher.stream), "waiting for an event")
+                })
                 .and_then(|()| context.check((driver.event_synchronize)(watcher.event), "waiting for the device"))
         };
         self.idle.lock().push(watcher);
@@ -81,13 +83,8 @@ impl Watchers {
         let watcher = self.take(context)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.pending.lock().insert(id, then);
-        let ticket = Ticket {
-            watchers: self.clone(),
-            watcher,
-            id,
-            device: context.name.clone(),
-            driver: context.driver,
-        };
+        let ticket =
+            Ticket { watchers: self.clone(), watcher, id, device: context.name.clone(), driver: context.driver };
         let ticket = Box::into_raw(Box::new(ticket));
         let driver = context.driver;
         // SAFETY: all handles are of this context; the callback gets the ticket exactly once if the call succeeds.
@@ -145,7 +142,9 @@ unsafe extern "C" fn called(_: sys::Stream, status: Status, data: *mut c_void) {
     let ticket = unsafe { Box::from_raw(data.cast::<Ticket>()) };
     let outcome = match status {
         0 => Ok(()),
-        code => Err(crate::error::driver_error(ticket.driver, code, &format!("{}: waiting for an event", ticket.device))),
+        code => {
+            Err(crate::error::driver_error(ticket.driver, code, &format!("{}: waiting for an event", ticket.device)))
+        }
     };
     // A panic must not cross into the driver.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ticket.watchers.complete(ticket.id, outcome)));

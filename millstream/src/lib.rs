@@ -38,6 +38,39 @@ pub fn runtime() -> RuntimeBuilder {
     builder
 }
 
+/// Devices of the default runtime, by `Device::best()`, `Device::auto()` and `Device::named("cuda:0")`.
+///
+/// ```
+/// use millstream::{Device, Devices, Tensor};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0]).to(&Device::named("cpu")?);
+/// assert_eq!((&x + &x).to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
+pub trait Devices: Sized {
+    /// The fastest device of this machine by the cost model.
+    fn best() -> Result<Self>;
+
+    /// The device that stands for all: each computation goes where it is done the soonest, its moves included.
+    fn auto() -> Result<Self>;
+
+    /// The device of that name: `cpu`, `cuda:0`, `vulkan:0`, ... It is strict: what fails there fails.
+    fn named(name: &str) -> Result<Self>;
+}
+
+impl Devices for Device {
+    fn best() -> Result<Device> {
+        default_runtime()?.best()
+    }
+
+    fn auto() -> Result<Device> {
+        default_runtime()?.auto()
+    }
+
+    fn named(name: &str) -> Result<Device> {
+        default_runtime()?.device(name)
+    }
+}
+
 /// The runtime of tensors that name no device. The tensor crate declares it; see there.
 #[unsafe(no_mangle)]
 extern "Rust" fn __millstream_default_runtime() -> Runtime {

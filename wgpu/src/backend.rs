@@ -10,6 +10,7 @@ use millstream_core::{Error, Op, Result};
 
 use crate::family::Api;
 use crate::gpu::Gpu;
+use crate::kernel::WgpuKernel;
 use crate::stream::WgpuStream;
 use crate::{measure, memory, open, profile};
 
@@ -122,15 +123,15 @@ impl Backend for WgpuBackend {
     }
 
     fn supports(&self, op: &Op) -> Support {
-        let _ = (&self.target, op);
-        Support::No("no kernels yet".into())
+        millstream_codegen::supports(op, &self.target)
     }
 
-    fn variants(&self, _op: &Op) -> Vec<Variant> {
-        Vec::new()
+    fn variants(&self, op: &Op) -> Vec<Variant> {
+        millstream_codegen::variants(op, &self.target, &self.profile)
     }
 
-    fn compile(&self, op: &Op, _variant: &Variant) -> Result<Arc<dyn Kernel>> {
-        Err(Error::unsupported(format!("{} has no kernel for {}", self.gpu.name, op.name())))
+    fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
+        let program = millstream_codegen::generate(op, variant, &self.target)?;
+        Ok(Arc::new(WgpuKernel::new(self.gpu.clone(), program)?))
     }
 }

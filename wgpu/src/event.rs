@@ -1,8 +1,8 @@
 //! Events: a submission, the downloads that end with it, and perhaps the device's time.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use millstream_core::event::DeviceEvent;
@@ -11,11 +11,15 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::gpu::{Gpu, Submission};
+use crate::stream::Batch;
 use crate::timer::Stamp;
 use crate::transfer::Download;
 
 /// How long the poller waits for one event before it looks for new ones.
 const TURN: Duration = Duration::from_millis(5);
+
+/// The submission that a batch becomes; set when it is handed to the driver, or could not be.
+pub(crate) type Ticket = Arc<OnceLock<Result<Submission>>>;
 
 /// A moment in a stream.
 #[derive(Clone)]
@@ -24,7 +28,9 @@ pub(crate) struct Mark(Arc<Inner>);
 struct Inner {
     gpu: Arc<Gpu>,
     /// `None` where the stream had done nothing yet.
-    submission: Option<Submission>,
+    ticket: Option<Ticket>,
+    /// The stream's gathered commands, which may not be submitted yet.
+    batch: Weak<Mutex<Batch>>,
     downloads: SmallVec<[Arc<Download>; 1]>,
     stamp: Option<Stamp>,
 }
@@ -32,16 +38,37 @@ struct Inner {
 impl Mark {
     pub(crate) fn new(
         gpu: Arc<Gpu>,
-        submission: Option<Submission>,
+        ticket: Option<Ticket>,
+        batch: Weak<Mutex<Batch>>,
         downloads: SmallVec<[Arc<Download>; 1]>,
         stamp: Option<Stamp>,
     ) -> Mark {
-        Mark(Arc::new(Inner { gpu, submission, downloads, stamp }))
+        Mark(Arc::new(Inner { gpu, ticket, batch, downloads, stamp }))
+    }
+
+    /// The submission; whoever asks first hands the stream's commands to the driver.
+    pub(crate) fn submission(&self) -> Result<Option<Submission>> {
+        let Some(ticket) = &self.0.ticket else { return Ok(None) };
+        if ticket.get().is_none()
+            && let Some(batch) = self.0.batch.upgrade()
+        {
+            // What goes wrong is in the ticket.
+            let _ = batch.lock().submit(&self.0.gpu);
+        }
+        match ticket.get() {
+            Some(submission) => submission.clone().map(Some),
+            None => Err(Error::device_lost(format!("{}: work was dropped before it was submitted", self.0.gpu.name))),
+        }
     }
 
     /// Whether the moment is one of this device.
     pub(crate) fn is_of(&self, gpu: &Arc<Gpu>) -> bool {
         Arc::ptr_eq(&self.0.gpu, gpu)
+    }
+
+    /// Whether it belongs to these gathered commands, submitted or not.
+    pub(crate) fn is_gathered_in(&self, batch: &Arc<Mutex<Batch>>) -> bool {
+        std::ptr::eq(self.0.batch.as_ptr(), Arc::as_ptr(batch))
     }
 
     /// Waits as long as it takes.
@@ -51,7 +78,7 @@ impl Mark {
     }
 
     fn sequence(&self) -> u64 {
-        self.0.submission.as_ref().map_or(0, |s| s.sequence)
+        self.submission().ok().flatten().map_or(0, |s| s.sequence)
     }
 
     /// Whether all downloads are finished; an error if one has failed.
@@ -74,8 +101,8 @@ impl DeviceEvent for Mark {
     fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
         let gpu = &self.0.gpu;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        if let Some(submission) = &self.0.submission
-            && !gpu.wait(submission, timeout)?
+        if let Some(submission) = self.submission()?
+            && !gpu.wait(&submission, timeout)?
         {
             return Ok(false);
         }
@@ -94,6 +121,7 @@ impl DeviceEvent for Mark {
     }
 
     fn notify(&self, event: &Event) -> Result<()> {
+        self.submission()?;
         self.0.gpu.poller.watch(self.clone(), event.clone())
     }
 

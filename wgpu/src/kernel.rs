@@ -1,12 +1,16 @@
 //! Kernels: WGSL text made into pipelines.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use millstream_codegen::{Entry, Source};
-use millstream_core::{Error, Result};
+use millstream_codegen::{Prepared, Program, Source};
+use millstream_core::backend::{BackendStream, Bindings, Kernel, Launch};
+use millstream_core::{Error, Op, Result};
+use smallvec::SmallVec;
 
 use crate::bind::Layout;
 use crate::gpu::{Gpu, What};
+use crate::memory::{self, Block};
+use crate::stream::{Call, WgpuStream};
 
 /// A program as the driver has compiled it.
 pub(crate) struct Compiled {
@@ -19,11 +23,11 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles a program, which must come from our own generator: it is trusted to stay inside its buffers and to end.
-    pub(crate) fn new(gpu: &Gpu, program: &Source) -> Result<Compiled> {
-        let buffers = program.operands + usize::from(program.has_workspace);
+    /// Compiles WGSL with these entries, each of which takes so many buffers. The text must be our own: it is trusted to stay
+    /// inside its buffers and to end.
+    pub(crate) fn new(gpu: &Gpu, text: &str, entries: &[&str], buffers: usize) -> Result<Compiled> {
         let layout = gpu.binds.layout(gpu, buffers)?;
-        let source = wgpu::ShaderSource::Wgsl(program.text.as_str().into());
+        let source = wgpu::ShaderSource::Wgsl(text.into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: None, source };
         let module = gpu.call(What::Compile, || {
             let checks = wgpu::ShaderRuntimeChecks::unchecked();
@@ -59,6 +63,62 @@ impl Compiled {
             })
         })?;
         Ok(slot.get_or_init(|| pipeline))
+    }
+}
+
+/// A generated kernel.
+pub(crate) struct WgpuKernel {
+    gpu: Arc<Gpu>,
+    program: Program,
+    compiled: Arc<Compiled>,
+}
+
+impl WgpuKernel {
+    pub(crate) fn new(gpu: Arc<Gpu>, program: Program) -> Result<WgpuKernel> {
+        let source: &Source = &program;
+        let entries: Vec<&str> = source.entries.iter().map(|e| e.name.as_str()).collect();
+        let buffers = source.operands + usize::from(source.has_workspace);
+        let compiled = Arc::new(Compiled::new(&gpu, &source.text, &entries, buffers)?);
+        Ok(WgpuKernel { gpu, program, compiled })
+    }
+}
+
+impl Kernel for WgpuKernel {
+    fn text(&self) -> String {
+        self.program.text.clone()
+    }
+
+    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+        let (gpu, compiled, prepared) = (self.gpu.clone(), self.compiled.clone(), self.program.prepare(op)?);
+        Ok(Arc::new(WgpuLaunch { gpu, compiled, prepared }))
+    }
+}
+
+struct WgpuLaunch {
+    gpu: Arc<Gpu>,
+    compiled: Arc<Compiled>,
+    prepared: Prepared,
+}
+
+impl Launch for WgpuLaunch {
+    fn workspace(&self) -> usize {
+        self.prepared.workspace()
+    }
+
+    fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()> {
+        self.gpu.alive()?;
+        let stream = WgpuStream::of(stream, &self.gpu)?;
+        let operands = bindings.inputs.iter().chain(bindings.outputs).chain(&bindings.workspace);
+        let mut blocks = operands.map(|b| memory::block(b.memory)).collect::<Result<SmallVec<[&Block; 8]>>>()?;
+        // A kernel with room for scratch memory is given some buffer also where this size needs none.
+        if let (Some(&last), true) = (blocks.last(), blocks.len() < self.compiled.buffers) {
+            blocks.resize(self.compiled.buffers, last);
+        }
+        let mut batch = stream.batch();
+        self.prepared.encode(bindings, &mut |d| {
+            let call = Call { kernel: &self.compiled, entry: d.entry, grid: d.grid, words: d.words };
+            batch.launch(&self.gpu, &call, &blocks)
+        })
     }
 }
 

@@ -23,6 +23,8 @@ mod stream;
 mod tests;
 mod timer;
 mod transfer;
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows))]
+mod vulkan;
 
 pub use backend::WgpuBackend;
 pub use family::{Api, WgpuFamily};

@@ -42,14 +42,14 @@ fn multiply_add(@builtin(global_invocation_id) id: vec3<u32>) {
     var c7 = b + 7.0;
     let count = args[0].x;
     for (var i = 0u; i < count; i++) {
-        c0 = fma(c0, a, b);
-        c1 = fma(c1, a, b);
-        c2 = fma(c2, a, b);
-        c3 = fma(c3, a, b);
-        c4 = fma(c4, a, b);
-        c5 = fma(c5, a, b);
-        c6 = fma(c6, a, b);
-        c7 = fma(c7, a, b);
+        c0 = c0 * a + b;
+        c1 = c1 * a + b;
+        c2 = c2 * a + b;
+        c3 = c3 * a + b;
+        c4 = c4 * a + b;
+        c5 = c5 * a + b;
+        c6 = c6 * a + b;
+        c7 = c7 * a + b;
     }
     let sum = c0 + c1 + c2 + c3 + c4 + c5 + c6 + c7;
     if sum.x == 1.5 {

@@ -24,7 +24,10 @@ pub(crate) fn largest(limits: &wgpu::Limits) -> u64 {
 pub(crate) fn alloc(gpu: &Gpu, bytes: usize, kind: MemoryKind) -> Result<RawMemory> {
     if kind != MemoryKind::Device {
         let api = gpu.api.title();
-        return Err(Error::unsupported(format!("{} has no memory through {api} that the host addresses too", gpu.name)));
+        return Err(Error::unsupported(format!(
+            "{} has no memory through {api} that the host addresses too",
+            gpu.name
+        )));
     }
     let size = (bytes as u64).div_ceil(4) * 4;
     if size > largest(&gpu.limits) {

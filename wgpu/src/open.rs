@@ -78,9 +78,8 @@ fn attempt(
 /// Lets the device do something, so that one which is lost at once shows it.
 fn trial(device: &wgpu::Device, queue: &wgpu::Queue) -> std::result::Result<(), String> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-    let make = || {
-        device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 1024, usage, mapped_at_creation: false })
-    };
+    let make =
+        || device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 1024, usage, mapped_at_creation: false });
     let (from, to) = (make(), make());
     let mut encoder = device.create_command_encoder(&Default::default());
     encoder.copy_buffer_to_buffer(&from, 0, &to, 0, 1024);

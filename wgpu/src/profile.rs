@@ -4,7 +4,7 @@ use millstream_core::DType;
 use millstream_core::how::{DeviceProfile, MemoryLevel, Transfer};
 
 use crate::gpu::Gpu;
-use crate::memory;
+use crate::memory::largest;
 
 /// Guesses for one kind of device, until it is measured.
 struct Guess {
@@ -54,7 +54,14 @@ fn guess(kind: wgpu::DeviceType) -> Guess {
 pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>) -> DeviceProfile {
     let info = adapter.get_info();
     let limits = &gpu.limits;
-    let guess = guess(info.device_type);
+    let mut guess = guess(info.device_type);
+    let (memory, units) = facts(adapter);
+    guess.memory = memory.unwrap_or(guess.memory);
+    if let Some(units) = units {
+        // So much more arithmetic, and about so much more memory to feed it.
+        let more = units as f64 / guess.units as f64;
+        (guess.units, guess.rate, guess.bandwidth) = (units, guess.rate * more, guess.bandwidth * more);
+    }
     let lanes = info.subgroup_min_size.max(1) as usize;
     let shared = limits.max_compute_workgroup_storage_size as usize;
     let has = |f: wgpu::Features| gpu.features.contains(f);
@@ -87,17 +94,16 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
     if int64 {
         rates.push((DType::I64, guess.rate / 8.0));
     }
-    let memory = device_memory(adapter).unwrap_or(guess.memory);
     DeviceProfile {
         kind: gpu.api.kind(),
         description,
         architecture: format!("{:04x}:{:04x}", info.vendor, info.device),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
-        memory,
+        memory: guess.memory,
         levels: vec![
             level("shared", shared, 1, guess.bandwidth * 10.0),
             level("L2", guess.l2, guess.units, guess.bandwidth * 3.0),
-            level("memory", usize::try_from(memory).unwrap_or(usize::MAX), guess.units, guess.bandwidth),
+            level("memory", usize::try_from(guess.memory).unwrap_or(usize::MAX), guess.units, guess.bandwidth),
         ],
         rates,
         units: guess.units,
@@ -106,7 +112,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         shared_memory: shared,
         max_group: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x) as usize,
         max_bindings: limits.max_storage_buffers_per_shader_stage.min(limits.max_bindings_per_bind_group) as usize,
-        max_binding: memory::largest(limits),
+        max_binding: largest(limits),
         offset_alignment: limits.min_storage_buffer_offset_alignment.max(256) as usize,
         launch: guess.launch,
         transfer: Transfer { latency: 2.0 * guess.launch, bandwidth: guess.transfer },
@@ -119,21 +125,12 @@ fn level(name: &str, bytes: usize, shared_by: usize, bandwidth: f64) -> MemoryLe
     MemoryLevel { name: name.into(), bytes, line: 64, ways: 0, shared_by, bandwidth }
 }
 
-/// Bytes of the device's own memory, where the API says it.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows))]
-fn device_memory(adapter: &wgpu::Adapter) -> Option<u64> {
-    // SAFETY: the handles are only used to ask, while the adapter lives.
-    let heaps = unsafe {
-        let adapter = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
-        let instance = adapter.shared_instance().raw_instance();
-        instance.get_physical_device_memory_properties(adapter.raw_physical_device())
-    };
-    let heaps = heaps.memory_heaps.iter().take(heaps.memory_heap_count as usize);
-    // The first flag of a heap says that it is the device's own.
-    heaps.filter(|heap| heap.flags.as_raw() & 1 != 0).map(|heap| heap.size).max()
+fn facts(adapter: &wgpu::Adapter) -> (Option<u64>, Option<usize>) {
+    crate::vulkan::facts(adapter).map_or((None, None), |facts| (facts.memory, facts.units))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows)))]
-fn device_memory(_adapter: &wgpu::Adapter) -> Option<u64> {
-    None
+fn facts(_adapter: &wgpu::Adapter) -> (Option<u64>, Option<usize>) {
+    (None, None)
 }

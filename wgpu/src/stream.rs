@@ -1,11 +1,11 @@
 //! Streams: commands gathered into batches, each batch one submission.
 //!
-//! A batch goes to the driver when an event is recorded, when somebody waits, when a large copy has filled a staging
-//! buffer, or when it has grown long. The device has one queue, so streams are ordered among each other by the order of
-//! their submissions: whoever depends on an event of this device finds it already submitted.
+//! A batch goes to the driver when somebody waits for it, asks for an event in it, depends on one, or flushes the stream;
+//! when a large copy has filled a staging buffer; or when it has grown long. The device has one queue, so streams are
+//! ordered among each other by the order of their submissions.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use millstream_core::backend::BackendStream;
 use millstream_core::memory::StreamId;
@@ -13,8 +13,8 @@ use millstream_core::{Error, Event, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::bind::Key;
-use crate::event::Mark;
-use crate::gpu::{Gpu, Submission, What};
+use crate::event::{Mark, Ticket};
+use crate::gpu::{Gpu, What};
 use crate::kernel::Compiled;
 use crate::memory::Block;
 use crate::staging::Args;
@@ -28,7 +28,7 @@ const LAUNCHES: u32 = 256;
 pub(crate) struct WgpuStream {
     id: StreamId,
     gpu: Arc<Gpu>,
-    batch: Mutex<Batch>,
+    batch: Arc<Mutex<Batch>>,
 }
 
 /// The commands that are not yet submitted, and what must happen when they are.
@@ -47,7 +47,10 @@ pub(crate) struct Batch {
     pub(crate) pieces: Vec<Piece>,
     /// Downloads that may not be finished yet.
     pub(crate) downloads: Vec<Arc<Download>>,
-    last: Option<Submission>,
+    /// What the gathered commands become when they are submitted.
+    ticket: Ticket,
+    /// What was submitted last.
+    last: Option<Ticket>,
 }
 
 /// One launch of a compiled entry.
@@ -113,12 +116,10 @@ impl Batch {
     pub(crate) fn submit(&mut self, gpu: &Gpu) -> Result<()> {
         let result = self.try_submit(gpu);
         if let Err(error) = &result {
+            let _ = self.ticket.set(Err(error.clone()));
             self.drop_staging(gpu, error);
-            *self = Batch {
-                last: self.last.take(),
-                downloads: std::mem::take(&mut self.downloads),
-                ..Batch::default()
-            };
+            *self =
+                Batch { last: self.last.take(), downloads: std::mem::take(&mut self.downloads), ..Batch::default() };
         }
         result
     }
@@ -134,14 +135,18 @@ impl Batch {
         let submission = gpu.submit([commands])?;
         self.args.submitted(gpu, &submission)?;
         self.send_staging(gpu, &submission)?;
-        self.last = Some(submission);
+        // Nobody else sets it.
+        let _ = self.ticket.set(Ok(submission));
+        self.last = Some(std::mem::take(&mut self.ticket));
         Ok(())
     }
 
-    /// The last submission and the downloads that come with it.
-    fn mark(&mut self, gpu: &Arc<Gpu>, stamp: Option<Stamp>) -> Mark {
+    /// The present moment: what is gathered, else what was submitted last, and the downloads that come with it.
+    fn mark(&mut self, gpu: &Arc<Gpu>, batch: Weak<Mutex<Batch>>, stamp: Option<Stamp>) -> Mark {
         self.downloads.retain(|d| d.result().is_none_or(|r| r.is_err()));
-        let mark = Mark::new(gpu.clone(), self.last.clone(), self.downloads.iter().cloned().collect(), stamp);
+        let gathered = self.pass.is_some() || self.encoder.is_some();
+        let ticket = if gathered { Some(self.ticket.clone()) } else { self.last.clone() };
+        let mark = Mark::new(gpu.clone(), ticket, batch, self.downloads.iter().cloned().collect(), stamp);
         // A failure is told once.
         self.downloads.retain(|d| d.result().is_none());
         mark
@@ -150,7 +155,7 @@ impl Batch {
 
 impl WgpuStream {
     pub(crate) fn new(id: StreamId, gpu: Arc<Gpu>) -> WgpuStream {
-        WgpuStream { id, gpu, batch: Mutex::default() }
+        WgpuStream { id, gpu, batch: Arc::default() }
     }
 
     /// The stream behind a handle, if it is of this device.
@@ -173,20 +178,24 @@ impl BackendStream for WgpuStream {
     fn record(&self, event: &Event) -> Result<()> {
         let mut batch = self.batch.lock();
         let stamp = match &self.gpu.timer {
-            Some(timer) if is_timed(event) => timer.stamp(&self.gpu, batch.encoder(&self.gpu)?)?,
+            Some(timer) if event.is_timed() => timer.stamp(&self.gpu, batch.encoder(&self.gpu)?)?,
             _ => None,
         };
-        batch.submit(&self.gpu)?;
-        let mark = batch.mark(&self.gpu, stamp);
+        self.gpu.alive()?;
+        let mark = batch.mark(&self.gpu, Arc::downgrade(&self.batch), stamp);
         drop(batch);
         event.attach(Arc::new(mark));
         Ok(())
     }
 
     fn depend(&self, event: &Event) -> Result<()> {
-        let source = event.source();
-        if source.is_some_and(|s| s.as_any().downcast_ref::<Mark>().is_some_and(|mark| mark.is_of(&self.gpu))) {
-            // Recording has submitted it, and what this stream submits from now on comes behind it.
+        if let Some(source) = event.source()
+            && let Some(mark) = source.as_any().downcast_ref::<Mark>().filter(|mark| mark.is_of(&self.gpu))
+        {
+            // Once it is submitted, what this stream submits comes behind it; what this stream has gathered does anyway.
+            if !mark.is_gathered_in(&self.batch) {
+                mark.submission()?;
+            }
             return self.gpu.alive();
         }
         // The device cannot wait for what happens elsewhere. What it has so far need not wait, though.
@@ -198,9 +207,13 @@ impl BackendStream for WgpuStream {
         let mark = {
             let mut batch = self.batch.lock();
             batch.submit(&self.gpu)?;
-            batch.mark(&self.gpu, None)
+            batch.mark(&self.gpu, Arc::downgrade(&self.batch), None)
         };
         mark.finish()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.batch.lock().submit(&self.gpu)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -210,12 +223,7 @@ impl BackendStream for WgpuStream {
 
 impl Drop for WgpuStream {
     fn drop(&mut self) {
-        // Nobody can hear of a failure any more.
-        let _ = self.batch.get_mut().submit(&self.gpu);
+        // Who waits for an event of this stream hears of a failure from it.
+        let _ = self.batch.lock().submit(&self.gpu);
     }
-}
-
-/// Whether an event wants the device's time.
-fn is_timed(_event: &Event) -> bool {
-    true
 }

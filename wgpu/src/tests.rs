@@ -191,8 +191,8 @@ fn the_device_tells_the_time_between_two_events() {
         }
         let s = stream(backend, 1);
         let kernel = times_plus(backend);
-        let x = backend.alloc(16 << 20, MemoryKind::Device).unwrap();
-        let line = Line { n: 4 << 20, times: 3, plus: 1, from: 0, to: 0 };
+        let x = backend.alloc(8 << 20, MemoryKind::Device).unwrap();
+        let line = Line { n: 2 << 20, times: 3, plus: 1, from: 0, to: 0 };
         launch(backend, &kernel, &x, &x, &line, &*s);
         let mark = || {
             let event = Event::timed();
@@ -211,5 +211,29 @@ fn the_device_tells_the_time_between_two_events() {
         let nothing = third.elapsed_since(&second).unwrap();
         println!("{}: 8 launches take {work:?}, none {nothing:?}", backend.gpu().name);
         assert!(work > nothing && work.as_secs_f64() > 1e-6 && work.as_secs_f64() < 60.0, "{work:?} {nothing:?}");
+    });
+}
+
+#[test]
+fn a_small_launch_and_its_wait_are_quick() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let kernel = times_plus(backend);
+        let x = backend.alloc(4096, MemoryKind::Device).unwrap();
+        let line = Line { n: 64, times: 3, plus: 1, from: 0, to: 0 };
+        let mut times = Vec::new();
+        for _ in 0..300 {
+            let start = std::time::Instant::now();
+            launch(backend, &kernel, &x, &x, &line, &*s);
+            let event = Event::new();
+            s.record(&event).unwrap();
+            let queued = start.elapsed();
+            event.wait().unwrap();
+            times.push((start.elapsed(), queued));
+        }
+        times.sort();
+        let (whole, queued) = times[times.len() / 2];
+        println!("{}: a launch and its wait take {whole:?}, {queued:?} of it to queue", backend.gpu().name);
+        assert!(whole < std::time::Duration::from_millis(50));
     });
 }

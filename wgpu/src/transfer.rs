@@ -78,7 +78,8 @@ impl Piece {
 
     /// Has the bytes copied to the host's memory when the submission is finished.
     fn send(self, shelf: &Arc<Shelf>, device: &str) {
-        let (shelf, device, buffer, bytes) = (Arc::downgrade(shelf), device.to_string(), self.buffer.clone(), self.bytes);
+        let (shelf, device, buffer, bytes) =
+            (Arc::downgrade(shelf), device.to_string(), self.buffer.clone(), self.bytes);
         buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |mapped| {
             let result = mapped.map_err(|e| e.to_string()).and_then(|()| self.read());
             let result = result.map_err(|e| Error::launch(format!("{device}: a copy to the host failed: {e}")));

@@ -211,6 +211,7 @@ mod tests {
             limit_fraction: None,
             max_err: None,
             host_us: None,
+            clock: None,
             cpu_ms: None,
         }
     }

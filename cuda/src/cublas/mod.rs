@@ -90,14 +90,14 @@ pub(crate) struct CublasKernel {
     shared: Arc<Shared>,
     /// Epilogues by their own kernel keys. Operations with one key may have epilogues with several, because a map joins
     /// dimensions that a contraction keeps apart; the first is the one that was compiled with the kernel.
-    epilogues: Mutex<SmallVec<[(u64, Arc<Generated>); 1]>>,
+    epilogues: Mutex<Vec<(u64, Arc<Generated>)>>,
 }
 
 impl CublasKernel {
     /// Compiles what the operation needs, or takes it from bytes.
     pub(crate) fn new(shared: Arc<Shared>, op: &Op, bytes: Option<&[u8]>) -> Result<CublasKernel> {
         let product = Product::of(op).ok_or_else(not_a_product)?;
-        let mut epilogues = SmallVec::new();
+        let mut epilogues = Vec::new();
         if let Some(split) = Split::of(op, &product)? {
             epilogues.push((split.op.kernel_key(), shared.epilogue(&split, bytes)?));
         }
@@ -215,7 +215,8 @@ impl Launch for CublasLaunch {
         let mut inputs: SmallVec<[Binding<'_>; 8]> = SmallVec::new();
         inputs.push(part(at, epilogue.split.bytes));
         for &i in &epilogue.split.inputs {
-            inputs.push(*bindings.inputs.get(i).ok_or_else(|| Error::internal("an operand of an epilogue is missing"))?);
+            inputs
+                .push(*bindings.inputs.get(i).ok_or_else(|| Error::internal("an operand of an epilogue is missing"))?);
         }
         let bindings = Bindings {
             inputs: &inputs,

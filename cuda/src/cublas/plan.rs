@@ -49,8 +49,9 @@ impl Library {
         self.handle
             .get_or_init(|| {
                 let library = cublaslt().map_err(|why| {
-                    Error::unsupported(format!("cuBLASLt is not there: {why}"))
-                        .suggest("install the CUDA toolkit or its package libcublas, or name the file in MILLSTREAM_CUBLASLT")
+                    Error::unsupported(format!("cuBLASLt is not there: {why}")).suggest(
+                        "install the CUDA toolkit or its package libcublas, or name the file in MILLSTREAM_CUBLASLT",
+                    )
                 })?;
                 let mut raw = std::ptr::null_mut();
                 // SAFETY: the library writes a handle for the current context.
@@ -129,9 +130,8 @@ impl Plan {
         for (attribute, matrix) in [(number::DESC_TRANSA, &product.a), (number::DESC_TRANSB, &product.b)] {
             let value = if matrix.transposed { number::OP_T } else { number::OP_N };
             // SAFETY: the attribute is a number of this size.
-            let code = unsafe {
-                (library.desc_set)(plan.operation, attribute, (&raw const value).cast(), size_of::<c_int>())
-            };
+            let code =
+                unsafe { (library.desc_set)(plan.operation, attribute, (&raw const value).cast(), size_of::<c_int>()) };
             check(code, doing)?;
         }
         let types = [product.dtype, product.dtype, product.out_dtype];
@@ -149,7 +149,8 @@ impl Plan {
 
     fn layout(&self, matrix: &Matrix, dtype: DType, batches: usize) -> Result<sys::Layout> {
         let library = self.handle.library;
-        let check = |code: i32| if code == 0 { Ok(()) } else { Err(cublas_error(library, code, "describing a matrix")) };
+        let check =
+            |code: i32| if code == 0 { Ok(()) } else { Err(cublas_error(library, code, "describing a matrix")) };
         let mut layout = std::ptr::null_mut();
         let (rows, columns, leading) = (matrix.rows as u64, matrix.columns as u64, matrix.leading as i64);
         // SAFETY: the library writes a handle.
@@ -234,16 +235,9 @@ impl Plan {
     }
 
     /// Queues the product. The context is current; `scratch` has [`Plan::workspace`] bytes.
-    pub(crate) fn run(
-        &self,
-        lhs: u64,
-        rhs: u64,
-        out: u64,
-        scratch: u64,
-        stream: &CudaStream,
-    ) -> Result<()> {
+    pub(crate) fn run(&self, lhs: u64, rhs: u64, out: u64, scratch: u64, stream: &CudaStream) -> Result<()> {
         let library = self.handle.library;
-        let is_aligned = (lhs | rhs | out) % u64::from(ALIGNED) == 0;
+        let is_aligned = (lhs | rhs | out).is_multiple_of(u64::from(ALIGNED));
         let choice = if is_aligned { self.aligned.or(self.any) } else { self.any };
         let Some(choice) = choice else {
             return Err(Error::unsupported("cuBLASLt has no algorithm for operands that are not aligned to 16 bytes"));

@@ -147,15 +147,8 @@ fn an_epilogue_becomes_a_map_over_the_sums_and_its_own_inputs() {
 
 #[test]
 fn one_batch_dimension_is_a_strided_batch_and_may_be_shared() {
-    let contract = Contract {
-        m: 1,
-        n: 2,
-        k: 3,
-        lhs: operand(0, F32),
-        rhs: operand(1, F32),
-        acc: F32,
-        epilogue: Expr::acc(F32),
-    };
+    let contract =
+        Contract { m: 1, n: 2, k: 3, lhs: operand(0, F32), rhs: operand(1, F32), acc: F32, epilogue: Expr::acc(F32) };
     let f = |s: &[isize]| Access::new(F32, s);
     let inputs = vec![f(&[100, 6, 0, 1]), f(&[0, 0, 1, 5])];
     let op = Op::contract(&[3, 4, 5, 6], inputs, vec![f(&[20, 5, 1, 0])], contract).unwrap();

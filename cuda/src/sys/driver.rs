@@ -122,6 +122,7 @@ library! {
         fn event_record as b"cuEventRecord\0"(Event, Stream) -> Status;
         fn event_query as b"cuEventQuery\0"(Event) -> Status;
         fn event_synchronize as b"cuEventSynchronize\0"(Event) -> Status;
+        fn stream_synchronize as b"cuStreamSynchronize\0"(Stream) -> Status;
         fn event_elapsed as b"cuEventElapsedTime\0"(*mut f32, Event, Event) -> Status;
 
         fn module_load as b"cuModuleLoadDataEx\0"(*mut Module, *const c_void, c_uint, *mut c_int, *mut *mut c_void) -> Status;

@@ -43,7 +43,10 @@ pub(crate) fn open(wanted: &Wanted) -> Result<Library, String> {
         }
     }
     Err(broken.unwrap_or_else(|| {
-        format!("{} was not found by name, under CUDA_HOME or CUDA_PATH, or in the usual places", wanted.names.join(", "))
+        format!(
+            "{} was not found by name, under CUDA_HOME or CUDA_PATH, or in the usual places",
+            wanted.names.join(", ")
+        )
     }))
 }
 
@@ -101,8 +104,14 @@ fn folders() -> Vec<PathBuf> {
     }
     if cfg!(target_os = "linux") {
         out.extend(
-            ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"]
-                .map(PathBuf::from),
+            [
+                "/usr/lib/x86_64-linux-gnu",
+                "/usr/lib/aarch64-linux-gnu",
+                "/usr/lib64",
+                "/usr/lib/wsl/lib",
+                "/usr/local/nvidia/lib64",
+            ]
+            .map(PathBuf::from),
         );
     }
     out

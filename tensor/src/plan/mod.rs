@@ -7,6 +7,7 @@
 
 mod arena;
 mod capture;
+mod choose;
 mod compose;
 mod explain;
 mod fuse;
@@ -104,9 +105,13 @@ fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> 
     let hash = hasher.finish();
     let plans = device.attachment::<Plans>()?;
     if let Some(plan) = plans.get(hash, &capture.key) {
+        capture.key.pop();
         return Ok((plan, Found::Cached));
     }
-    let plan = match make::make(capture, device)? {
+    let made = make::make(capture, device);
+    // The same capture may be planned for another device.
+    capture.key.pop();
+    let plan = match made? {
         Made::Plan(plan) => Planned::Plan(Arc::new(plan)),
         Made::Refused(refusal) => Planned::Refused(Arc::new(refusal)),
     };
@@ -171,6 +176,9 @@ fn evaluate_on(
         }
         if capture.nodes.is_empty() {
             return Ok(());
+        }
+        if !device.candidates().is_empty() {
+            return choose::run(&mut capture, device, trigger);
         }
         let (planned, found) = match plan_for(&mut capture, device) {
             // Another thread computed part of the graph between the walk and the planning: look again.

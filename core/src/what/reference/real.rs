@@ -177,6 +177,11 @@ pub(super) fn mul(a: Real, b: Real, f: Format) -> Real {
 
 fn div(a: Real, b: Real, f: Format, t: Tolerance) -> Real {
     let v = a.v / b.v;
+    // Where division is only nearly right, a subnormal operand may be taken for zero: of zero by zero nothing is known.
+    let vanishes = |x: Real| x.v != 0.0 && x.v.abs() < f.tiny;
+    if t.division_ulp > 0.5 && (vanishes(b) || vanishes(a) && b.v == 0.0) {
+        return Real::unknown();
+    }
     if b.v == 0.0 && b.e == 0.0 {
         let sign_known = !b.loose_zero && (a.v.abs() > a.e || a.v.is_nan() || (a.v == 0.0 && a.e == 0.0));
         return if sign_known { Real::new(v) } else { Real::unknown() };

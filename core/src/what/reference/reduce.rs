@@ -165,7 +165,7 @@ fn product(values: &[Value], of: DType) -> Value {
             }
             if infinite {
                 // A product of finite numbers that underflows to zero makes NaN of the infinity.
-                let vanishes = small != 0.0 && small < 2.0 * f.tiny;
+                let vanishes = !zero && small < 2.0 * f.tiny;
                 return Value::Real(if loose || vanishes { Real::unknown() } else { Real::new(v) });
             }
             if large >= limit * 0.5 {

@@ -1,10 +1,8 @@
 //! A device that is lost says so, in every call, and never panics.
 
-mod common;
-
 use std::time::Duration;
 
-use common::own_device;
+use crate::common::own_device;
 use millstream_core::backend::{Backend, Place, Priority};
 use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Buffer, ErrorKind, Event, MemoryKind, Mode, block_on};

@@ -69,7 +69,7 @@ fn a_measurement_replaces_the_guesses() {
 fn a_machine_without_drivers_gives_reasons_and_no_panic() {
     let run = |hide: &[(&str, &str)]| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "every_family_lists_its_devices_or_says_why_there_are_none", "--nocapture"]);
+        command.args(["--exact", "family::every_family_lists_its_devices_or_says_why_there_are_none", "--nocapture"]);
         command.envs(hide.iter().copied());
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).to_string() + &String::from_utf8_lossy(&output.stderr);
@@ -78,7 +78,8 @@ fn a_machine_without_drivers_gives_reasons_and_no_panic() {
         text
     };
     let nowhere = "/nonexistent/driver.json";
-    let hide = [("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere), ("__EGL_VENDOR_LIBRARY_DIRS", "/nonexistent")];
+    let hide =
+        [("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere), ("__EGL_VENDOR_LIBRARY_DIRS", "/nonexistent")];
     let text = run(&hide);
     if cfg!(target_os = "linux") {
         assert!(text.contains("no such device: Vulkan is"), "{text}");

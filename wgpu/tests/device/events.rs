@@ -1,12 +1,10 @@
 //! Events from many threads, as futures, and with the device's time.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::on_each;
+use crate::common::on_each;
 use millstream_core::backend::Priority;
 use millstream_core::{Buffer, Mode, block_on};
 

@@ -1,10 +1,8 @@
 //! Memory and copies: any byte, any size, nothing beside it touched, nothing kept.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Random, on_each, own_device};
+use crate::common::{Random, on_each, own_device};
 use millstream_core::backend::{Backend, BackendStream, Place, Priority};
 use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Buffer, ErrorKind, MemoryKind, Mode, Storage};
@@ -42,7 +40,8 @@ fn uploads_and_downloads_work_at_any_byte_and_leave_neighbours_alone() {
         let mut model = random.bytes(size);
         put(b, &model, &memory, 0, s);
         for _ in 0..60 {
-            let n = 1 + random.below(if random.below(2) == 0 { 9 } else { 500 });
+            let most = [9, 500][random.below(2)];
+            let n = 1 + random.below(most);
             let at = random.below(size - n + 1);
             let bytes = random.bytes(n);
             put(b, &bytes, &memory, at, s);
@@ -83,7 +82,7 @@ fn copies_within_the_device_work_at_any_byte_also_within_one_buffer() {
         for (memory, model) in memories.iter().zip(&models) {
             assert_eq!(&get(b, memory, 0, size, s), model);
         }
-        memories.map(|memory| b.free(memory));
+        memories.into_iter().for_each(|memory| b.free(memory));
     });
 }
 

@@ -1,0 +1,43 @@
+//! The conformance suite on the first CUDA device. Skipped, with the reason printed, where there is none.
+
+mod common;
+
+use millstream_core::Device;
+use millstream_core::conformance::{Options, Part, run};
+
+fn conforms(part: Part) {
+    let Some(device) = common::device() else { return };
+    check(&device, part);
+}
+
+fn check(device: &Device, part: Part) {
+    // Every way that the device offers, cuBLASLt included, not only the chosen one.
+    let report = run(device, &Options { parts: vec![part], variants: 12, ..Options::default() });
+    let native = report.rows.iter().filter(|r| r.not_native.is_none()).count();
+    println!("{report}");
+    assert!(report.passed() && native > 0, "{report}");
+}
+
+macro_rules! parts {
+    ($($name:ident: $part:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $name() {
+                conforms(Part::$part);
+            }
+        )*
+    };
+}
+
+parts! {
+    unary_functions: Unary,
+    binary_operators: Binary,
+    casts: Cast,
+    maps: Map,
+    layouts: Layout,
+    reductions: Reduce,
+    row_programs: Rows,
+    matrix_products: Matmul,
+    contractions: Contract,
+    random_graphs: Graph,
+}

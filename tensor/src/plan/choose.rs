@@ -1,0 +1,76 @@
+//! The device `auto`: each computation goes where it is done the soonest.
+//!
+//! A graph is planned for every candidate, which costs microseconds once the plans are there, and priced by the cost model,
+//! the moves of its inputs included. If the cheapest candidate fails in a way that another device could mend, the next one
+//! computes the graph from inputs that still live, and a warning says so.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use millstream_core::runtime::is_recoverable;
+use millstream_core::{Device, Error, Record, RecordKind, Result};
+
+use super::capture::Capture;
+use super::make::Plan;
+use super::{Planned, Trigger, plan_for, run};
+
+/// Computes a captured graph on one of the device's candidates.
+pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Result<()> {
+    let mut priced: Vec<(f64, Device, Arc<Plan>)> = Vec::new();
+    let mut failure = None;
+    for device in auto.candidates().iter().filter(|d| !d.is_lost()) {
+        match plan_for(capture, device) {
+            Ok((Planned::Plan(plan), _)) => priced.push((price(&plan, capture, device), device.clone(), plan)),
+            Ok((Planned::Refused(_), _)) => {}
+            Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, device, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    priced.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (seconds, device, plan) in priced {
+        let started = auto.profiler().is_on().then(Instant::now);
+        match run::run(&plan, capture, &device, device.stream()) {
+            Ok(()) => {
+                if let Some(started) = started {
+                    auto.profiler().record(Record {
+                        name: "evaluate".into(),
+                        kind: RecordKind::Evaluate,
+                        device: device.name().into(),
+                        seconds: started.elapsed().as_secs_f64(),
+                        note: format!("{trigger:?}, chosen by auto for {:.1} us", seconds * 1e6),
+                        ..Record::at(auto.profiler(), started)
+                    });
+                }
+                return Ok(());
+            }
+            Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, &device, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::no_device("no device is left that could compute this")))
+}
+
+fn warn(auto: &Device, device: &Device, error: Error) -> Error {
+    auto.profiler().warn(format!("{} failed and another device goes on: {error}", device.name()));
+    error
+}
+
+/// Predicted seconds of a plan on a device, with what it takes to bring its inputs there.
+fn price(plan: &Plan, capture: &Capture, device: &Device) -> f64 {
+    let transfer = device.profile().transfer;
+    let moves = capture.leaves.iter().filter_map(|leaf| leaf.value()?.as_ref().ok());
+    let moving: f64 = moves
+        .filter(|buffer| !buffer.is_current(device))
+        .map(|buffer| {
+            // Between two devices that are not the host the way leads through it.
+            let from = buffer.device();
+            let first = if from.is_host() { 0.0 } else { seconds(from.profile().transfer, buffer.len()) };
+            first + if device.is_host() { 0.0 } else { seconds(transfer, buffer.len()) }
+        })
+        .sum();
+    moving + plan.steps.iter().map(|step| step.cost.seconds).sum::<f64>()
+}
+
+fn seconds(transfer: millstream_core::how::Transfer, bytes: usize) -> f64 {
+    transfer.latency + bytes as f64 / transfer.bandwidth
+}
