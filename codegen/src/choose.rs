@@ -48,7 +48,9 @@ fn is_wide(op: &Op) -> bool {
     };
     let bytes = |a: &Access| reach(a).saturating_mul(a.dtype.size().min(4));
     let space = match ContractSizes::of(op) {
-        Some(s) => s.batch.saturating_mul(s.m).saturating_mul(s.n).max(s.m.saturating_mul(s.k)).max(s.n.saturating_mul(s.k)),
+        Some(s) => {
+            s.batch.saturating_mul(s.m).saturating_mul(s.n).max(s.m.saturating_mul(s.k)).max(s.n.saturating_mul(s.k))
+        }
         None => elements(&op.dims),
     };
     space >= MOST || op.inputs.iter().chain(&op.outputs).any(|a| reach(a) >= MOST || bytes(a) >= 2 * MOST)
@@ -107,7 +109,9 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
             _ => Err(Error::internal("a contraction needs two blocks")),
         }
     } else if of(ROWS) || of(COLUMNS) || of(SPLIT_ROWS) || of(SPLIT_COLUMNS) {
-        let Some(b) = variant.tile.blocks.first() else { return Err(Error::internal("a walk over rows needs a block")) };
+        let Some(b) = variant.tile.blocks.first() else {
+            return Err(Error::internal("a walk over rows needs a block"));
+        };
         let walk = Walk {
             lanes: b.n,
             rows: b.m,

@@ -186,7 +186,8 @@ impl<'a> Writer<'a, '_> {
     fn lies_along_k(&self, side: Side) -> bool {
         let expr = self.operand(side);
         let last = self.frame.op.dims.len().wrapping_sub(1);
-        let first = expr.nodes().iter().find_map(|(n, _)| if let Node::Input(i) = n { Some(*i as usize) } else { None });
+        let first =
+            expr.nodes().iter().find_map(|(n, _)| if let Node::Input(i) = n { Some(*i as usize) } else { None });
         self.contract.k <= last
             && self.contract.k < self.frame.op.dims.len()
             && first.is_some_and(|i| self.frame.class(i, last) == Class::One)

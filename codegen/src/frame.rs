@@ -185,12 +185,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Writes the read of an operand at an index; gives the name of the value.
-    pub(crate) fn read(
-        &mut self,
-        text: &mut Text,
-        operand: usize,
-        index: &dyn Fn(usize) -> Option<String>,
-    ) -> String {
+    pub(crate) fn read(&mut self, text: &mut Text, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
         let access = self.access(operand);
         let place = self.place(operand, index);
         if access.is_plain() {
@@ -287,9 +282,7 @@ impl<'a> Frame<'a> {
                 let v = text.name("v", format!("v{operand}[{at} >> 2u]"));
                 ["x", "y", "z", "w"].map(|p| format!("{v}.{p}"))
             }
-            (Dialect::Wgsl, _) => {
-                ["", " + 1", " + 2", " + 3"].map(|l| text.name("x", format!("b{operand}[{at}{l}]")))
-            }
+            (Dialect::Wgsl, _) => ["", " + 1", " + 2", " + 3"].map(|l| text.name("x", format!("b{operand}[{at}{l}]"))),
         }
     }
 
@@ -355,8 +348,7 @@ impl<'a> Frame<'a> {
 
     /// The value of a launch parameter.
     pub(crate) fn param(&mut self, number: usize, dtype: DType) -> String {
-        let words: Vec<String> =
-            (0..dtype.size().div_ceil(4)).map(|k| self.arg(Word::Param(number, k))).collect();
+        let words: Vec<String> = (0..dtype.size().div_ceil(4)).map(|k| self.arg(Word::Param(number, k))).collect();
         from_words(dtype, |k| words[k].clone())
     }
 

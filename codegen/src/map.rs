@@ -230,7 +230,15 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     for r in (0..SIDE).step_by(rows) {
         let j = text.name("i", format!("min(left + y + idx({r}), {width} - idx(1))"));
         for &o in &turned {
-            let at = |d: usize| Some(if d == side { i.clone() } else if d == last { j.clone() } else { index[d].clone() });
+            let at = |d: usize| {
+                Some(if d == side {
+                    i.clone()
+                } else if d == last {
+                    j.clone()
+                } else {
+                    index[d].clone()
+                })
+            };
             read.push((o, r, frame.read(&mut text, o, &at)));
         }
     }
@@ -242,7 +250,15 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     for r in (0..SIDE).step_by(rows) {
         let (i, j) = (text.name("i", format!("top + y + idx({r})")), text.name("i", "left + x"));
         text.line(format!("if ({i} < {height} && {j} < {width}) {{"));
-        let at = |d: usize| Some(if d == side { i.clone() } else if d == last { j.clone() } else { index[d].clone() });
+        let at = |d: usize| {
+            Some(if d == side {
+                i.clone()
+            } else if d == last {
+                j.clone()
+            } else {
+                index[d].clone()
+            })
+        };
         let mut values = Values::new(expr);
         values.write(&mut text, expr, expr.outputs(), |text, _, node, dtype| match node {
             Node::Input(n) if turned.contains(&(n as usize)) => {

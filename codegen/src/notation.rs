@@ -214,9 +214,8 @@ static LIBRARY: LazyLock<HashMap<String, Item>> = LazyLock::new(|| {
         let mut lines = file.lines().peekable();
         let mut comment = String::new();
         while let Some(line) = lines.next() {
-            let name = |rest: &str| {
-                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>()
-            };
+            let name =
+                |rest: &str| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
             if line.starts_with("//") {
                 comment += line;
                 comment.push('\n');

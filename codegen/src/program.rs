@@ -218,9 +218,9 @@ impl Program {
             Shape::Map { fours, threads } => {
                 let by_one = vec![(usize::from(fours), self.groups_for(all, threads), vec![all as i64])];
                 let aligned = if fours { self.fours(op, rank - 1, rank == 1) } else { None };
-                let by_four = aligned.is_some().then(|| {
-                    vec![(0, self.groups_for(all / 4, threads), vec![(all / 4) as i64, (all % 4) as i64])]
-                });
+                let by_four = aligned
+                    .is_some()
+                    .then(|| vec![(0, self.groups_for(all / 4, threads), vec![(all / 4) as i64, (all % 4) as i64])]);
                 Ok(Plan { by_four, by_one, aligned: aligned.unwrap_or_default(), workspace: 0 })
             }
             Shape::Squares { side, threads } => {
@@ -367,11 +367,7 @@ impl Prepared {
     }
 
     /// Calls `run` for each launch, in order, with its arguments complete.
-    pub fn encode(
-        &self,
-        bindings: &Bindings<'_>,
-        run: &mut dyn FnMut(Dispatch<'_>) -> Result<()>,
-    ) -> Result<()> {
+    pub fn encode(&self, bindings: &Bindings<'_>, run: &mut dyn FnMut(Dispatch<'_>) -> Result<()>) -> Result<()> {
         let operand = |o: usize| -> &Binding<'_> {
             bindings.inputs.get(o).unwrap_or_else(|| &bindings.outputs[o - bindings.inputs.len()])
         };

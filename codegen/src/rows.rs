@@ -221,11 +221,7 @@ impl Writer<'_, '_> {
             if step.is_some_and(|s| pass > s) {
                 break;
             }
-            let accumulators = if gathered {
-                self.gather(text, pass)
-            } else {
-                self.fetch(text, pass, done_words)
-            };
+            let accumulators = if gathered { self.gather(text, pass) } else { self.fetch(text, pass, done_words) };
             let joined = self.join(text, &accumulators);
             if step == Some(pass) {
                 self.leave(text, &accumulators, &joined, done_words);
@@ -402,8 +398,7 @@ impl Writer<'_, '_> {
         if lanes == 1 {
             return accumulators.iter().map(|a| (a.value.clone(), a.place.clone())).collect();
         }
-        let (stride, head) =
-            if across { (rows, "beside".to_string()) } else { (1, format!("beside * idx({lanes})")) };
+        let (stride, head) = if across { (rows, "beside".to_string()) } else { (1, format!("beside * idx({lanes})")) };
         let mut results = Vec::new();
         for a in accumulators {
             let register = Register::of(a.dtype);
@@ -518,9 +513,8 @@ impl Writer<'_, '_> {
     fn results(&mut self, text: &mut Text, is_split: bool) {
         let rank = self.frame.op.dims.len();
         let (inner, expr) = (self.inner, self.expr);
-        let by_element = |o: usize, frame: &Frame<'_>| {
-            (inner..rank).any(|d| frame.class(frame.output(o), d) != Class::Still)
-        };
+        let by_element =
+            |o: usize, frame: &Frame<'_>| (inner..rank).any(|d| frame.class(frame.output(o), d) != Class::Still);
         let (elements, rows): (Vec<usize>, Vec<usize>) =
             (0..expr.outputs().len()).partition(|&o| by_element(o, self.frame));
         let wanted: Vec<Id> = expr.outputs().to_vec();

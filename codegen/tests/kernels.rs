@@ -88,5 +88,10 @@ fn every_wgsl_kernel_is_valid() {
             println!("{example}");
         }
     }
-    assert!(wrong.is_empty(), "{} kinds of errors in {} kernels; MILLSTREAM_SHOW=1 shows examples", wrong.len(), list.len());
+    assert!(
+        wrong.is_empty(),
+        "{} kinds of errors in {} kernels; MILLSTREAM_SHOW=1 shows examples",
+        wrong.len(),
+        list.len()
+    );
 }

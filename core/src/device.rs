@@ -269,11 +269,7 @@ impl Device {
     }
 
     /// Records the launches that `work` queues on the stream, without running them; `None` where the device cannot.
-    pub fn capture(
-        &self,
-        stream: &Stream,
-        work: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Option<Box<dyn Captured>>> {
+    pub fn capture(&self, stream: &Stream, work: &mut dyn FnMut() -> Result<()>) -> Result<Option<Box<dyn Captured>>> {
         self.guard(self.alive().and_then(|()| self.0.backend.capture(stream.handle(), work)))
     }
 

@@ -70,7 +70,7 @@ fn program(numbers: &mut Numbers, device: &Device) -> Tensor {
             10 => (&a * &b).max(&[1], Keep::Yes) + &b,
             11 => a.flip(0),
             12 => a.sin() * b.cos(),
-            _ => a.lt(&b).(&a, &b),
+            _ => a.lt(&b).choose(&a, &b),
         };
         live.push(next);
     }
@@ -89,7 +89,11 @@ fn random_programs_agree_on_all_devices() {
             assert_eq!(got.len(), expected.len());
             for (i, (g, e)) in got.iter().zip(&expected).enumerate() {
                 let close = (g - e).abs() <= 2e-3 * (1.0 + e.abs());
-                assert!(close, "{} element {i}: {g} instead of {e} (MILLSTREAM_SEED={seed}, case {case})", device.name());
+                assert!(
+                    close,
+                    "{} element {i}: {g} instead of {e} (MILLSTREAM_SEED={seed}, case {case})",
+                    device.name()
+                );
             }
         }
     }

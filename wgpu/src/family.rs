@@ -173,12 +173,33 @@ impl Family for WgpuFamily {
 
 fn can_compute(adapter: &wgpu::Adapter) -> Result<()> {
     let flags = adapter.get_downlevel_capabilities().flags;
-    let limits = adapter.limits();
-    if flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS) && limits.max_storage_buffers_per_shader_stage >= 3 {
+    let info = adapter.get_info();
+    if info.backend == wgpu::Backend::Gl && !gl_can_compute(&info.driver) {
+        let version = info.driver;
+        return Err(Error::unsupported(format!(
+            "{} comes with OpenGL {version}; compute shaders need OpenGL 4.3 or OpenGL ES 3.1",
+            info.name
+        )));
+    }
+    if flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+        && adapter.limits().max_storage_buffers_per_shader_stage >= 3
+    {
         return Ok(());
     }
-    let name = adapter.get_info().name;
-    Err(Error::unsupported(format!("{name} has no compute shaders with enough storage buffers in this API")))
+    Err(Error::unsupported(format!("{} has no compute shaders with enough storage buffers in this API", info.name)))
+}
+
+/// Whether an OpenGL of this version has compute shaders. A driver may show the functions in an older version, too, but
+/// its shader language does not have them there.
+fn gl_can_compute(version: &str) -> bool {
+    let es = version.starts_with("OpenGL ES");
+    let number = version.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let mut parts = number.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().ok());
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= if es { (3, 1) } else { (4, 3) },
+        // What cannot be read is left to the driver.
+        _ => true,
+    }
 }
 
 /// The adapters of an API, real GPUs first, or why there are none.
@@ -254,5 +275,25 @@ fn init_failure<A: wgpu::hal::Api>() -> Option<String> {
     match unsafe { A::Instance::init(&descriptor) } {
         Ok(_) => None,
         Err(e) => Some(e.source().map_or_else(|| e.to_string(), |source| format!("{e} ({source})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_opengl_decides_about_compute() {
+        for (version, can) in [
+            ("3.3.0 NVIDIA 580.159.04", false),
+            ("4.5 (Core Profile) Mesa 22.3.6", true),
+            ("4.3.0", true),
+            ("4.2 Something", false),
+            ("OpenGL ES 3.2 Mesa", true),
+            ("OpenGL ES 3.0 Something", false),
+            ("", true),
+        ] {
+            assert_eq!(gl_can_compute(version), can, "{version}");
+        }
     }
 }

@@ -6,6 +6,9 @@ use millstream_core::how::{DeviceProfile, MemoryLevel, Transfer};
 use crate::gpu::Gpu;
 use crate::memory::largest;
 
+/// The most buffers that we give a kernel. Some drivers name a number without meaning; more than this would be slow.
+const BINDINGS: u32 = 64;
+
 /// Guesses for one kind of device, until it is measured.
 struct Guess {
     units: usize,
@@ -61,6 +64,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         // So much more arithmetic, and about so much more memory to feed it.
         let more = units as f64 / guess.units as f64;
         (guess.units, guess.rate, guess.bandwidth) = (units, guess.rate * more, guess.bandwidth * more);
+        guess.l2 = units * (256 << 10);
     }
     let lanes = info.subgroup_min_size.max(1) as usize;
     let shared = limits.max_compute_workgroup_storage_size as usize;
@@ -111,7 +115,8 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         registers: 65536,
         shared_memory: shared,
         max_group: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x) as usize,
-        max_bindings: limits.max_storage_buffers_per_shader_stage.min(limits.max_bindings_per_bind_group) as usize,
+        max_bindings: limits.max_storage_buffers_per_shader_stage.min(limits.max_bindings_per_bind_group).min(BINDINGS)
+            as usize,
         max_binding: largest(limits),
         offset_alignment: limits.min_storage_buffer_offset_alignment.max(256) as usize,
         launch: guess.launch,

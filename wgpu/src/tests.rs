@@ -237,3 +237,33 @@ fn a_small_launch_and_its_wait_are_quick() {
         assert!(whole < std::time::Duration::from_millis(50));
     });
 }
+
+#[test]
+#[ignore = "a measurement to look at, not a check"]
+fn how_fast_copies_are() {
+    on_each(|backend| {
+        let s = stream(backend, 1);
+        let n = 64 << 20;
+        let memory = backend.alloc(n, MemoryKind::Device).unwrap();
+        let bytes = vec![1u8; n];
+        let mut back = vec![0u8; n];
+        let host = RawMemory::foreign(back.as_mut_ptr(), n);
+        for _ in 0..5 {
+            let start = std::time::Instant::now();
+            upload(backend, &bytes, &memory, 0, &*s);
+            let written = start.elapsed();
+            s.synchronize().unwrap();
+            let up = start.elapsed();
+            let start = std::time::Instant::now();
+            backend.copy(Place::Here(&memory, 0), Place::Host(&host, 0), n, &*s).unwrap();
+            let asked = start.elapsed();
+            s.synchronize().unwrap();
+            let down = start.elapsed();
+            println!("{}: up {written:?} {up:?}, down {asked:?} {down:?}", backend.gpu().name);
+        }
+        let start = std::time::Instant::now();
+        back.copy_from_slice(&bytes);
+        println!("within the host {:?}", start.elapsed());
+        println!("{:?}", backend.measure().unwrap());
+    });
+}

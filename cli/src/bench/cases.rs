@@ -109,7 +109,11 @@ const NAMED: &[(&str, &str, Kind)] = &[
     ("reshape_call", "a view of a 4096 x 4096 tensor as 2048 x 8192", Kind::Call(Call::Reshape)),
     ("sync_call", "one small op and a full wait for it", Kind::Call(Call::Sync)),
     ("sync_floor", "a small launch and the wait for it by bare driver calls", Kind::Floor),
-    ("kernels100_call", "a plan of 100 small kernels, fusion switched off; for each of them", Kind::Call(Call::Kernels100)),
+    (
+        "kernels100_call",
+        "a plan of 100 small kernels, fusion switched off; for each of them",
+        Kind::Call(Call::Kernels100),
+    ),
     ("coldstart", "a new process that adds numbers on the device", Kind::ColdStart),
     ("event_wake", "waking a thread in Event::wait (cpu_ms: CPU time of a wait of 200 ms)", Kind::Event(Waiting::Wait)),
     ("event_poll", "the same for a thread that polls every 50 us", Kind::Event(Waiting::Poll)),

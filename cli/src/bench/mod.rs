@@ -220,11 +220,13 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
     inputs.iter().try_for_each(Tensor::check)?;
     let mut host_us = Vec::new();
-    let most = if device.is_host() { REPEATS } else { REPEATS_QUEUED };
-    let mut clock = if device.is_host() { Clock::Host } else { Clock::Device };
+    // The device `auto` has no stream of its own whose clock could tell the time.
+    let by_host = device.is_host() || !device.candidates().is_empty();
+    let most = if by_host { REPEATS } else { REPEATS_QUEUED };
+    let mut clock = if by_host { Clock::Host } else { Clock::Device };
     let timing = timing::repeat(place.seconds, most, || {
         let start = Instant::now();
-        if device.is_host() {
+        if by_host {
             (compute.build)(&inputs).eval()?;
             return Ok(start.elapsed());
         }
@@ -245,7 +247,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
     Ok(Row {
         max_err: Some(max_err),
-        host_us: (!device.is_host()).then(|| Timing::of(host_us).ms),
+        host_us: (!by_host).then(|| Timing::of(host_us).ms),
         clock: Some(clock),
         ..Row::new(name, device, timing).with_rates(&rates, &profile)
     })

@@ -55,11 +55,7 @@ pub fn call(call: impl FnMut() -> Outcome, after: impl FnMut() -> Outcome) -> Ou
 }
 
 /// Times a call in seven loops of so many, each with `after` at its end.
-pub fn loops(
-    calls: usize,
-    mut call: impl FnMut() -> Outcome,
-    mut after: impl FnMut() -> Outcome,
-) -> Outcome<Timing> {
+pub fn loops(calls: usize, mut call: impl FnMut() -> Outcome, mut after: impl FnMut() -> Outcome) -> Outcome<Timing> {
     let mut times = Vec::new();
     for round in 0..8 {
         interrupt::check()?;

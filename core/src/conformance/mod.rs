@@ -124,16 +124,18 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Everything, with a fresh seed, or the one that `MILLSTREAM_SEED` gives.
+    /// Everything, with a fresh seed, or the one that `MILLSTREAM_SEED` gives, in three ways for each operation, or as many as
+    /// `MILLSTREAM_VARIANTS` says: devices in software take long to compile.
     fn default() -> Options {
-        let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
+        let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+        let given = number("MILLSTREAM_SEED");
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
         Options {
             seed: given.unwrap_or_else(clock),
             parts: Part::ALL.to_vec(),
             filter: String::new(),
             tolerance: None,
-            variants: 3,
+            variants: number("MILLSTREAM_VARIANTS").map_or(3, |n| n as usize),
         }
     }
 }

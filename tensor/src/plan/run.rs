@@ -98,7 +98,8 @@ impl Run<'_> {
     /// Where inputs and outputs lie, and how long they are.
     pub fn memory(&self) -> SmallVec<[(u64, usize); 8]> {
         let at = |s: &Storage, bytes: usize| (s.memory().address + s.offset() as u64, bytes);
-        let lengths = self.capture.leaves.iter().map(|l| l.value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len));
+        let lengths =
+            self.capture.leaves.iter().map(|l| l.value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len));
         let leaves = self.leaves.iter().zip(lengths).map(|(r, bytes)| at(&r.storage, bytes));
         let outputs = self.outputs.iter().zip(&self.plan.outputs).map(|(s, o)| at(s, o.bytes));
         leaves.chain(outputs).collect()
