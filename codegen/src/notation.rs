@@ -180,32 +180,8 @@ struct Item {
     uses: Vec<String>,
 }
 
-const FILES: &[&str] = &[
-    include_str!("library/base.wgsl"),
-    include_str!("library/base_f64.wgsl"),
-    include_str!("library/cast.wgsl"),
-    include_str!("library/cast_f64.wgsl"),
-    include_str!("library/cast_i64.wgsl"),
-    include_str!("library/complex.wgsl"),
-    include_str!("library/complex_f64.wgsl"),
-    include_str!("library/divide.wgsl"),
-    include_str!("library/divide_f64.wgsl"),
-    include_str!("library/erf.wgsl"),
-    include_str!("library/erf_f64.wgsl"),
-    include_str!("library/exp.wgsl"),
-    include_str!("library/exp_f64.wgsl"),
-    include_str!("library/half.wgsl"),
-    include_str!("library/int.wgsl"),
-    include_str!("library/int_i64.wgsl"),
-    include_str!("library/log.wgsl"),
-    include_str!("library/log_f64.wgsl"),
-    include_str!("library/polar.wgsl"),
-    include_str!("library/polar_f64.wgsl"),
-    include_str!("library/pow.wgsl"),
-    include_str!("library/pow_f64.wgsl"),
-    include_str!("library/trig.wgsl"),
-    include_str!("library/trig_f64.wgsl"),
-];
+/// The library, file by file.
+const FILES: &[&str] = &include!("library/files.in");
 
 /// Everything in the library, by name.
 static LIBRARY: LazyLock<HashMap<String, Item>> = LazyLock::new(|| {

@@ -15,8 +15,8 @@ use crate::stream::Batch;
 use crate::timer::Stamp;
 use crate::transfer::Download;
 
-/// How long the poller waits for one event before it looks for new ones.
-const TURN: Duration = Duration::from_millis(5);
+/// How long a wait for a download's callback sleeps before it asks the driver again.
+const TURN: Duration = Duration::from_millis(1);
 
 /// The submission that a batch becomes; set when it is handed to the driver, or could not be.
 pub(crate) type Ticket = Arc<OnceLock<Result<Submission>>>;
@@ -184,8 +184,8 @@ fn serve(receiver: &Receiver<(Mark, Event)>) {
         }
         // The queue finishes in order: the lowest comes first.
         if let Some((mark, _)) = pending.iter().min_by_key(|(mark, _)| mark.sequence()) {
-            // Whatever comes of it is asked again below.
-            let _ = mark.wait(Some(TURN));
+            // Whatever comes of it is asked again below. Who joins meanwhile comes later in the queue, or is told a little late.
+            let _ = mark.wait(None);
         }
         pending.retain(|(mark, event)| match mark.query() {
             Ok(false) => true,

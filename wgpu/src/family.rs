@@ -174,8 +174,8 @@ impl Family for WgpuFamily {
 fn can_compute(adapter: &wgpu::Adapter) -> Result<()> {
     let flags = adapter.get_downlevel_capabilities().flags;
     let info = adapter.get_info();
-    if info.backend == wgpu::Backend::Gl && !gl_can_compute(&info.driver) {
-        let version = info.driver;
+    if info.backend == wgpu::Backend::Gl && !gl_can_compute(&info.driver_info) {
+        let version = info.driver_info;
         return Err(Error::unsupported(format!(
             "{} comes with OpenGL {version}; compute shaders need OpenGL 4.3 or OpenGL ES 3.1",
             info.name

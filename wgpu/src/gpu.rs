@@ -11,7 +11,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use millstream_core::{Error, ErrorKind, Fault, Result};
-use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
+use parking_lot::{Condvar, Mutex, ReentrantMutex, ReentrantMutexGuard};
 
 use crate::bind::Binds;
 use crate::event::Poller;
@@ -22,6 +22,8 @@ use crate::timer::Timer;
 
 /// How long an OpenGL wait holds the context before others get a turn.
 const GL_TURN: Duration = Duration::from_millis(10);
+/// How long a wait with a time limit sleeps before it asks again.
+const NAP: Duration = Duration::from_micros(500);
 
 /// What a call was for, which decides the kind of its error.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +93,35 @@ pub(crate) struct Submission {
     index: wgpu::SubmissionIndex,
 }
 
+/// How far the queue has come, as the driver's callbacks say.
+#[derive(Default)]
+struct Progress {
+    /// Every submission up to this one is finished.
+    finished: AtomicU64,
+    /// Whether somebody sleeps until that changes.
+    sleepers: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Progress {
+    fn reached(&self, sequence: u64) {
+        self.finished.fetch_max(sequence, Ordering::AcqRel);
+        if *self.sleepers.lock() > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sleeps until another thread hears of progress, but not longer than this.
+    fn sleep(&self, sequence: u64, time: Duration) {
+        let mut sleepers = self.sleepers.lock();
+        if self.finished.load(Ordering::Acquire) < sequence {
+            *sleepers += 1;
+            self.changed.wait_for(&mut sleepers, time);
+            *sleepers -= 1;
+        }
+    }
+}
+
 /// An opened device.
 pub(crate) struct Gpu {
     pub name: String,
@@ -102,8 +133,7 @@ pub(crate) struct Gpu {
     health: Arc<Health>,
     /// The number of submissions so far; held while one is made, so that numbers follow the queue's order.
     sequence: Mutex<u64>,
-    /// Every submission up to this one is known to be finished.
-    finished: AtomicU64,
+    progress: Arc<Progress>,
     /// OpenGL has one context, and `wgpu` gives up when it cannot have it within seconds: here everybody waits.
     turn: Option<ReentrantMutex<()>>,
     pub binds: Binds,
@@ -134,7 +164,7 @@ impl Gpu {
             limits,
             features,
             sequence: Mutex::new(0),
-            finished: AtomicU64::new(0),
+            progress: Arc::default(),
             turn: (api == Api::Gl).then(|| ReentrantMutex::new(())),
             health,
         };
@@ -215,35 +245,49 @@ impl Gpu {
         let mut sequence = self.sequence.lock();
         let index = self.call(What::Launch, || self.queue.submit(commands))?;
         *sequence += 1;
-        Ok(Submission { sequence: *sequence, index })
+        let (number, progress) = (*sequence, self.progress.clone());
+        // The number is this submission's, since nobody else submits meanwhile.
+        self.call(What::Launch, || self.queue.on_submitted_work_done(move || progress.reached(number)))?;
+        Ok(Submission { sequence: number, index })
     }
 
     /// Whether a submission is known to be finished, without asking the driver.
     pub(crate) fn is_finished(&self, submission: &Submission) -> bool {
-        self.finished.load(Ordering::Acquire) >= submission.sequence
+        self.progress.finished.load(Ordering::Acquire) >= submission.sequence
     }
 
     /// Waits until a submission is finished (`true`) or the time is over (`false`). No time: does not block.
+    ///
+    /// `wgpu` cannot be asked with a time limit by several threads at once: it takes offence when another one sees the queue
+    /// empty in between. So a wait with a limit asks again and again, sleeping between.
     pub(crate) fn wait(&self, submission: &Submission, timeout: Option<Duration>) -> Result<bool> {
-        if self.is_finished(submission) {
-            return Ok(true);
-        }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let slice = match (self.api, left) {
-                (Api::Gl, left) => Some(left.map_or(GL_TURN, |left| left.min(GL_TURN))),
-                (_, left) => left,
-            };
-            let poll = wgpu::PollType::Wait { submission_index: Some(submission.index.clone()), timeout: slice };
-            match self.call(What::Launch, || self.device.poll(poll))? {
-                Ok(_) => {
-                    self.finished.fetch_max(submission.sequence, Ordering::AcqRel);
-                    return Ok(true);
+            if self.is_finished(submission) {
+                return Ok(true);
+            }
+            // An OpenGL wait keeps everybody else from the context: never without a limit, and alone by its turn.
+            if deadline.is_none() || self.turn.is_some() {
+                let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                let slice = self.turn.is_some().then(|| left.map_or(GL_TURN, |left| left.min(GL_TURN)));
+                let poll = wgpu::PollType::Wait { submission_index: Some(submission.index.clone()), timeout: slice };
+                match self.call(What::Launch, || self.device.poll(poll))? {
+                    Ok(_) => {
+                        self.progress.reached(submission.sequence);
+                        return Ok(true);
+                    }
+                    Err(wgpu::PollError::Timeout) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
+                    Err(wgpu::PollError::Timeout) => continue,
+                    Err(e) => return Err(Error::launch(format!("{}: {e}", self.name))),
                 }
-                Err(wgpu::PollError::Timeout) if left.is_some_and(|left| left.is_zero()) => return Ok(false),
-                Err(wgpu::PollError::Timeout) => {}
-                Err(e) => return Err(Error::launch(format!("{}: {e}", self.name))),
+            }
+            self.poll()?;
+            if self.is_finished(submission) {
+                return Ok(true);
+            }
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(left) if !left.is_zero() => self.progress.sleep(submission.sequence, left.min(NAP)),
+                _ => return Ok(false),
             }
         }
     }
