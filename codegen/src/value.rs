@@ -43,7 +43,10 @@ impl Values {
             let (node, dtype) = expr.nodes()[id.at()];
             let value = match node {
                 Node::Const(value) => {
-                    self.set(id, literal(value));
+                    // A variable: a compiler that computed with the number itself would refuse what gives no number.
+                    let name = text.fresh("k");
+                    text.line(format!("var {name} = {};", literal(value)));
+                    self.set(id, name);
                     continue;
                 }
                 Node::Input(_) | Node::Param(_) | Node::Index(_) | Node::Acc | Node::Reduce(..) => {

@@ -182,6 +182,10 @@ fn div(a: Real, b: Real, f: Format, t: Tolerance) -> Real {
     if t.division_ulp > 0.5 && (vanishes(b) || vanishes(a) && b.v == 0.0) {
         return Real::unknown();
     }
+    // Such devices multiply with the reciprocal, which vanishes where the divisor is too large.
+    if t.division_ulp > 0.5 && v.is_finite() && b.v.is_finite() && b.v.abs() * f.tiny >= 0.25 {
+        return Real::within(v, v.abs() * 1.01 + a.e + f.tiny).loose_if_zero(true);
+    }
     if b.v == 0.0 && b.e == 0.0 {
         let sign_known = !b.loose_zero && (a.v.abs() > a.e || a.v.is_nan() || (a.v == 0.0 && a.e == 0.0));
         return if sign_known { Real::new(v) } else { Real::unknown() };
