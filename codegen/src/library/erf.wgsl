@@ -23,7 +23,7 @@ fn erf_f32(x: f32) -> f32 {
         let g = fma(fma(fma(-1.925313e-4f, u, p2), u, p1), u, p0);
         let t = keep_f32(fma(-g, LOG2_E_F32, ROUND_F32));
         let n = t - ROUND_F32;
-        let r = fma(-n, LN2_LO_F32, fma(-n, LN2_HI_F32, -g));
+        let r = fma(-n, LN2_LO_F32, keep_f32(fma(-n, LN2_HI_F32, -g)));
         let q = exp_core_f32(r);
         let p = pow2_f32(bitcast<i32>(t) - 0x4b400000);
         y = fma(-p, q, 1.0f - p);

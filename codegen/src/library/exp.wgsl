@@ -24,7 +24,7 @@ fn exp_scaled_f32(x: f32, k: i32) -> f32 {
     let y = select(low, 92.0f, low > 92.0f);
     let t = keep_f32(fma(y, LOG2_E_F32, ROUND_F32));
     let n = t - ROUND_F32;
-    let r = fma(-n, LN2_LO_F32, fma(-n, LN2_HI_F32, y));
+    let r = fma(-n, LN2_LO_F32, keep_f32(fma(-n, LN2_HI_F32, y)));
     let q = exp_core_f32(r);
     // 2^n in two factors, so that n = 128 works and subnormal results round once.
     let e = (bitcast<i32>(t) - 0x4b400000) + k;
@@ -44,7 +44,7 @@ fn expm1_f32(x: f32) -> f32 {
     let y = select(low, 89.0f, low > 89.0f);
     let t = keep_f32(fma(y, LOG2_E_F32, ROUND_F32));
     let n = t - ROUND_F32;
-    let r = fma(-n, LN2_LO_F32, fma(-n, LN2_HI_F32, y));
+    let r = fma(-n, LN2_LO_F32, keep_f32(fma(-n, LN2_HI_F32, y)));
     let r2 = r * r;
     let a = fma(0.16666539f, r, 0.49999997f);
     let b = fma(0.008367058f, r, 0.041667745f);
@@ -70,7 +70,7 @@ fn tanh_f32(x: f32) -> f32 {
     let a = select(size, 9.02f, size > 9.02f);
     let t = keep_f32(fma(a, 2.88539f, -0.1f) + ROUND_F32);
     let n = t - ROUND_F32;
-    let r = fma(-n, 7.143034e-7f, fma(-n, 0.34657288f, a));
+    let r = fma(-n, 7.143034e-7f, keep_f32(fma(-n, 0.34657288f, a)));
     let r2 = r * r;
     let c = fma(0.6666644f, r, 1.0000004f);
     let d = fma(0.13366258f, r, 0.33325797f);

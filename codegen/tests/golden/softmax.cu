@@ -99,7 +99,7 @@ __device__ __forceinline__ f32 exp_scaled_f32(f32 x, i32 k) {
     const auto y = ms_select(low, 92.0f, low > 92.0f);
     const auto t = keep_f32(ms_fma(y, LOG2_E_F32, ROUND_F32));
     const auto n = t - ROUND_F32;
-    const auto r = ms_fma(-n, LN2_LO_F32, ms_fma(-n, LN2_HI_F32, y));
+    const auto r = ms_fma(-n, LN2_LO_F32, keep_f32(ms_fma(-n, LN2_HI_F32, y)));
     const auto q = exp_core_f32(r);
     // 2^n in two factors, so that n = 128 works and subnormal results round once.
     const auto e = (bitcast<i32>(t) - 0x4b400000) + k;

@@ -56,7 +56,7 @@ fn exp_scaled_f32(x: f32, k: i32) -> f32 {
     let y = select(low, 92.0f, low > 92.0f);
     let t = keep_f32(fma(y, LOG2_E_F32, ROUND_F32));
     let n = t - ROUND_F32;
-    let r = fma(-n, LN2_LO_F32, fma(-n, LN2_HI_F32, y));
+    let r = fma(-n, LN2_LO_F32, keep_f32(fma(-n, LN2_HI_F32, y)));
     let q = exp_core_f32(r);
     // 2^n in two factors, so that n = 128 works and subnormal results round once.
     let e = (bitcast<i32>(t) - 0x4b400000) + k;
