@@ -255,12 +255,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
         timed.limit_fraction = None;
     }
-    Ok(Row {
-        max_err: Some(max_err),
-        host_us: (!by_host).then(|| Timing::of(host_us).ms),
-        clock: Some(clock),
-        ..timed
-    })
+    Ok(Row { max_err: Some(max_err), host_us: (!by_host).then(|| Timing::of(host_us).ms), clock: Some(clock), ..timed })
 }
 
 /// Times a copy between ordinary host memory and the device, by the host's clock.
