@@ -99,7 +99,17 @@ pub fn run(args: &args::Bench) -> Outcome {
 pub fn tour(args: &args::Tour) -> Outcome {
     interrupt::install();
     let runtime = millstream::default_runtime()?;
-    let devices = devices::chosen(runtime, args.device.as_deref())?;
+    let mut devices = devices::chosen(runtime, args.device.as_deref())?;
+    if args.device.is_none() {
+        // A GPU's driver in software is this processor once more, and slow: it is shown only if it is asked for.
+        devices.retain(|device| {
+            let in_software = device.profile().features.iter().any(|f| f == "software");
+            if in_software {
+                note(format!("{0} is a driver in software; --device {0} shows it", device.name()));
+            }
+            !in_software
+        });
+    }
     let cases = standard()?;
     let count = devices.len() * cases.len();
     // A third of a minute of measuring at most, so that preparing and checking end within the minute, too.
