@@ -398,6 +398,7 @@ mod tests {
         "eval",
         "eval_all",
         "eval_async",
+        "eval_on",
         "to_vec",
         "to_vec_async",
         "item",
