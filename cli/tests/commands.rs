@@ -45,9 +45,9 @@ fn mistakes_in_the_command_exit_with_2() {
 #[test]
 fn a_device_that_is_not_there_exits_with_3() {
     let folder = Folder::new();
+    folder.run(&["eval", "1+1", "--device", "cuda:99"]).exits(3).says("no such device");
     for arguments in [
-        &["eval", "1+1", "--device", "cuda:99"][..],
-        &["bench", "addsmall_call", "--device", "abacus"],
+        &["bench", "addsmall_call", "--device", "abacus"][..],
         &["verify", "--device", "abacus:0"],
         &["--device", "abacus"],
     ] {

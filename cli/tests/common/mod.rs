@@ -58,6 +58,8 @@ impl Folder {
         // The profile is measured once for all tests of a binary.
         command
             .env("MILLSTREAM_CACHE", std::env::temp_dir().join(format!("millstream-cli-cache-{}", std::process::id())));
+        // Drivers complain on standard error where it is not set.
+        command.env("XDG_RUNTIME_DIR", &self.0);
         command
     }
 
