@@ -55,7 +55,17 @@ impl Values {
                     continue;
                 }
                 Node::Unary(op, a) => unary(op, expr.dtype(a), self.get(a)),
-                Node::Binary(op, a, b) => binary(op, expr.dtype(a), self.get(a), self.get(b)),
+                Node::Binary(op, a, b) => {
+                    let register = Register::of(expr.dtype(a));
+                    let arithmetic = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div);
+                    // Shader compilers take x - x for 0 and (x + y) - y for x, which is wrong for infinities and NaN: what they
+                    // cannot see through they leave alone.
+                    let second = match (arithmetic && register.is_float()).then(|| register.name()) {
+                        Some(r) => format!("keep_{r}({})", self.get(b)),
+                        None => self.get(b).to_string(),
+                    };
+                    binary(op, expr.dtype(a), self.get(a), &second)
+                }
                 Node::Select(c, a, b) => format!("select({}, {}, {})", self.get(b), self.get(a), self.get(c)),
                 Node::Cast(a) => cast(expr.dtype(a), dtype, self.get(a)),
             };

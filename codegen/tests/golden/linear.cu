@@ -61,6 +61,10 @@ ms_device f32 ratio_f32(f32 a, f32 b) {
 typedef i32 idx;
 struct Args { u32 w[16]; };
 
+// x as it is, but opaque to a compiler that would merge the operations before with those after.
+__device__ __forceinline__ f32 keep_f32(f32 x) {
+    return bitcast<f32>(bitcast<u32>(x) ^ zero_word());
+}
 __shared__ vec4<f32> left[144];
 __shared__ vec4<f32> right[144];
 extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const __grid_constant__ Args args) {
@@ -268,16 +272,16 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
             if (n_75 < size_n) {
                 const auto p_80 = base2 + n_75;
                 const auto x_81 = b2[p_80];
-                const auto t_82 = (sum_0_0 + x_81);
+                const auto t_82 = (sum_0_0 + keep_f32(x_81));
                 const auto p_83 = base2 + n_76;
                 const auto x_84 = b2[p_83];
-                const auto t_85 = (sum_0_1 + x_84);
+                const auto t_85 = (sum_0_1 + keep_f32(x_84));
                 const auto p_86 = base2 + n_77;
                 const auto x_87 = b2[p_86];
-                const auto t_88 = (sum_0_2 + x_87);
+                const auto t_88 = (sum_0_2 + keep_f32(x_87));
                 const auto p_89 = base2 + n_78;
                 const auto x_90 = b2[p_89];
-                const auto t_91 = (sum_0_3 + x_90);
+                const auto t_91 = (sum_0_3 + keep_f32(x_90));
                 const auto p_92 = base3 + m_79 * stride3_0 + n_75;
                 v3[p_92 >> 2u] = vec4<f32>(t_82, t_85, t_88, t_91);
             }
@@ -287,16 +291,16 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
             if (n_75 < size_n) {
                 const auto p_94 = base2 + n_75;
                 const auto x_95 = b2[p_94];
-                const auto t_96 = (sum_1_0 + x_95);
+                const auto t_96 = (sum_1_0 + keep_f32(x_95));
                 const auto p_97 = base2 + n_76;
                 const auto x_98 = b2[p_97];
-                const auto t_99 = (sum_1_1 + x_98);
+                const auto t_99 = (sum_1_1 + keep_f32(x_98));
                 const auto p_100 = base2 + n_77;
                 const auto x_101 = b2[p_100];
-                const auto t_102 = (sum_1_2 + x_101);
+                const auto t_102 = (sum_1_2 + keep_f32(x_101));
                 const auto p_103 = base2 + n_78;
                 const auto x_104 = b2[p_103];
-                const auto t_105 = (sum_1_3 + x_104);
+                const auto t_105 = (sum_1_3 + keep_f32(x_104));
                 const auto p_106 = base3 + m_93 * stride3_0 + n_75;
                 v3[p_106 >> 2u] = vec4<f32>(t_96, t_99, t_102, t_105);
             }
@@ -306,16 +310,16 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
             if (n_75 < size_n) {
                 const auto p_108 = base2 + n_75;
                 const auto x_109 = b2[p_108];
-                const auto t_110 = (sum_2_0 + x_109);
+                const auto t_110 = (sum_2_0 + keep_f32(x_109));
                 const auto p_111 = base2 + n_76;
                 const auto x_112 = b2[p_111];
-                const auto t_113 = (sum_2_1 + x_112);
+                const auto t_113 = (sum_2_1 + keep_f32(x_112));
                 const auto p_114 = base2 + n_77;
                 const auto x_115 = b2[p_114];
-                const auto t_116 = (sum_2_2 + x_115);
+                const auto t_116 = (sum_2_2 + keep_f32(x_115));
                 const auto p_117 = base2 + n_78;
                 const auto x_118 = b2[p_117];
-                const auto t_119 = (sum_2_3 + x_118);
+                const auto t_119 = (sum_2_3 + keep_f32(x_118));
                 const auto p_120 = base3 + m_107 * stride3_0 + n_75;
                 v3[p_120 >> 2u] = vec4<f32>(t_110, t_113, t_116, t_119);
             }
@@ -325,16 +329,16 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
             if (n_75 < size_n) {
                 const auto p_122 = base2 + n_75;
                 const auto x_123 = b2[p_122];
-                const auto t_124 = (sum_3_0 + x_123);
+                const auto t_124 = (sum_3_0 + keep_f32(x_123));
                 const auto p_125 = base2 + n_76;
                 const auto x_126 = b2[p_125];
-                const auto t_127 = (sum_3_1 + x_126);
+                const auto t_127 = (sum_3_1 + keep_f32(x_126));
                 const auto p_128 = base2 + n_77;
                 const auto x_129 = b2[p_128];
-                const auto t_130 = (sum_3_2 + x_129);
+                const auto t_130 = (sum_3_2 + keep_f32(x_129));
                 const auto p_131 = base2 + n_78;
                 const auto x_132 = b2[p_131];
-                const auto t_133 = (sum_3_3 + x_132);
+                const auto t_133 = (sum_3_3 + keep_f32(x_132));
                 const auto p_134 = base3 + m_121 * stride3_0 + n_75;
                 v3[p_134 >> 2u] = vec4<f32>(t_124, t_127, t_130, t_133);
             }
@@ -680,28 +684,28 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __re
             if (n_179 < size_n) {
                 const auto p_184 = base2 + n_179;
                 const auto x_185 = b2[p_184];
-                const auto t_186 = (sum_0_0 + x_185);
+                const auto t_186 = (sum_0_0 + keep_f32(x_185));
                 const auto p_187 = base3 + m_183 * stride3_0 + n_179;
                 b3[p_187] = t_186;
             }
             if (n_180 < size_n) {
                 const auto p_188 = base2 + n_180;
                 const auto x_189 = b2[p_188];
-                const auto t_190 = (sum_0_1 + x_189);
+                const auto t_190 = (sum_0_1 + keep_f32(x_189));
                 const auto p_191 = base3 + m_183 * stride3_0 + n_180;
                 b3[p_191] = t_190;
             }
             if (n_181 < size_n) {
                 const auto p_192 = base2 + n_181;
                 const auto x_193 = b2[p_192];
-                const auto t_194 = (sum_0_2 + x_193);
+                const auto t_194 = (sum_0_2 + keep_f32(x_193));
                 const auto p_195 = base3 + m_183 * stride3_0 + n_181;
                 b3[p_195] = t_194;
             }
             if (n_182 < size_n) {
                 const auto p_196 = base2 + n_182;
                 const auto x_197 = b2[p_196];
-                const auto t_198 = (sum_0_3 + x_197);
+                const auto t_198 = (sum_0_3 + keep_f32(x_197));
                 const auto p_199 = base3 + m_183 * stride3_0 + n_182;
                 b3[p_199] = t_198;
             }
@@ -711,28 +715,28 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __re
             if (n_179 < size_n) {
                 const auto p_201 = base2 + n_179;
                 const auto x_202 = b2[p_201];
-                const auto t_203 = (sum_1_0 + x_202);
+                const auto t_203 = (sum_1_0 + keep_f32(x_202));
                 const auto p_204 = base3 + m_200 * stride3_0 + n_179;
                 b3[p_204] = t_203;
             }
             if (n_180 < size_n) {
                 const auto p_205 = base2 + n_180;
                 const auto x_206 = b2[p_205];
-                const auto t_207 = (sum_1_1 + x_206);
+                const auto t_207 = (sum_1_1 + keep_f32(x_206));
                 const auto p_208 = base3 + m_200 * stride3_0 + n_180;
                 b3[p_208] = t_207;
             }
             if (n_181 < size_n) {
                 const auto p_209 = base2 + n_181;
                 const auto x_210 = b2[p_209];
-                const auto t_211 = (sum_1_2 + x_210);
+                const auto t_211 = (sum_1_2 + keep_f32(x_210));
                 const auto p_212 = base3 + m_200 * stride3_0 + n_181;
                 b3[p_212] = t_211;
             }
             if (n_182 < size_n) {
                 const auto p_213 = base2 + n_182;
                 const auto x_214 = b2[p_213];
-                const auto t_215 = (sum_1_3 + x_214);
+                const auto t_215 = (sum_1_3 + keep_f32(x_214));
                 const auto p_216 = base3 + m_200 * stride3_0 + n_182;
                 b3[p_216] = t_215;
             }
@@ -742,28 +746,28 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __re
             if (n_179 < size_n) {
                 const auto p_218 = base2 + n_179;
                 const auto x_219 = b2[p_218];
-                const auto t_220 = (sum_2_0 + x_219);
+                const auto t_220 = (sum_2_0 + keep_f32(x_219));
                 const auto p_221 = base3 + m_217 * stride3_0 + n_179;
                 b3[p_221] = t_220;
             }
             if (n_180 < size_n) {
                 const auto p_222 = base2 + n_180;
                 const auto x_223 = b2[p_222];
-                const auto t_224 = (sum_2_1 + x_223);
+                const auto t_224 = (sum_2_1 + keep_f32(x_223));
                 const auto p_225 = base3 + m_217 * stride3_0 + n_180;
                 b3[p_225] = t_224;
             }
             if (n_181 < size_n) {
                 const auto p_226 = base2 + n_181;
                 const auto x_227 = b2[p_226];
-                const auto t_228 = (sum_2_2 + x_227);
+                const auto t_228 = (sum_2_2 + keep_f32(x_227));
                 const auto p_229 = base3 + m_217 * stride3_0 + n_181;
                 b3[p_229] = t_228;
             }
             if (n_182 < size_n) {
                 const auto p_230 = base2 + n_182;
                 const auto x_231 = b2[p_230];
-                const auto t_232 = (sum_2_3 + x_231);
+                const auto t_232 = (sum_2_3 + keep_f32(x_231));
                 const auto p_233 = base3 + m_217 * stride3_0 + n_182;
                 b3[p_233] = t_232;
             }
@@ -773,28 +777,28 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __re
             if (n_179 < size_n) {
                 const auto p_235 = base2 + n_179;
                 const auto x_236 = b2[p_235];
-                const auto t_237 = (sum_3_0 + x_236);
+                const auto t_237 = (sum_3_0 + keep_f32(x_236));
                 const auto p_238 = base3 + m_234 * stride3_0 + n_179;
                 b3[p_238] = t_237;
             }
             if (n_180 < size_n) {
                 const auto p_239 = base2 + n_180;
                 const auto x_240 = b2[p_239];
-                const auto t_241 = (sum_3_1 + x_240);
+                const auto t_241 = (sum_3_1 + keep_f32(x_240));
                 const auto p_242 = base3 + m_234 * stride3_0 + n_180;
                 b3[p_242] = t_241;
             }
             if (n_181 < size_n) {
                 const auto p_243 = base2 + n_181;
                 const auto x_244 = b2[p_243];
-                const auto t_245 = (sum_3_2 + x_244);
+                const auto t_245 = (sum_3_2 + keep_f32(x_244));
                 const auto p_246 = base3 + m_234 * stride3_0 + n_181;
                 b3[p_246] = t_245;
             }
             if (n_182 < size_n) {
                 const auto p_247 = base2 + n_182;
                 const auto x_248 = b2[p_247];
-                const auto t_249 = (sum_3_3 + x_248);
+                const auto t_249 = (sum_3_3 + keep_f32(x_248));
                 const auto p_250 = base3 + m_234 * stride3_0 + n_182;
                 b3[p_250] = t_249;
             }

@@ -21,6 +21,10 @@ fn zero_word() -> u32 {
     return args[3].y;
 }
 
+// x as it is, but opaque to a compiler that would merge the operations before with those after.
+fn keep_f32(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ zero_word());
+}
 var<workgroup> left: array<vec4<f32>, 144>;
 var<workgroup> right: array<vec4<f32>, 144>;
 @compute @workgroup_size(64)
@@ -209,16 +213,16 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
             if (n_59 < size_n) {
                 let p_64 = base2 + n_59;
                 let x_65 = b2[p_64];
-                let t_66 = (sum_0_0 + x_65);
+                let t_66 = (sum_0_0 + keep_f32(x_65));
                 let p_67 = base2 + n_60;
                 let x_68 = b2[p_67];
-                let t_69 = (sum_0_1 + x_68);
+                let t_69 = (sum_0_1 + keep_f32(x_68));
                 let p_70 = base2 + n_61;
                 let x_71 = b2[p_70];
-                let t_72 = (sum_0_2 + x_71);
+                let t_72 = (sum_0_2 + keep_f32(x_71));
                 let p_73 = base2 + n_62;
                 let x_74 = b2[p_73];
-                let t_75 = (sum_0_3 + x_74);
+                let t_75 = (sum_0_3 + keep_f32(x_74));
                 let p_76 = base3 + m_63 * stride3_0 + n_59;
                 v3[p_76 >> 2u] = vec4<f32>(t_66, t_69, t_72, t_75);
             }
@@ -228,16 +232,16 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
             if (n_59 < size_n) {
                 let p_78 = base2 + n_59;
                 let x_79 = b2[p_78];
-                let t_80 = (sum_1_0 + x_79);
+                let t_80 = (sum_1_0 + keep_f32(x_79));
                 let p_81 = base2 + n_60;
                 let x_82 = b2[p_81];
-                let t_83 = (sum_1_1 + x_82);
+                let t_83 = (sum_1_1 + keep_f32(x_82));
                 let p_84 = base2 + n_61;
                 let x_85 = b2[p_84];
-                let t_86 = (sum_1_2 + x_85);
+                let t_86 = (sum_1_2 + keep_f32(x_85));
                 let p_87 = base2 + n_62;
                 let x_88 = b2[p_87];
-                let t_89 = (sum_1_3 + x_88);
+                let t_89 = (sum_1_3 + keep_f32(x_88));
                 let p_90 = base3 + m_77 * stride3_0 + n_59;
                 v3[p_90 >> 2u] = vec4<f32>(t_80, t_83, t_86, t_89);
             }
@@ -247,16 +251,16 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
             if (n_59 < size_n) {
                 let p_92 = base2 + n_59;
                 let x_93 = b2[p_92];
-                let t_94 = (sum_2_0 + x_93);
+                let t_94 = (sum_2_0 + keep_f32(x_93));
                 let p_95 = base2 + n_60;
                 let x_96 = b2[p_95];
-                let t_97 = (sum_2_1 + x_96);
+                let t_97 = (sum_2_1 + keep_f32(x_96));
                 let p_98 = base2 + n_61;
                 let x_99 = b2[p_98];
-                let t_100 = (sum_2_2 + x_99);
+                let t_100 = (sum_2_2 + keep_f32(x_99));
                 let p_101 = base2 + n_62;
                 let x_102 = b2[p_101];
-                let t_103 = (sum_2_3 + x_102);
+                let t_103 = (sum_2_3 + keep_f32(x_102));
                 let p_104 = base3 + m_91 * stride3_0 + n_59;
                 v3[p_104 >> 2u] = vec4<f32>(t_94, t_97, t_100, t_103);
             }
@@ -266,16 +270,16 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
             if (n_59 < size_n) {
                 let p_106 = base2 + n_59;
                 let x_107 = b2[p_106];
-                let t_108 = (sum_3_0 + x_107);
+                let t_108 = (sum_3_0 + keep_f32(x_107));
                 let p_109 = base2 + n_60;
                 let x_110 = b2[p_109];
-                let t_111 = (sum_3_1 + x_110);
+                let t_111 = (sum_3_1 + keep_f32(x_110));
                 let p_112 = base2 + n_61;
                 let x_113 = b2[p_112];
-                let t_114 = (sum_3_2 + x_113);
+                let t_114 = (sum_3_2 + keep_f32(x_113));
                 let p_115 = base2 + n_62;
                 let x_116 = b2[p_115];
-                let t_117 = (sum_3_3 + x_116);
+                let t_117 = (sum_3_3 + keep_f32(x_116));
                 let p_118 = base3 + m_105 * stride3_0 + n_59;
                 v3[p_118 >> 2u] = vec4<f32>(t_108, t_111, t_114, t_117);
             }
@@ -618,28 +622,28 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
             if (n_179 < size_n) {
                 let p_184 = base2 + n_179;
                 let x_185 = b2[p_184];
-                let t_186 = (sum_0_0 + x_185);
+                let t_186 = (sum_0_0 + keep_f32(x_185));
                 let p_187 = base3 + m_183 * stride3_0 + n_179;
                 b3[p_187] = t_186;
             }
             if (n_180 < size_n) {
                 let p_188 = base2 + n_180;
                 let x_189 = b2[p_188];
-                let t_190 = (sum_0_1 + x_189);
+                let t_190 = (sum_0_1 + keep_f32(x_189));
                 let p_191 = base3 + m_183 * stride3_0 + n_180;
                 b3[p_191] = t_190;
             }
             if (n_181 < size_n) {
                 let p_192 = base2 + n_181;
                 let x_193 = b2[p_192];
-                let t_194 = (sum_0_2 + x_193);
+                let t_194 = (sum_0_2 + keep_f32(x_193));
                 let p_195 = base3 + m_183 * stride3_0 + n_181;
                 b3[p_195] = t_194;
             }
             if (n_182 < size_n) {
                 let p_196 = base2 + n_182;
                 let x_197 = b2[p_196];
-                let t_198 = (sum_0_3 + x_197);
+                let t_198 = (sum_0_3 + keep_f32(x_197));
                 let p_199 = base3 + m_183 * stride3_0 + n_182;
                 b3[p_199] = t_198;
             }
@@ -649,28 +653,28 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
             if (n_179 < size_n) {
                 let p_201 = base2 + n_179;
                 let x_202 = b2[p_201];
-                let t_203 = (sum_1_0 + x_202);
+                let t_203 = (sum_1_0 + keep_f32(x_202));
                 let p_204 = base3 + m_200 * stride3_0 + n_179;
                 b3[p_204] = t_203;
             }
             if (n_180 < size_n) {
                 let p_205 = base2 + n_180;
                 let x_206 = b2[p_205];
-                let t_207 = (sum_1_1 + x_206);
+                let t_207 = (sum_1_1 + keep_f32(x_206));
                 let p_208 = base3 + m_200 * stride3_0 + n_180;
                 b3[p_208] = t_207;
             }
             if (n_181 < size_n) {
                 let p_209 = base2 + n_181;
                 let x_210 = b2[p_209];
-                let t_211 = (sum_1_2 + x_210);
+                let t_211 = (sum_1_2 + keep_f32(x_210));
                 let p_212 = base3 + m_200 * stride3_0 + n_181;
                 b3[p_212] = t_211;
             }
             if (n_182 < size_n) {
                 let p_213 = base2 + n_182;
                 let x_214 = b2[p_213];
-                let t_215 = (sum_1_3 + x_214);
+                let t_215 = (sum_1_3 + keep_f32(x_214));
                 let p_216 = base3 + m_200 * stride3_0 + n_182;
                 b3[p_216] = t_215;
             }
@@ -680,28 +684,28 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
             if (n_179 < size_n) {
                 let p_218 = base2 + n_179;
                 let x_219 = b2[p_218];
-                let t_220 = (sum_2_0 + x_219);
+                let t_220 = (sum_2_0 + keep_f32(x_219));
                 let p_221 = base3 + m_217 * stride3_0 + n_179;
                 b3[p_221] = t_220;
             }
             if (n_180 < size_n) {
                 let p_222 = base2 + n_180;
                 let x_223 = b2[p_222];
-                let t_224 = (sum_2_1 + x_223);
+                let t_224 = (sum_2_1 + keep_f32(x_223));
                 let p_225 = base3 + m_217 * stride3_0 + n_180;
                 b3[p_225] = t_224;
             }
             if (n_181 < size_n) {
                 let p_226 = base2 + n_181;
                 let x_227 = b2[p_226];
-                let t_228 = (sum_2_2 + x_227);
+                let t_228 = (sum_2_2 + keep_f32(x_227));
                 let p_229 = base3 + m_217 * stride3_0 + n_181;
                 b3[p_229] = t_228;
             }
             if (n_182 < size_n) {
                 let p_230 = base2 + n_182;
                 let x_231 = b2[p_230];
-                let t_232 = (sum_2_3 + x_231);
+                let t_232 = (sum_2_3 + keep_f32(x_231));
                 let p_233 = base3 + m_217 * stride3_0 + n_182;
                 b3[p_233] = t_232;
             }
@@ -711,28 +715,28 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
             if (n_179 < size_n) {
                 let p_235 = base2 + n_179;
                 let x_236 = b2[p_235];
-                let t_237 = (sum_3_0 + x_236);
+                let t_237 = (sum_3_0 + keep_f32(x_236));
                 let p_238 = base3 + m_234 * stride3_0 + n_179;
                 b3[p_238] = t_237;
             }
             if (n_180 < size_n) {
                 let p_239 = base2 + n_180;
                 let x_240 = b2[p_239];
-                let t_241 = (sum_3_1 + x_240);
+                let t_241 = (sum_3_1 + keep_f32(x_240));
                 let p_242 = base3 + m_234 * stride3_0 + n_180;
                 b3[p_242] = t_241;
             }
             if (n_181 < size_n) {
                 let p_243 = base2 + n_181;
                 let x_244 = b2[p_243];
-                let t_245 = (sum_3_2 + x_244);
+                let t_245 = (sum_3_2 + keep_f32(x_244));
                 let p_246 = base3 + m_234 * stride3_0 + n_181;
                 b3[p_246] = t_245;
             }
             if (n_182 < size_n) {
                 let p_247 = base2 + n_182;
                 let x_248 = b2[p_247];
-                let t_249 = (sum_3_3 + x_248);
+                let t_249 = (sum_3_3 + keep_f32(x_248));
                 let p_250 = base3 + m_234 * stride3_0 + n_182;
                 b3[p_250] = t_249;
             }

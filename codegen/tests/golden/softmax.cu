@@ -163,13 +163,13 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* __restric
         const auto r_11 = all_f32[beside * idx(16)];
         workgroupBarrier();
         auto sum_12 = 0.0f;
-        const auto t_13 = (x_7 - r_11);
+        const auto t_13 = (x_7 - keep_f32(r_11));
         const auto t_14 = exp_f32(t_13);
-        const auto t_15 = (x_8 - r_11);
+        const auto t_15 = (x_8 - keep_f32(r_11));
         const auto t_16 = exp_f32(t_15);
-        const auto t_17 = (x_9 - r_11);
+        const auto t_17 = (x_9 - keep_f32(r_11));
         const auto t_18 = exp_f32(t_17);
-        const auto t_19 = (x_10 - r_11);
+        const auto t_19 = (x_10 - keep_f32(r_11));
         const auto t_20 = exp_f32(t_19);
         sum_12 = ms_select(sum_12, (sum_12 + t_14), inside_2);
         sum_12 = ms_select(sum_12, (sum_12 + t_16), inside_2);
@@ -185,10 +185,10 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* __restric
         }
         const auto r_21 = all_f32[beside * idx(16)];
         workgroupBarrier();
-        const auto t_22 = (t_14 / r_21);
-        const auto t_23 = (t_16 / r_21);
-        const auto t_24 = (t_18 / r_21);
-        const auto t_25 = (t_20 / r_21);
+        const auto t_22 = (t_14 / keep_f32(r_21));
+        const auto t_23 = (t_16 / keep_f32(r_21));
+        const auto t_24 = (t_18 / keep_f32(r_21));
+        const auto t_25 = (t_20 / keep_f32(r_21));
         if (live && inside_2) {
             const auto p_26 = base1 + row * stride1_0 + e_3;
             v1[p_26 >> 2u] = vec4<f32>(t_22, t_23, t_24, t_25);
@@ -253,16 +253,16 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* __restric
         const auto r_22 = all_f32[beside * idx(16)];
         workgroupBarrier();
         auto sum_23 = 0.0f;
-        const auto t_24 = (x_15 - r_22);
+        const auto t_24 = (x_15 - keep_f32(r_22));
         const auto t_25 = exp_f32(t_24);
         sum_23 = ms_select(sum_23, (sum_23 + t_25), inside_2);
-        const auto t_26 = (x_17 - r_22);
+        const auto t_26 = (x_17 - keep_f32(r_22));
         const auto t_27 = exp_f32(t_26);
         sum_23 = ms_select(sum_23, (sum_23 + t_27), inside_5);
-        const auto t_28 = (x_19 - r_22);
+        const auto t_28 = (x_19 - keep_f32(r_22));
         const auto t_29 = exp_f32(t_28);
         sum_23 = ms_select(sum_23, (sum_23 + t_29), inside_8);
-        const auto t_30 = (x_21 - r_22);
+        const auto t_30 = (x_21 - keep_f32(r_22));
         const auto t_31 = exp_f32(t_30);
         sum_23 = ms_select(sum_23, (sum_23 + t_31), inside_11);
         all_f32[lane] = sum_23;
@@ -275,22 +275,22 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* __restric
         }
         const auto r_32 = all_f32[beside * idx(16)];
         workgroupBarrier();
-        const auto t_33 = (t_25 / r_32);
+        const auto t_33 = (t_25 / keep_f32(r_32));
         if (live && inside_2) {
             const auto p_34 = base1 + row * stride1_0 + e_3;
             b1[p_34] = t_33;
         }
-        const auto t_35 = (t_27 / r_32);
+        const auto t_35 = (t_27 / keep_f32(r_32));
         if (live && inside_5) {
             const auto p_36 = base1 + row * stride1_0 + e_6;
             b1[p_36] = t_35;
         }
-        const auto t_37 = (t_29 / r_32);
+        const auto t_37 = (t_29 / keep_f32(r_32));
         if (live && inside_8) {
             const auto p_38 = base1 + row * stride1_0 + e_9;
             b1[p_38] = t_37;
         }
-        const auto t_39 = (t_31 / r_32);
+        const auto t_39 = (t_31 / keep_f32(r_32));
         if (live && inside_11) {
             const auto p_40 = base1 + row * stride1_0 + e_12;
             b1[p_40] = t_39;

@@ -115,13 +115,13 @@ fn rows_by_4(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id
         let r_7 = all_f32[beside * idx(16)];
         workgroupBarrier();
         var sum_8 = 0.0f;
-        let t_9 = (v_6.x - r_7);
+        let t_9 = (v_6.x - keep_f32(r_7));
         let t_10 = exp_f32(t_9);
-        let t_11 = (v_6.y - r_7);
+        let t_11 = (v_6.y - keep_f32(r_7));
         let t_12 = exp_f32(t_11);
-        let t_13 = (v_6.z - r_7);
+        let t_13 = (v_6.z - keep_f32(r_7));
         let t_14 = exp_f32(t_13);
-        let t_15 = (v_6.w - r_7);
+        let t_15 = (v_6.w - keep_f32(r_7));
         let t_16 = exp_f32(t_15);
         sum_8 = select(sum_8, (sum_8 + t_10), inside_2);
         sum_8 = select(sum_8, (sum_8 + t_12), inside_2);
@@ -137,10 +137,10 @@ fn rows_by_4(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id
         }
         let r_17 = all_f32[beside * idx(16)];
         workgroupBarrier();
-        let t_18 = (t_10 / r_17);
-        let t_19 = (t_12 / r_17);
-        let t_20 = (t_14 / r_17);
-        let t_21 = (t_16 / r_17);
+        let t_18 = (t_10 / keep_f32(r_17));
+        let t_19 = (t_12 / keep_f32(r_17));
+        let t_20 = (t_14 / keep_f32(r_17));
+        let t_21 = (t_16 / keep_f32(r_17));
         if (live && inside_2) {
             let p_22 = base1 + row * stride1_0 + e_3;
             v1[p_22 >> 2u] = vec4<f32>(t_18, t_19, t_20, t_21);
@@ -204,16 +204,16 @@ fn rows_by_1(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id
         let r_22 = all_f32[beside * idx(16)];
         workgroupBarrier();
         var sum_23 = 0.0f;
-        let t_24 = (x_15 - r_22);
+        let t_24 = (x_15 - keep_f32(r_22));
         let t_25 = exp_f32(t_24);
         sum_23 = select(sum_23, (sum_23 + t_25), inside_2);
-        let t_26 = (x_17 - r_22);
+        let t_26 = (x_17 - keep_f32(r_22));
         let t_27 = exp_f32(t_26);
         sum_23 = select(sum_23, (sum_23 + t_27), inside_5);
-        let t_28 = (x_19 - r_22);
+        let t_28 = (x_19 - keep_f32(r_22));
         let t_29 = exp_f32(t_28);
         sum_23 = select(sum_23, (sum_23 + t_29), inside_8);
-        let t_30 = (x_21 - r_22);
+        let t_30 = (x_21 - keep_f32(r_22));
         let t_31 = exp_f32(t_30);
         sum_23 = select(sum_23, (sum_23 + t_31), inside_11);
         all_f32[lane] = sum_23;
@@ -226,22 +226,22 @@ fn rows_by_1(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id
         }
         let r_32 = all_f32[beside * idx(16)];
         workgroupBarrier();
-        let t_33 = (t_25 / r_32);
+        let t_33 = (t_25 / keep_f32(r_32));
         if (live && inside_2) {
             let p_34 = base1 + row * stride1_0 + e_3;
             b1[p_34] = t_33;
         }
-        let t_35 = (t_27 / r_32);
+        let t_35 = (t_27 / keep_f32(r_32));
         if (live && inside_5) {
             let p_36 = base1 + row * stride1_0 + e_6;
             b1[p_36] = t_35;
         }
-        let t_37 = (t_29 / r_32);
+        let t_37 = (t_29 / keep_f32(r_32));
         if (live && inside_8) {
             let p_38 = base1 + row * stride1_0 + e_9;
             b1[p_38] = t_37;
         }
-        let t_39 = (t_31 / r_32);
+        let t_39 = (t_31 / keep_f32(r_32));
         if (live && inside_11) {
             let p_40 = base1 + row * stride1_0 + e_12;
             b1[p_40] = t_39;
