@@ -22,13 +22,19 @@ fn target(dialect: Dialect) -> Target {
 }
 
 fn check(name: &str, op: &Op, variant: &Variant) {
-    for (dialect, suffix) in [(Dialect::Cuda, "cu"), (Dialect::Wgsl, "wgsl")] {
+    let languages = [
+        (Dialect::Cuda, "cu", include_str!("../src/prelude.cu")),
+        (Dialect::Wgsl, "wgsl", include_str!("../src/prelude.wgsl")),
+    ];
+    for (dialect, suffix, prelude) in languages {
         let text = generate(op, variant, &target(dialect)).unwrap().text.clone();
+        // What every kernel begins with has a file of its own.
+        let text = text.strip_prefix(prelude).unwrap_or_else(|| panic!("{name}.{suffix} has no prelude"));
         let file: PathBuf =
             [env!("CARGO_MANIFEST_DIR"), "tests", "golden", &format!("{name}.{suffix}")].iter().collect();
         if std::env::var("MILLSTREAM_GOLDEN").is_ok_and(|v| v == "write") {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(&file, &text).unwrap();
+            std::fs::write(&file, text).unwrap();
         }
         let golden = std::fs::read_to_string(&file).unwrap_or_default();
         let differs = text.lines().zip(golden.lines()).position(|(a, b)| a != b);

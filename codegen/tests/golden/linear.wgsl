@@ -1,14 +1,3 @@
-alias idx = i32;
-alias c64 = vec2<f32>;
-fn quotient(a: idx, b: idx) -> idx {
-    return idx(u32(a) / u32(b));
-}
-fn byte_of(word: u32, at: idx) -> u32 {
-    return (word >> ((u32(at) & 3u) * 8u)) & 255u;
-}
-fn half_of(word: u32, at: idx) -> u32 {
-    return (word >> ((u32(at) & 1u) * 16u)) & 65535u;
-}
 @group(0) @binding(0) var<storage, read_write> b0: array<f32>;
 @group(0) @binding(0) var<storage, read_write> v0: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> b1: array<f32>;

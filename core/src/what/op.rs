@@ -199,7 +199,7 @@ impl Op {
     }
 
     /// What a kernel is compiled for: the body, dtypes, number of dimensions, and for each access which strides are 0, 1 or
-    /// other; no sizes, no other strides. Equal keys can share a kernel.
+    /// other and which dimensions its guards look at; no sizes, no other strides. Equal keys can share a kernel.
     pub fn kernel_key(&self) -> u64 {
         let mut h = FxHasher::default();
         self.body.hash(&mut h);
@@ -207,6 +207,12 @@ impl Op {
         for a in self.inputs.iter().chain(&self.outputs) {
             a.dtype.hash(&mut h);
             a.guards.len().hash(&mut h);
+            for g in &a.guards {
+                // A guard may move along a dimension that the operand itself ignores.
+                for c in &g.coefficients {
+                    (*c == 0).hash(&mut h);
+                }
+            }
             for (d, s) in a.strides.iter().enumerate() {
                 let class = match s {
                     _ if self.dims[d] == 1 => 0u8,

@@ -1,7 +1,7 @@
 //! The device `auto`: each computation goes where it is done the soonest.
 //!
-//! A graph is planned for every candidate, which costs microseconds once the plans are there, and priced by the cost model,
-//! the moves of its inputs included. If the cheapest candidate fails in a way that another device could mend, the next one
+//! A graph is planned for every candidate that could win, which costs microseconds once the plans are there, and priced by
+//! the cost model, the moves of its inputs included. If the cheapest candidate fails in a way that another device could mend, the next one
 //! computes the graph from inputs that still live, and a warning says so.
 
 use std::sync::Arc;
@@ -18,9 +18,19 @@ use super::{Planned, Trigger, plan_for, run};
 pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Result<()> {
     let mut priced: Vec<(f64, Device, Arc<Plan>)> = Vec::new();
     let mut failure = None;
+    let mut least = f64::INFINITY;
     for device in auto.candidates().iter().filter(|d| !d.is_lost()) {
+        // Planning compiles: a device that could not win even with nothing but one launch is not asked. The host comes first.
+        if moving(capture, device) + device.profile().launch >= least {
+            continue;
+        }
         match plan_for(capture, device) {
-            Ok((Planned::Plan(plan), _)) => priced.push((price(&plan, capture, device), device.clone(), plan)),
+            Ok((Planned::Plan(plan), _)) => {
+                let steps: f64 = plan.steps.iter().map(|step| step.cost.seconds).sum();
+                let seconds = moving(capture, device) + steps;
+                least = least.min(seconds);
+                priced.push((seconds, device.clone(), plan));
+            }
             Ok((Planned::Refused(_), _)) => {}
             Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, device, error)),
             Err(error) => return Err(error),
@@ -55,11 +65,11 @@ fn warn(auto: &Device, device: &Device, error: Error) -> Error {
     error
 }
 
-/// Predicted seconds of a plan on a device, with what it takes to bring its inputs there.
-fn price(plan: &Plan, capture: &Capture, device: &Device) -> f64 {
+/// Predicted seconds to bring the inputs of a graph to a device.
+fn moving(capture: &Capture, device: &Device) -> f64 {
     let transfer = device.profile().transfer;
-    let moves = capture.leaves.iter().filter_map(|leaf| leaf.value()?.as_ref().ok());
-    let moving: f64 = moves
+    let inputs = capture.leaves.iter().filter_map(|leaf| leaf.value()?.as_ref().ok());
+    inputs
         .filter(|buffer| !buffer.is_current(device))
         .map(|buffer| {
             // Between two devices that are not the host the way leads through it.
@@ -67,8 +77,7 @@ fn price(plan: &Plan, capture: &Capture, device: &Device) -> f64 {
             let first = if from.is_host() { 0.0 } else { seconds(from.profile().transfer, buffer.len()) };
             first + if device.is_host() { 0.0 } else { seconds(transfer, buffer.len()) }
         })
-        .sum();
-    moving + plan.steps.iter().map(|step| step.cost.seconds).sum::<f64>()
+        .sum()
 }
 
 fn seconds(transfer: millstream_core::how::Transfer, bytes: usize) -> f64 {
