@@ -14,6 +14,9 @@ use crate::target::{Dialect, Target};
 /// Whether kernels for this operation can be written for a device, or why not.
 pub fn supports(op: &Op, target: &Target) -> Support {
     let no = |why: String| Support::No(why);
+    if let Body::Host(_) = op.body {
+        return no("computed on the host".into());
+    }
     let dtypes = op.inputs.iter().chain(&op.outputs).map(|a| a.dtype);
     let inner = op.exprs().flat_map(|e| e.nodes().iter().map(|(_, d)| *d));
     let acc = if let Body::Contract(c) = &op.body { Some(c.acc) } else { None };

@@ -41,6 +41,9 @@ pub fn listing(op: &Op) -> String {
             let _ = writeln!(text, "then:");
             body(&mut text, &statements(&c.epilogue, |o| format!("y{o}")));
         }
+        Body::Host(host) => {
+            let _ = writeln!(text, "{:?}, of which {:?} are wanted", host.function, &host.wanted[..]);
+        }
         // A body that is new here is shown by the device's own text.
         other => {
             let _ = writeln!(text, "{other:?}");

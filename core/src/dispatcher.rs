@@ -19,7 +19,7 @@ use crate::profiler::{Profiler, Record, RecordKind};
 use crate::ring::{Hit, Ring};
 use crate::runtime::{Idea, Ideas};
 use crate::stream::Stream;
-use crate::what::{Access, Op};
+use crate::what::{Access, Body, Op};
 
 /// An operation and the way to compute it: what a plan step asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,8 +109,10 @@ impl Prepared {
 ///
 /// An index space without elements reads nothing; but an output that ignores the empty dimensions (a sum of nothing) is
 /// written all the same.
-fn reach(access: &Access, dims: &[usize], is_output: bool) -> (isize, isize) {
-    let skipped = |d: usize| is_output && access.ignores(d);
+///
+/// `alone` says that this holds for the operand: an output, or any operand of a host function.
+fn reach(access: &Access, dims: &[usize], alone: bool) -> (isize, isize) {
+    let skipped = |d: usize| alone && access.ignores(d);
     if !access.is_plain() || (0..dims.len()).any(|d| dims[d] == 0 && !skipped(d)) {
         return (0, 0);
     }
@@ -209,7 +211,7 @@ impl Dispatcher {
             reach: op
                 .inputs
                 .iter()
-                .map(|a| reach(a, &op.dims, false))
+                .map(|a| reach(a, &op.dims, matches!(op.body, Body::Host(_))))
                 .chain(op.outputs.iter().map(|a| reach(a, &op.dims, true)))
                 .collect(),
             workspace: launch.workspace(),

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     DType,
     /// Any other argument out of its range: an axis, a slice, a name, a number of threads.
     Argument,
+    /// The values have no such result: a singular matrix has no inverse.
+    Numeric,
     /// There is no such device, or it cannot be opened here.
     NoDevice,
     /// The device cannot do this, and was asked for by name.
@@ -50,10 +52,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of their declaration.
-    pub const ALL: [ErrorKind; 14] = [
+    pub const ALL: [ErrorKind; 15] = [
         ErrorKind::Shape,
         ErrorKind::DType,
         ErrorKind::Argument,
+        ErrorKind::Numeric,
         ErrorKind::NoDevice,
         ErrorKind::Unsupported,
         ErrorKind::OutOfMemory,
@@ -90,6 +93,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Shape => "shape error",
             ErrorKind::DType => "dtype error",
             ErrorKind::Argument => "bad argument",
+            ErrorKind::Numeric => "no result",
             ErrorKind::NoDevice => "no such device",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::OutOfMemory => "out of memory",
@@ -209,6 +213,8 @@ impl Error {
         dtype => DType,
         /// An argument out of its range.
         argument => Argument,
+        /// Values that have no such result.
+        numeric => Numeric,
         /// A device that is not there or cannot be opened.
         no_device => NoDevice,
         /// Something that the device cannot do.

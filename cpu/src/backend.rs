@@ -13,6 +13,7 @@ use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
 
 use crate::contract::{self, ContractKernel};
+use crate::host::HostKernel;
 use crate::map::MapKernel;
 use crate::measure;
 use crate::memory::Memory;
@@ -165,6 +166,7 @@ impl Backend for CpuBackend {
             Body::Map(_) => vec![Variant::plain("map")],
             Body::Rows { .. } => vec![Variant::plain("rows")],
             Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.profile),
+            Body::Host(_) => vec![Variant::plain("host")],
             _ => Vec::new(),
         }
     }
@@ -175,6 +177,7 @@ impl Backend for CpuBackend {
             Body::Map(_) => MapKernel::new(op, machine),
             Body::Rows { .. } => RowsKernel::new(op, machine),
             Body::Contract(_) => Ok(Arc::new(ContractKernel::new(machine, op, variant)?)),
+            Body::Host(_) => Ok(Arc::new(HostKernel::new(machine))),
             _ => Err(Error::internal(format!("the CPU has no kernel for a {} operation", op.name()))),
         }
     }

@@ -14,6 +14,7 @@
 mod backend;
 mod contract;
 pub mod gemm;
+mod host;
 mod map;
 pub mod math;
 mod measure;

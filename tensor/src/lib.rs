@@ -8,6 +8,7 @@ mod npy;
 mod ops;
 mod plan;
 mod reduce;
+mod sorting;
 mod tensor;
 mod views;
 
@@ -17,6 +18,7 @@ use millstream_core::{Result, Runtime};
 
 pub use ops::Operand;
 pub use reduce::Keep;
+pub use sorting::Side;
 pub use tensor::Tensor;
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! there, or an error. It is immutable but for that one step. Views are not nodes: a [`Tensor`] is a node and a layout over it.
 
 use std::panic::Location;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use millstream_core::what::Dims;
-use millstream_core::{Binary, Buffer, DType, Device, Error, Reduce, Result, Scalar, Unary};
+use millstream_core::{Binary, Buffer, DType, Device, Error, HostFunction, Reduce, Result, Scalar, Unary};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -36,6 +36,23 @@ pub(crate) enum Kind {
     Reduce(Reduce, SmallVec<[usize; 4]>),
     /// `[batch.., m, k] x [batch.., k, n]`.
     Matmul,
+    /// One output of a function that only the host computes.
+    Host(Arc<HostGroup>, u8),
+}
+
+/// The outputs of one call of a host function: nodes with the same inputs, computed together.
+#[derive(Debug)]
+pub(crate) struct HostGroup {
+    pub function: Arc<HostFunction>,
+    /// One for each output; those that nobody holds any more are not computed.
+    pub nodes: OnceLock<Vec<Weak<Node>>>,
+}
+
+impl HostGroup {
+    /// The outputs that somebody holds and that are still to be computed.
+    pub fn waiting(&self) -> impl Iterator<Item = Arc<Node>> + '_ {
+        self.nodes.get().into_iter().flatten().filter_map(Weak::upgrade).filter(|n| n.value().is_none())
+    }
 }
 
 impl Kind {
@@ -52,6 +69,7 @@ impl Kind {
             Kind::Cast => "cast",
             Kind::Reduce(r, _) => r.name(),
             Kind::Matmul => "matmul",
+            Kind::Host(group, _) => group.function.name(),
         }
     }
 }
@@ -143,6 +161,12 @@ impl Node {
     /// Looks at the inputs; they are empty once the value is there.
     pub fn with_inputs<R>(&self, f: impl FnOnce(&[Tensor]) -> R) -> R {
         f(&self.inputs.lock())
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}{:?}", self.kind.name(), self.dtype, &self.shape[..])
     }
 }
 

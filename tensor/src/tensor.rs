@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use millstream_core::what::Dims;
-use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Scalar, Stream};
+use millstream_core::{
+    Buffer, DType, Device, Element, Error, Event, HostFunction, HostOperand, Layout, Mode, Result, Runtime, Scalar,
+    Stream,
+};
 use smallvec::SmallVec;
 
-use crate::node::{Inputs, Kind, Node};
+use crate::node::{HostGroup, Inputs, Kind, Node};
 use crate::plan;
 
 /// How many operations may wait, one upon the other, before they are computed by themselves.
@@ -210,6 +213,34 @@ impl Tensor {
         }
         let node = Node::pending(kind, shape, dtype, device, inputs, Location::caller());
         Ok(Tensor { node, layout })
+    }
+
+    /// The outputs of a function that only the host computes. Views are copied first.
+    pub(crate) fn host(
+        function: HostFunction,
+        inputs: &[&Tensor],
+        location: &'static Location<'static>,
+    ) -> Result<SmallVec<[Tensor; 4]>> {
+        let same = |(t, o): (&&Tensor, &HostOperand)| t.dtype() == o.dtype && t.shape() == &o.shape[..];
+        for input in inputs {
+            input.check()?;
+        }
+        if inputs.len() != function.inputs.len() || !inputs.iter().zip(&function.inputs).all(same) {
+            return Err(Error::internal(format!("{function:?}: the inputs are others")));
+        }
+        let inputs: Inputs = inputs.iter().map(|t| t.dense()).collect();
+        let group = Arc::new(HostGroup { function: Arc::new(function), nodes: OnceLock::new() });
+        let mut outputs: SmallVec<[Tensor; 4]> = SmallVec::new();
+        for (i, operand) in group.function.outputs.iter().enumerate() {
+            let kind = Kind::Host(group.clone(), i as u8);
+            let mut output = Tensor::new_node(kind, operand.shape.clone(), operand.dtype, None, inputs.clone())?;
+            if let Some(node) = Arc::get_mut(&mut output.node) {
+                node.location = location;
+            }
+            outputs.push(output);
+        }
+        let _ = group.nodes.set(outputs.iter().map(|t| Arc::downgrade(&t.node)).collect());
+        Ok(outputs)
     }
 
     /// The sizes; empty for a tensor that carries an error.

@@ -114,6 +114,14 @@ impl<'a> Arguments<'a> {
             .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
     }
 
+    /// A whole number from 0 on that must be there.
+    pub fn count(&mut self, name: &str) -> Result<usize, Trouble> {
+        let at = self.place(name);
+        let value = self.int(name)?;
+        usize::try_from(value)
+            .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
+    }
+
     /// A number, or this one where it is not given.
     pub fn float_or(&mut self, name: &str, default: f64) -> Result<f64, Trouble> {
         match self.take(name) {
@@ -131,6 +139,23 @@ impl<'a> Arguments<'a> {
             Some((Value::Bool(true), _)) => Ok(Keep::Yes),
             Some((other, at)) => Err(self.wrong(at, "keep", "true or false", &other)),
         }
+    }
+
+    /// True or false, or this where it is not given.
+    pub fn flag_or(&mut self, name: &str, default: bool) -> Result<bool, Trouble> {
+        match self.take(name) {
+            None => Ok(default),
+            Some((Value::Bool(v), _)) => Ok(v),
+            Some((other, at)) => Err(self.wrong(at, name, "true or false", &other)),
+        }
+    }
+
+    /// One of several results, by the number that `part` gives; the first where it is not given.
+    pub fn part<const N: usize>(&mut self, results: [Tensor; N]) -> Result<Tensor, Trouble> {
+        let at = self.place("part");
+        let part = self.count_or("part", 0)?;
+        let text = || format!("{} has the parts 0 to {}, not {part}", self.function.name, N.saturating_sub(1));
+        results.into_iter().nth(part).ok_or_else(|| Trouble::new(at, text()).suggest(self.function.signature()))
     }
 
     /// Axes: one number, an array of them, or none for all.

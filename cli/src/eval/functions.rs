@@ -3,6 +3,7 @@
 use millstream::{DType, Scalar, Tensor};
 
 use super::arguments::Arguments;
+use super::host;
 use super::trouble::Trouble;
 use super::value::Value;
 
@@ -11,9 +12,9 @@ pub struct Function {
     /// Its name.
     pub name: &'static str,
     /// Its parameters with their defaults: `x, axes=all, keep=false`.
-    form: &'static str,
+    pub(super) form: &'static str,
     /// What it gives.
-    about: &'static str,
+    pub(super) about: &'static str,
     /// Computes it.
     pub call: fn(&mut Arguments<'_>) -> Result<Tensor, Trouble>,
 }
@@ -128,6 +129,7 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("reductions", REDUCTIONS),
     ("rows and matrices", ROWS),
     ("views and copies", VIEWS),
+    ("sorting, searching and sets", host::SORTING),
     ("new tensors", MAKERS),
 ];
 

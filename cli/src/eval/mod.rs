@@ -5,6 +5,7 @@
 
 mod arguments;
 mod functions;
+mod host;
 mod lexer;
 mod machine;
 mod parser;

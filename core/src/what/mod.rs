@@ -5,6 +5,7 @@
 mod access;
 mod dtype;
 mod expr;
+mod host;
 mod layout;
 mod op;
 mod reference;
@@ -13,6 +14,7 @@ mod scalar;
 pub use access::{Access, Guard, collapse};
 pub use dtype::{DType, Element, Kind};
 pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary};
+pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, elements, row_major};
 pub use op::{Body, Contract, Op};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, erf, evaluate};

@@ -9,6 +9,7 @@
 //! | `Map`      | any                            | each output element is an expression of the inputs at that index        |
 //! | `Rows`     | outer dimensions, inner ones   | a program of maps and reductions over the inner dimensions, kept on chip |
 //! | `Contract` | batch, m, n, k dimensions      | `epilogue(sum over k of lhs * rhs)`, operands and result being expressions |
+//! | `Host`     | one dimension for each operand | a function that only the CPU computes, of whole contiguous operands     |
 
 use std::hash::{Hash, Hasher};
 
@@ -17,6 +18,7 @@ use rustc_hash::FxHasher;
 use super::access::{Access, collapse};
 use super::dtype::DType;
 use super::expr::{Expr, Node};
+use super::host::HostBody;
 use super::layout::{Dims, count, elements};
 use crate::error::{Error, Result};
 
@@ -50,6 +52,16 @@ pub enum Body {
     },
     /// `outputs[o][b, m, n] = epilogue.outputs[o](sum over k of lhs[b, m, k] * rhs[b, k, n])`.
     Contract(Box<Contract>),
+    /// A function that only the CPU computes. [`Op::host`] makes such operations.
+    Host(HostBody),
+}
+
+impl Body {
+    /// Whether one kernel serves both, on operands that are alike.
+    pub fn shares_kernel(&self, other: &Body) -> bool {
+        // A host function comes with the operation; what the kernel does is call it.
+        matches!((self, other), (Body::Host(_), Body::Host(_))) || self == other
+    }
 }
 
 /// The parts of a contraction. The index space is batch, m, n, k; each of the four may have any number of dimensions.
@@ -93,6 +105,7 @@ impl Op {
             Body::Map(_) => vec![],
             Body::Rows { inner, .. } => vec![*inner],
             Body::Contract(c) => vec![c.m, c.n, c.k],
+            Body::Host(_) => return Ok(self),
         };
         let used: Vec<bool> = (0..self.dims.len()).map(|d| self.exprs().any(|e| e.uses_index(d))).collect();
         if used.contains(&true) {
@@ -102,7 +115,7 @@ impl Op {
         let mut accesses: Vec<&mut Access> = self.inputs.iter_mut().chain(&mut self.outputs).collect();
         collapse(&mut self.dims, &mut accesses, &mut groups, |_| false);
         match &mut self.body {
-            Body::Map(_) => {}
+            Body::Map(_) | Body::Host(_) => {}
             Body::Rows { inner, .. } => *inner = groups[0],
             Body::Contract(c) => (c.m, c.n, c.k) = (groups[0], groups[1], groups[2]),
         }
@@ -114,6 +127,7 @@ impl Op {
         match &self.body {
             Body::Map(e) | Body::Rows { expr: e, .. } => [Some(e), None, None],
             Body::Contract(c) => [Some(&c.lhs), Some(&c.rhs), Some(&c.epilogue)],
+            Body::Host(_) => [None, None, None],
         }
         .into_iter()
         .flatten()
@@ -124,12 +138,13 @@ impl Op {
         self.exprs().map(Expr::params).max().unwrap_or(0)
     }
 
-    /// A short name for people: `map`, `rows`, `contract`.
+    /// A short name for people: `map`, `rows`, `contract`, `host`.
     pub fn name(&self) -> &'static str {
         match self.body {
             Body::Map(_) => "map",
             Body::Rows { .. } => "rows",
             Body::Contract(_) => "contract",
+            Body::Host(_) => "host",
         }
     }
 
@@ -187,11 +202,17 @@ impl Op {
                 let (b, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..all));
                 2 * b * m * n * k + c.lhs.flop() * b * m * k + c.rhs.flop() * b * n * k + c.epilogue.flop() * b * m * n
             }
+            Body::Host(h) => h.function.flop,
         }
     }
 
     /// The fewest bytes that must cross the device's memory: each distinct input element read once, each output written once.
     pub fn least_bytes(&self) -> u64 {
+        if let Body::Host(_) = self.body {
+            // Each dimension belongs to one operand: an empty one says nothing about the others.
+            let operands = self.inputs.iter().chain(&self.outputs).zip(&self.dims);
+            return operands.map(|(a, n)| (n * a.dtype.size()) as u64).sum();
+        }
         let read: u64 = self.inputs.iter().map(|a| (a.distinct(&self.dims) * a.dtype.size()) as u64).sum();
         let written: u64 =
             self.outputs.iter().enumerate().map(|(o, a)| (self.output_len(o) * a.dtype.size()) as u64).sum();
@@ -202,7 +223,11 @@ impl Op {
     /// other and which dimensions its guards look at; no sizes, no other strides. Equal keys can share a kernel.
     pub fn kernel_key(&self) -> u64 {
         let mut h = FxHasher::default();
-        self.body.hash(&mut h);
+        match &self.body {
+            // One kernel runs them all: the function comes with the operation.
+            Body::Host(_) => "host".hash(&mut h),
+            body => body.hash(&mut h),
+        }
         self.dims.len().hash(&mut h);
         for a in self.inputs.iter().chain(&self.outputs) {
             a.dtype.hash(&mut h);
@@ -237,7 +262,10 @@ impl Op {
     pub fn check(&self) -> Result<()> {
         let bad = |why: &str| Err(Error::internal(format!("{} operation: {why}", self.name())));
         let rank = self.dims.len();
-        count(&self.dims)?;
+        match self.body {
+            Body::Host(_) => self.dims.iter().try_for_each(|&n| count(&[n]).map(|_| ()))?,
+            _ => count(&self.dims).map(|_| ())?,
+        }
         if self.inputs.iter().chain(&self.outputs).any(|a| {
             a.strides.len() != rank
                 || a.guards.iter().any(|g| g.coefficients.len() != rank)
@@ -275,6 +303,13 @@ impl Op {
                     return bad("each operand has one result");
                 }
                 &c.epilogue
+            }
+            Body::Host(h) => {
+                let operands = (h.function.inputs.len(), h.wanted.len());
+                if operands != (self.inputs.len(), self.outputs.len()) || rank != operands.0 + operands.1 {
+                    return bad("it has another number of operands than its function");
+                }
+                return Ok(());
             }
         };
         if results.outputs().len() != self.outputs.len() {

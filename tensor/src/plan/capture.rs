@@ -95,6 +95,8 @@ impl Capture {
         let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
         // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
         let mut stack: SmallVec<[(Arc<Node>, bool); 32]> = SmallVec::new();
+        // What host functions give is kept: it is dear, and somebody may want the other outputs, too.
+        let mut along: SmallVec<[Arc<Node>; 0]> = SmallVec::new();
         for output in outputs {
             stack.push((output.node.clone(), false));
             while let Some((node, inputs_done)) = stack.pop() {
@@ -133,6 +135,12 @@ impl Capture {
                 let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers));
                 if complete {
                     numbers.put(at, Source::Node(c.nodes.len()));
+                    if let Kind::Host(group, _) = &node.kind {
+                        for other in group.waiting().filter(|n| numbers.get(Arc::as_ptr(n)).is_none()) {
+                            stack.push((other, false));
+                        }
+                        along.push(node.clone());
+                    }
                     c.nodes.push(node);
                 } else {
                     // Another thread computed it meanwhile and let its inputs go: it is a leaf now.
@@ -141,8 +149,8 @@ impl Capture {
             }
         }
         c.key.push(OUTPUTS | outputs.len() as u64);
-        for output in outputs {
-            if let Some(Source::Node(n)) = numbers.get(Arc::as_ptr(&output.node))
+        for node in outputs.iter().map(|t| &t.node).chain(&along) {
+            if let Some(Source::Node(n)) = numbers.get(Arc::as_ptr(node))
                 && !c.outputs.contains(&n)
             {
                 c.outputs.push(n);
@@ -158,6 +166,7 @@ impl Capture {
             Kind::Fill(_) | Kind::Iota { .. } => 0,
             Kind::Binary(_) | Kind::Matmul => 2,
             Kind::Select => 3,
+            Kind::Host(ref group, _) => group.function.inputs.len(),
             _ => 1,
         };
         if inputs.len() != expected {
@@ -185,10 +194,26 @@ impl Capture {
                 (16 + *r as u64, set)
             }
             Kind::Matmul => (9, 0),
+            Kind::Host(group, output) => {
+                // Outputs of one call share what they compute; which they are is structure.
+                let same = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
+                let first = self.nodes.iter().position(same).unwrap_or(self.nodes.len());
+                (10, (first as u64) << 8 | u64::from(*output))
+            }
         };
         self.key.push(NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | code);
         self.key.push(detail);
         words(&mut self.key, &node.shape, |n| n as u64);
+        if let Kind::Host(group, _) = &node.kind {
+            // No two names lie at one place with one length.
+            let (name, list) = (group.function.name(), group.function.words());
+            words(&mut self.key, &[name.as_ptr().addr(), name.len(), list.len()], |n| n as u64);
+            words(&mut self.key, list, |w| w);
+            for output in &group.function.outputs {
+                self.key.push((output.dtype as u64) << 32 | output.shape.len() as u64);
+                words(&mut self.key, &output.shape, |n| n as u64);
+            }
+        }
         for input in inputs {
             let layout = &input.layout;
             match numbers.get(Arc::as_ptr(&input.node)) {
@@ -205,7 +230,7 @@ impl Capture {
                 None => return false,
             }
             // Shapes of edges follow from the node's, but for reductions and products.
-            if matches!(node.kind, Kind::Reduce(..) | Kind::Matmul) {
+            if matches!(node.kind, Kind::Reduce(..) | Kind::Matmul | Kind::Host(..)) {
                 words(&mut self.key, layout.shape(), |n| n as u64);
             }
             words(&mut self.key, layout.strides(), |s| s as u64);

@@ -5,11 +5,14 @@
 //! - `Map`: element-wise nodes over one domain, with any number of outputs;
 //! - `Rows`: reductions over the same axes of one domain, and the element-wise nodes before, between and after them. Softmax,
 //!   layer norm and variance written from primitives become one such cluster without being known by name;
-//! - `Contract`: one matrix product and the element-wise nodes after it.
+//! - `Contract`: one matrix product and the element-wise nodes after it;
+//! - `Host`: the outputs of one call of a host function. It joins nothing, and reads only what is in memory.
 //!
 //! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
 //! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a matrix product, are
 //! inlined into their only reader where that is cheap.
+
+use std::sync::Arc;
 
 use millstream_core::what::{Dims, Strides, elements};
 use millstream_core::{Layout, Result};
@@ -40,6 +43,8 @@ pub(crate) enum Form {
     Rows(Vec<usize>),
     /// This matrix product.
     Contract(usize),
+    /// The outputs of one call of a host function.
+    Host,
 }
 
 /// Nodes computed together.
@@ -115,6 +120,19 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 (Form::Rows(axes.to_vec()), node.inputs[0].layout.shape().to_vec())
             }
             Kind::Matmul => (Form::Contract(v), node.shape.clone()),
+            Kind::Host(group, _) => {
+                // The outputs read the same inputs: no way leads from one to another, so that they can always be together.
+                let same = |n: &usize| matches!(&graph.nodes[*n].kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
+                if let Some(first) = (0..v).find(same) {
+                    f.of[v] = first;
+                    if let Some(cluster) = &mut f.clusters[first] {
+                        cluster.nodes.push(v);
+                    }
+                    f.clusters.push(None);
+                    continue;
+                }
+                (Form::Host, node.shape.clone())
+            }
             _ => (Form::Map, node.shape.clone()),
         };
         f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));
@@ -344,6 +362,10 @@ impl Fuser<'_> {
         for (i, c) in self.clusters.iter().enumerate() {
             let Some(c) = c else { continue };
             if c.form != Form::Map {
+                continue;
+            }
+            let by_host = |n: &usize| self.readers[*n].iter().any(|&r| self.cluster(self.of[r]).form == Form::Host);
+            if c.nodes.iter().any(by_host) {
                 continue;
             }
             if c.nodes.iter().all(|&n| self.is_free(n)) {

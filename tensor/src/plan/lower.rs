@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::capture::{Edge, Graph, Source};
 use super::compose::compose;
-use super::fuse::{Form, Fused, Level, row_layout};
+use super::fuse::{Cluster, Form, Fused, Level, row_layout};
 use crate::node::Kind;
 
 /// What an operation reads.
@@ -156,6 +156,7 @@ impl Writer<'_, '_> {
                 let acc = self.builder.push(Node::Acc, node.dtype.compute());
                 self.builder.cast(acc, node.dtype)
             }
+            Kind::Host(..) => return Err(Error::internal("a host function inside another operation").into()),
             Kind::Leaf => return Err(Error::internal("a leaf without a value").into()),
         };
         self.memo.insert((n, outer.clone()), id);
@@ -187,6 +188,9 @@ impl Writer<'_, '_> {
 fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Lowered> {
     let c = &fused.clusters[cluster];
     let writes: Vec<usize> = c.nodes.iter().copied().filter(|&n| stored[n]).collect();
+    if c.form == Form::Host {
+        return Ok(lower_host(graph, c, writes)?);
+    }
     let rank = c.domain.len() + usize::from(matches!(c.form, Form::Contract(_)));
     let mut tables = Tables {
         graph,
@@ -201,7 +205,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     let element = Layout::contiguous(&c.domain)?;
     // Where each dimension of the domain stands in the operation's index space, and that space's sizes.
     let (dims, space): (Vec<usize>, Dims) = match &c.form {
-        Form::Map => ((0..rank).collect(), c.domain.as_slice().into()),
+        Form::Map | Form::Host => ((0..rank).collect(), c.domain.as_slice().into()),
         Form::Rows(axes) => {
             let order: Vec<usize> = (0..rank).filter(|d| !axes.contains(d)).chain(axes.iter().copied()).collect();
             let mut place = vec![0; rank];
@@ -228,7 +232,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     }
     let expr = results.builder.finish(&ids);
     let op = match &c.form {
-        Form::Map => Op::map(&space, tables.inputs, outputs, expr)?,
+        Form::Map | Form::Host => Op::map(&space, tables.inputs, outputs, expr)?,
         Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
         Form::Contract(v) => {
             let product = &graph.nodes[*v];
@@ -247,6 +251,27 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         }
     };
     Ok(Lowered { op, reads: tables.reads, params: tables.params, name: name(graph, c.form.clone(), &c.nodes), writes })
+}
+
+/// A host function: its inputs lie in memory without gaps, and every wanted output is written whole.
+fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowered> {
+    let output = |n: usize| match &graph.nodes[n].kind {
+        Kind::Host(group, output) => Ok((group, *output)),
+        other => Err(Error::internal(format!("{} is no host function", other.name()))),
+    };
+    let (group, _) = output(c.nodes[0])?;
+    writes.sort_by_key(|&n| output(n).map_or(0, |(_, o)| o));
+    let wanted = writes.iter().map(|&n| output(n).map(|(_, o)| o)).collect::<Result<Vec<u8>>>()?;
+    let mut reads = Vec::new();
+    for edge in &graph.nodes[c.nodes[0]].inputs {
+        if !edge.layout.is_contiguous() {
+            return Err(Error::internal(format!("{} reads a view that is not contiguous", group.function.name())));
+        }
+        let offset = if edge.edge.is_some() { 0 } else { edge.layout.offset() as isize };
+        reads.push(Read { source: edge.source, edge: edge.edge, offset });
+    }
+    let op = Op::host(group.function.clone(), &wanted)?;
+    Ok(Lowered { op, reads, writes, params: Vec::new(), name: name(graph, Form::Host, &c.nodes) })
 }
 
 /// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.
@@ -273,6 +298,7 @@ fn name(graph: &Graph, form: Form, nodes: &[usize]) -> String {
         Form::Map => "map",
         Form::Rows(_) => "rows",
         Form::Contract(_) => "contract",
+        Form::Host => "host",
     };
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     names.truncate(8);

@@ -147,7 +147,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
         None if span_of[n] == usize::MAX => Slot::Arena(0, 0),
         None => Slot::Arena(places[span_of[n]], bytes(n)),
     };
-    let steps = lowered
+    let steps: Vec<Step> = lowered
         .iter()
         .zip(works)
         .zip(costs)
@@ -181,6 +181,9 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
             }
         })
         .collect();
+    // An operand without elements needs a place, too.
+    let in_arena = |o: &Operand| matches!(o.slot, Slot::Arena(..));
+    let arena = arena.max(usize::from(steps.iter().any(|s| s.inputs.iter().chain(&s.outputs).any(in_arena))));
     let nodes = graph.nodes.len();
     Ok(Made::Plan(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, instances: Instances::default() }))
 }

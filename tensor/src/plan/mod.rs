@@ -26,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::node::Node;
+use crate::node::{Kind, Node};
 use capture::Capture;
 pub(crate) use explain::explain;
 use make::{Made, Plan, Refusal};
@@ -42,6 +42,8 @@ pub(crate) enum Trigger {
     Depth,
     /// The value is needed on another device.
     Device,
+    /// The shape of a result depends on the value.
+    Shape,
     /// The graph is only explained.
     Explain,
 }
@@ -178,6 +180,11 @@ fn evaluate_on(
             return Ok(());
         }
         if !device.candidates().is_empty() {
+            // What only the host computes need not keep the rest from going where it is done the soonest.
+            if let Some(refusal) = host_part(&capture) {
+                place_on_host(&capture, &refusal, device, stream)?;
+                continue;
+            }
             return choose::run(&mut capture, device, trigger);
         }
         let (planned, found) = match plan_for(&mut capture, device) {
@@ -214,6 +221,19 @@ fn evaluate_on(
 /// A node seen whole.
 fn whole(node: &Arc<Node>) -> Result<Tensor> {
     Ok(Tensor { node: node.clone(), layout: millstream_core::Layout::contiguous(&node.shape)? })
+}
+
+/// The first host function of a graph, as something that the device refuses; `None` where the graph is nothing else.
+fn host_part(capture: &Capture) -> Option<Refusal> {
+    let groups = |n: &Arc<Node>| if let Kind::Host(group, _) = &n.kind { Some(group.clone()) } else { None };
+    let group = capture.nodes.iter().find_map(groups)?;
+    let mine = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, &group));
+    let writes: Vec<usize> = (0..capture.nodes.len()).filter(|&n| mine(&capture.nodes[n])).collect();
+    let first = &capture.nodes[*writes.first()?];
+    let number = |t: &Tensor| capture.nodes.iter().position(|n| Arc::ptr_eq(n, &t.node));
+    let reads = first.with_inputs(|inputs| inputs.iter().filter_map(number).collect());
+    let (name, reason) = (format!("host {}", group.function.name()), "computed on the host".to_string());
+    Some(Refusal { key: SmallVec::new(), name, reason, reads, writes })
 }
 
 /// Computes on the host what the device refused, and on the device what that reads. Says so in the profile.

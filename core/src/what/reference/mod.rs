@@ -28,6 +28,7 @@ use num_complex::Complex;
 use super::access::Access;
 use super::dtype::DType;
 use super::expr::{Binary, Expr, Id, Node, Unary};
+use super::host::{HostBody, HostOperand, Serial};
 use super::op::{Body, Contract, Op};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
@@ -149,7 +150,20 @@ pub fn evaluate(op: &Op, inputs: &[HostTensor], params: &[Scalar], tolerance: To
         Body::Map(expr) => run.map(expr),
         Body::Rows { inner, expr } => run.rows(*inner, expr),
         Body::Contract(c) => run.contract(c),
+        Body::Host(h) => run.host(h),
     }
+}
+
+/// The first bytes of aligned words.
+fn bytes(words: &[u128], len: usize) -> &[u8] {
+    // SAFETY: integers have no padding, and the slice ends inside the words.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), len.min(words.len() * 16)) }
+}
+
+/// The first bytes of aligned words, to be written.
+fn bytes_mut(words: &mut [u128], len: usize) -> &mut [u8] {
+    // SAFETY: as in `bytes`; any bytes are integers.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), len.min(words.len() * 16)) }
 }
 
 /// Calls `f` with every index of the space, the last dimension fastest.
@@ -183,6 +197,37 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The function itself is its meaning: whoever runs it gives the same bits.
+    fn host(&self, body: &HostBody) -> Result<Vec<Vec<Expected>>> {
+        let function = &body.function;
+        // Words of 16 bytes are aligned for every dtype.
+        let room = |o: &HostOperand| vec![0u128; o.bytes().div_ceil(16)];
+        let mut inputs: Vec<Vec<u128>> = function.inputs.iter().map(room).collect();
+        for ((words, operand), tensor) in inputs.iter_mut().zip(&function.inputs).zip(self.inputs) {
+            let start = tensor.offset * operand.dtype.size();
+            let from = tensor.bytes.get(start..start + operand.bytes());
+            let from = from.ok_or_else(|| Error::argument("an input is shorter than the operation reads"))?;
+            bytes_mut(words, operand.bytes()).copy_from_slice(from);
+        }
+        let mut outputs: Vec<Vec<u128>> = function.outputs.iter().map(room).collect();
+        let lent: Vec<&[u8]> = inputs.iter().zip(&function.inputs).map(|(w, o)| bytes(w, o.bytes())).collect();
+        let mut written: Vec<Option<&mut [u8]>> = outputs
+            .iter_mut()
+            .zip(&function.outputs)
+            .enumerate()
+            .map(|(i, (w, o))| body.wanted.contains(&(i as u8)).then(|| bytes_mut(w, o.bytes())))
+            .collect();
+        function.run(&lent, &mut written, &Serial)?;
+        let result = |&o: &u8| {
+            let operand = &function.outputs[o as usize];
+            let bytes = bytes(&outputs[o as usize], operand.bytes()).to_vec();
+            let tensor = HostTensor { dtype: operand.dtype, bytes, offset: 0 };
+            let each = (0..tensor.len()).filter_map(|i| tensor.get(i).map(|s| (i, s)));
+            each.map(|(i, s)| Expected { position: i as isize, value: Exact::from(s), bound: 0.0 }).collect()
+        };
+        Ok(body.wanted.iter().map(result).collect())
+    }
+
     fn leaf(&self, node: Node, dtype: DType, index: &[usize], acc: Option<Value>) -> Result<Value> {
         Ok(match node {
             Node::Input(n) => {

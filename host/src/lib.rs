@@ -1,0 +1,16 @@
+//! Functions that only the host computes, as core's [`HostFunction`](millstream_core::HostFunction)s: sorting and
+//! sets.
+//!
+//! Each constructor takes the sizes and modes of one call and gives the function with its operands; the tensor crate makes
+//! nodes of it. Rows are the last dimension: whoever wants another axis permutes before and after. Results do not depend on
+//! the number of threads, because work is shared out by rows.
+
+mod keys;
+mod pick;
+mod sets;
+mod slices;
+mod sort;
+
+pub use pick::{mask, nonzero};
+pub use sets::{Side, isin, searchsorted, unique};
+pub use sort::{Order, sort, topk};

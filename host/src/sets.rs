@@ -1,0 +1,167 @@
+//! Distinct elements, and finding elements in others.
+
+use millstream_core::what::Fork;
+use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
+use smallvec::{SmallVec, smallvec};
+
+use crate::keys::{Key, Keyed};
+use crate::slices::{Rows, for_rows, read, with_type, write, write_if};
+use crate::sort::short;
+
+/// The distinct elements of `n`, in ascending order, NaNs last and each for itself.
+///
+/// Outputs: the values, where each occurs first (i64), for every element the number of its value (i64), how often each
+/// occurs (i64), all of length `n` of which only the first so many count; and how many there are (i64).
+pub fn unique(dtype: DType, n: usize) -> Result<HostFunction> {
+    short(n)?;
+    let list = |dtype| HostOperand::new(dtype, &[n]);
+    let places = || list(DType::I64);
+    let outputs = vec![list(dtype), places(), places(), places(), HostOperand::new(DType::I64, &[])];
+    let flop = n as u64 * u64::from((n.max(2) as u64).ilog2());
+    Ok(HostFunction::new(Unique { dtype }, vec![list(dtype)], outputs, flop))
+}
+
+struct Unique {
+    dtype: DType,
+}
+
+impl HostRun for Unique {
+    fn name(&self) -> &'static str {
+        "unique"
+    }
+
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], _fork: &dyn Fork) -> Result<()> {
+        with_type!(self.dtype, T => unique_of::<T>(read(inputs[0])?, outputs))
+    }
+}
+
+fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>]) -> Result<()> {
+    let [values, first, inverse, counts, total] = outputs else {
+        return Err(Error::internal("unique has five outputs"));
+    };
+    let (mut values, mut first) = (write_if::<T>(values)?, write_if::<i64>(first)?);
+    let (mut inverse, mut counts) = (write_if::<i64>(inverse)?, write_if::<i64>(counts)?);
+    if let Some(list) = &mut values {
+        list.fill(T::default());
+    }
+    for list in [&mut first, &mut counts].into_iter().flatten() {
+        list.fill(0);
+    }
+    let mut order: Vec<<T::Key as Key>::Placed> = x.iter().zip(0..).map(|(v, i)| v.key().placed(i)).collect();
+    order.sort_unstable();
+    let mut found = 0usize;
+    let mut last: Option<T::Key> = None;
+    for &placed in &order {
+        let (key, at) = (T::Key::key(placed), T::Key::place(placed) as usize);
+        if last != Some(key) || x[at].is_nan() {
+            // Places of one key ascend: this is its first.
+            if let Some(list) = &mut values {
+                list[found] = x[at];
+            }
+            if let Some(list) = &mut first {
+                list[found] = at as i64;
+            }
+            found += 1;
+            last = Some(key);
+        }
+        if let Some(list) = &mut counts {
+            list[found - 1] += 1;
+        }
+        if let Some(list) = &mut inverse {
+            list[at] = found as i64 - 1;
+        }
+    }
+    if let Some(total) = write_if::<i64>(total)? {
+        total.fill(found as i64);
+    }
+    Ok(())
+}
+
+/// On which side of equal elements a place is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Before them.
+    Left,
+    /// Behind them.
+    Right,
+}
+
+/// For each of `[m]` values, where it would have to be inserted into `[n]` ascending ones (i64).
+pub fn searchsorted(dtype: DType, n: usize, m: usize, side: Side) -> HostFunction {
+    let flop = m as u64 * u64::from((n.max(2) as u64).ilog2());
+    let inputs = vec![HostOperand::new(dtype, &[n]), HostOperand::new(dtype, &[m])];
+    HostFunction::new(Search { dtype, side }, inputs, vec![HostOperand::new(DType::I64, &[m])], flop)
+}
+
+struct Search {
+    dtype: DType,
+    side: Side,
+}
+
+impl HostRun for Search {
+    fn name(&self) -> &'static str {
+        "searchsorted"
+    }
+
+    fn words(&self) -> SmallVec<[u64; 4]> {
+        smallvec![self.side as u64]
+    }
+
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+        with_type!(self.dtype, T => self.typed::<T>(read(inputs[0])?, read(inputs[1])?, outputs, fork))
+    }
+}
+
+impl Search {
+    fn typed<T: Keyed>(&self, sorted: &[T], x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+        let [Some(places)] = outputs else { return Ok(()) };
+        let places = Rows::new(Some(write::<i64>(places)?), x.len());
+        for_rows(fork, x.len(), 16, &|i| {
+            let key = x[i].key();
+            let at = match self.side {
+                Side::Left => sorted.partition_point(|v| v.key() < key),
+                Side::Right => sorted.partition_point(|v| v.key() <= key),
+            };
+            // SAFETY: each element is visited once.
+            if let Some([to]) = unsafe { places.at(i) } {
+                *to = at as i64;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// For each of `[n]` elements, whether it is among `[m]` others (bool); NaN is among none.
+pub fn isin(dtype: DType, n: usize, m: usize) -> HostFunction {
+    let flop = (n + m) as u64 * u64::from((m.max(2) as u64).ilog2());
+    let inputs = vec![HostOperand::new(dtype, &[n]), HostOperand::new(dtype, &[m])];
+    HostFunction::new(IsIn { dtype }, inputs, vec![HostOperand::new(DType::Bool, &[n])], flop)
+}
+
+struct IsIn {
+    dtype: DType,
+}
+
+impl HostRun for IsIn {
+    fn name(&self) -> &'static str {
+        "isin"
+    }
+
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+        with_type!(self.dtype, T => is_in::<T>(read(inputs[0])?, read(inputs[1])?, outputs, fork))
+    }
+}
+
+fn is_in<T: Keyed>(x: &[T], among: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+    let [Some(found)] = outputs else { return Ok(()) };
+    let mut keys: Vec<T::Key> = among.iter().filter(|v| !v.is_nan()).map(|v| v.key()).collect();
+    keys.sort_unstable();
+    let found = Rows::new(Some(write::<bool>(found)?), x.len());
+    for_rows(fork, x.len(), 16, &|i| {
+        // SAFETY: each element is visited once.
+        if let Some([to]) = unsafe { found.at(i) } {
+            *to = !x[i].is_nan() && keys.binary_search(&x[i].key()).is_ok();
+        }
+        Ok(())
+    })
+}

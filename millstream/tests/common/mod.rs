@@ -1,0 +1,58 @@
+//! What the tests of functions share: random numbers from a seed that is printed.
+#![allow(dead_code)]
+
+use millstream::Tensor;
+
+/// A stream of random numbers (SplitMix64). A failing test prints its seed; `MILLSTREAM_SEED` repeats it.
+pub struct Random(u64);
+
+impl Random {
+    pub fn fresh() -> Random {
+        let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
+        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64);
+        let seed = given.unwrap_or_else(clock);
+        println!("MILLSTREAM_SEED={seed}");
+        Random(seed)
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// From 0 up to but without `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n.max(1) as u64) as usize
+    }
+
+    /// From -1 to 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    /// A shape of up to `rank` dimensions, with sizes up to `most`, of which some are 0 or 1.
+    pub fn shape(&mut self, rank: usize, most: usize) -> Vec<usize> {
+        (0..self.below(rank) + 1)
+            .map(|_| if self.below(6) == 0 { self.below(2) } else { self.below(most) + 1 })
+            .collect()
+    }
+
+    pub fn floats(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.unit()).collect()
+    }
+
+    /// The tensor, or one with the same elements that lies differently in memory.
+    pub fn relaid(&mut self, x: &Tensor) -> Tensor {
+        match self.below(3) {
+            0 if x.rank() > 0 => {
+                let axis = self.below(x.rank()) as isize;
+                x.flip(axis).contiguous().flip(axis)
+            }
+            1 if x.rank() > 1 => x.transpose().contiguous().transpose(),
+            _ => x.clone(),
+        }
+    }
+}
