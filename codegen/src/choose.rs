@@ -5,7 +5,9 @@ use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant};
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, DType, Error, Op, Result};
 
+use crate::attention;
 use crate::contract::{self, Blocks};
+use crate::indexed;
 use crate::map;
 use crate::program::Program;
 use crate::rows::{self, Walk};
@@ -36,7 +38,21 @@ pub fn supports(op: &Op, target: &Target) -> Support {
         return no("its indices do not fit into 32 bits".into());
     }
     match op.body {
-        Body::Map(_) | Body::Rows { .. } | Body::Contract(_) => Support::Native,
+        Body::Attention(_) => {
+            let longest = op.dims[op.dims.len() - 2..].iter().copied().max().unwrap_or(0);
+            if longest > attention::LONGEST {
+                return no(format!(
+                    "attention over vectors of {longest}, of which the kernel takes {}",
+                    attention::LONGEST
+                ));
+            }
+            let bytes = attention::shared(op.outputs[0].dtype);
+            if bytes > target.shared_memory {
+                return no(format!("attention takes {bytes} bytes of shared memory, and the device has fewer"));
+            }
+            Support::Native
+        }
+        Body::Map(_) | Body::Rows { .. } | Body::Contract(_) | Body::Gather(_) | Body::Scan { .. } => Support::Native,
         _ => no(format!("there is no kernel for {} yet", op.name())),
     }
 }
@@ -49,6 +65,14 @@ fn is_wide(op: &Op) -> bool {
             r.saturating_add(op.dims[d].saturating_sub(1).saturating_mul(a.strides[d].unsigned_abs()))
         })
     };
+    // A table is reached wherever a lookup may lead.
+    let far = match &op.body {
+        Body::Gather(lookups) => lookups
+            .iter()
+            .fold(0usize, |r, l| r.saturating_add(l.size.saturating_sub(1).saturating_mul(l.stride.unsigned_abs()))),
+        _ => 0,
+    };
+    let reach = |a: &Access| reach(a).saturating_add(far);
     let bytes = |a: &Access| reach(a).saturating_mul(a.dtype.size().min(4));
     let space = match ContractSizes::of(op) {
         Some(s) => {
@@ -66,6 +90,9 @@ const COLUMNS: [&str; 2] = ["columns", "columns wide"];
 const SPLIT_ROWS: [&str; 2] = ["split rows", "split rows wide"];
 const SPLIT_COLUMNS: [&str; 2] = ["split columns", "split columns wide"];
 const TILES: [&str; 2] = ["tiles", "tiles wide"];
+const GATHER: [&str; 2] = ["gather", "gather wide"];
+const SCAN: [&str; 2] = ["scan", "scan wide"];
+const ATTENTION: [&str; 2] = ["attention", "attention wide"];
 
 /// The ways to compute an operation, the preferred one first.
 pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Variant> {
@@ -93,6 +120,9 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
             .into_iter()
             .map(|b| Variant { family: TILES[wide], tile: Tile { blocks: [b.thread, b.group].into_iter().collect() } })
             .collect(),
+        Body::Gather(_) => vec![plain(GATHER)],
+        Body::Scan { .. } => vec![plain(SCAN)],
+        Body::Attention(_) => vec![plain(ATTENTION)],
         _ => Vec::new(),
     }
 }
@@ -106,6 +136,12 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         map::generate(op, target, wide)
     } else if of(SQUARES) {
         map::generate_tiled(op, target, wide)
+    } else if of(GATHER) {
+        indexed::generate_gather(op, target, wide)
+    } else if of(ATTENTION) {
+        attention::generate(op, target, wide)
+    } else if of(SCAN) {
+        indexed::generate_scan(op, target, wide)
     } else if of(TILES) {
         match variant.tile.blocks[..] {
             [thread, group] => contract::generate(op, target, Blocks { thread, group }, wide),

@@ -58,6 +58,7 @@ pub(crate) fn statements(expr: &Expr, result: impl Fn(usize) -> String) -> Vec<S
             Node::Select(c, a, b) => Text::atom(format!("where({}, {}, {})", of(c).text, of(a).text, of(b).text)),
             Node::Cast(a) => Text::atom(format!("{dtype}({})", of(a).text)),
             Node::Reduce(op, a) => Text::atom(format!("{}({})", op.name(), of(a).text)),
+            Node::Random(c, x, y) => Text::atom(format!("random({}, {}, {})", of(c).text, of(x).text, of(y).text)),
         };
         let is_leaf = node.operands().next().is_none();
         let is_row = matches!(node, Node::Reduce(..));

@@ -3,10 +3,12 @@
 //! Every device that compiles kernels from source gets them from here: one walk over an operation, and a dialect that says
 //! how its parts are written. The dialect for people ([`listing`]) is what `explain()` shows of a kernel on any device.
 
+mod attention;
 mod choose;
 mod contract;
 mod expr;
 mod frame;
+mod indexed;
 mod listing;
 mod map;
 mod notation;

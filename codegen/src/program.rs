@@ -16,6 +16,7 @@ use millstream_core::what::elements;
 use millstream_core::{Access, Body, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
 
+use crate::attention;
 use crate::contract::{Blocks, reads_by_four};
 use crate::frame::{Frame, Layout, Word};
 use crate::map::SIDE;
@@ -85,6 +86,12 @@ pub(crate) enum Shape {
     Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
     /// Blocks of a contraction; if `fours`, the first entry moves four elements at once.
     Contract { blocks: Blocks, fours: bool },
+    /// A walk along the result of a lookup.
+    Gather { threads: u32 },
+    /// A group for each row.
+    Scan { inner: usize },
+    /// A group for some queries.
+    Attention,
 }
 
 /// One launch before memory and scalars are known.
@@ -234,6 +241,27 @@ impl Program {
                 self.plan_rows(op, walk, fours, passes, accumulators, inner)
             }
             Shape::Contract { blocks, fours } => self.plan_contract(op, blocks, fours),
+            Shape::Gather { threads } => {
+                let Body::Gather(lookups) = &op.body else { return Err(Error::internal("not a lookup")) };
+                let axes = lookups.iter().flat_map(|l| [l.stride as i64, l.size as i64]);
+                let list: Vec<i64> = [all as i64].into_iter().chain(axes).collect();
+                Ok(Plan::simple(if all == 0 { Vec::new() } else { vec![(0, self.groups_for(all, threads), list)] }))
+            }
+            Shape::Attention => {
+                let at = rank - 4;
+                let [m, n, d, e] = [0, 1, 2, 3].map(|i| op.dims[at + i] as i64);
+                let blocks = m.div_euclid(attention::QUERIES as i64) + i64::from(m % attention::QUERIES as i64 != 0);
+                let total = elements(&op.dims[..at]) as i64 * blocks;
+                let list = vec![total, blocks, m, n, d, e];
+                let groups = (total as u64).min(self.groups_for(u64::MAX / 2, 256));
+                Ok(Plan::simple(if total * e == 0 { Vec::new() } else { vec![(0, groups, list)] }))
+            }
+            Shape::Scan { inner } => {
+                let (rows, length) = (elements(&op.dims[..inner]) as u64, elements(&op.dims[inner..]) as u64);
+                let groups = rows.min(self.groups_for(u64::MAX / 2, 256));
+                let step = (0, groups, vec![rows as i64, length as i64]);
+                Ok(Plan::simple(if rows * length == 0 { Vec::new() } else { vec![step] }))
+            }
         }
     }
 

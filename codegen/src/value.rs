@@ -68,6 +68,7 @@ impl Values {
                 }
                 Node::Select(c, a, b) => format!("select({}, {}, {})", self.get(b), self.get(a), self.get(c)),
                 Node::Cast(a) => cast(expr.dtype(a), dtype, self.get(a)),
+                Node::Random(c, x, y) => format!("random_u32({}, {}, {})", self.get(c), self.get(x), self.get(y)),
             };
             let name = text.name("t", value);
             self.set(id, name);

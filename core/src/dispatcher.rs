@@ -126,6 +126,21 @@ fn reach(access: &Access, dims: &[usize], alone: bool) -> (isize, isize) {
     (low.saturating_mul(size), high.saturating_add(1).saturating_mul(size))
 }
 
+/// The bytes that an operation's input reaches. A table is reached wherever a lookup may lead.
+fn input_reach(op: &Op, input: usize) -> (isize, isize) {
+    let access = &op.inputs[input];
+    let (mut low, mut high) = reach(access, &op.dims, matches!(op.body, Body::Host(_)));
+    if let (Body::Gather(lookups), 0, true) = (&op.body, input, high > low) {
+        let size = access.dtype.size() as isize;
+        for l in lookups {
+            let far = (l.size as isize - 1).max(0).saturating_mul(l.stride).saturating_mul(size);
+            low = low.saturating_add(far.min(0));
+            high = high.saturating_add(far.max(0));
+        }
+    }
+    (low, high)
+}
+
 /// What a dispatcher has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DispatchStatistics {
@@ -208,10 +223,8 @@ impl Dispatcher {
         let launch = kernel.prepare(&work.op)?;
         let op = &work.op;
         Ok(Arc::new(Prepared {
-            reach: op
-                .inputs
-                .iter()
-                .map(|a| reach(a, &op.dims, matches!(op.body, Body::Host(_))))
+            reach: (0..op.inputs.len())
+                .map(|i| input_reach(op, i))
                 .chain(op.outputs.iter().map(|a| reach(a, &op.dims, true)))
                 .collect(),
             workspace: launch.workspace(),

@@ -12,13 +12,16 @@ use millstream_core::how::{DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
 
+use crate::attention::AttentionKernel;
 use crate::contract::{self, ContractKernel};
 use crate::host::HostKernel;
+use crate::gather::GatherKernel;
 use crate::map::MapKernel;
 use crate::measure;
 use crate::memory::Memory;
 use crate::profile;
 use crate::rows::RowsKernel;
+use crate::scan::ScanKernel;
 use crate::simd::Isa;
 use crate::stream::{Command, CopyRange, InlineStream, QueuedStream};
 use crate::topology::{self, Topology};
@@ -165,6 +168,9 @@ impl Backend for CpuBackend {
         match &op.body {
             Body::Map(_) => vec![Variant::plain("map")],
             Body::Rows { .. } => vec![Variant::plain("rows")],
+            Body::Gather(_) => vec![Variant::plain("gather")],
+            Body::Scan { .. } => vec![Variant::plain("scan")],
+            Body::Attention(_) => vec![Variant::plain("attention")],
             Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.profile),
             Body::Host(_) => vec![Variant::plain("host")],
             _ => Vec::new(),
@@ -178,6 +184,9 @@ impl Backend for CpuBackend {
             Body::Rows { .. } => RowsKernel::new(op, machine),
             Body::Contract(_) => Ok(Arc::new(ContractKernel::new(machine, op, variant)?)),
             Body::Host(_) => Ok(Arc::new(HostKernel::new(machine))),
+            Body::Gather(_) => Ok(Arc::new(GatherKernel::new(machine))),
+            Body::Scan { .. } => Ok(Arc::new(ScanKernel::new(op, machine)?)),
+            Body::Attention(_) => Ok(Arc::new(AttentionKernel::new(machine))),
             _ => Err(Error::internal(format!("the CPU has no kernel for a {} operation", op.name()))),
         }
     }

@@ -9,10 +9,12 @@
 //! - `workers`, `topology`: fork-join threads; caches and cores.
 //! - `math`: functions over blocks of elements. `program`: expressions as register programs of them.
 //! - `map`, `rows`: element-wise operations and row programs. `gemm`: packed matrix products. `contract`: contractions of
-//!   any form on top of it.
+//!   any form on top of it. `gather`, `scan`, `attention`: what their names say.
 
+mod attention;
 mod backend;
 mod contract;
+mod gather;
 pub mod gemm;
 mod host;
 mod map;
@@ -22,6 +24,7 @@ mod memory;
 mod profile;
 mod program;
 mod rows;
+mod scan;
 pub mod simd;
 mod stream;
 pub mod topology;

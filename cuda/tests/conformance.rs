@@ -39,5 +39,6 @@ parts! {
     row_programs: Rows,
     matrix_products: Matmul,
     contractions: Contract,
+    lookups_and_scans: Indexed,
     random_graphs: Graph,
 }

@@ -117,6 +117,15 @@ pub(super) fn other(random: &mut Random) -> Result<Vec<Case>> {
         let params = vec![random.value(dtype, Domain::Small), random.value(dtype, Domain::Small)];
         out.push(case.with_params(params));
     }
+    for form in [Form::Contiguous(70), turns.next()] {
+        // Random words of the inputs, under a key of two numbers.
+        let mut b = ExprBuilder::new();
+        let counter = b.input(0, DType::U32);
+        let key = [b.param(0, DType::U32), b.param(1, DType::U32)];
+        let word = b.random(counter, key)?;
+        let case = map("random", DType::U32, form, &[(DType::U32, Domain::Any)], b.finish(&[word]), random)?;
+        out.push(case.with_params(vec![Scalar::new(random.word() as u32), Scalar::new(random.word() as u32)]));
+    }
     for form in [Form::Contiguous(70), Form::Permuted, Form::Flipped, Form::SizeOne] {
         // The place of each element as the sum of its indices, in i64 and f32.
         let mut b = ExprBuilder::new();

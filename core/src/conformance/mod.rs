@@ -12,6 +12,7 @@
 mod case;
 mod contracts;
 mod graphs;
+mod indexed;
 mod judge;
 mod maps;
 mod random;
@@ -55,13 +56,15 @@ pub enum Part {
     Matmul,
     /// Batches, einsums, convolutions, computed operands and results.
     Contract,
+    /// Lookups in tables, and running reductions.
+    Indexed,
     /// Random fused expressions.
     Graph,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 10] = [
+    pub const ALL: [Part; 11] = [
         Part::Unary,
         Part::Binary,
         Part::Cast,
@@ -71,6 +74,7 @@ impl Part {
         Part::Rows,
         Part::Matmul,
         Part::Contract,
+        Part::Indexed,
         Part::Graph,
     ];
 
@@ -86,6 +90,7 @@ impl Part {
             Part::Rows => "rows",
             Part::Matmul => "matmul",
             Part::Contract => "contract",
+            Part::Indexed => "indexed",
             Part::Graph => "graph",
         }
     }
@@ -103,6 +108,7 @@ impl Part {
             Part::Rows => rows::programs(&mut random),
             Part::Matmul => contracts::products(&mut random),
             Part::Contract => contracts::forms(&mut random),
+            Part::Indexed => indexed::cases(&mut random),
             Part::Graph => graphs::graphs(&mut random),
         }
     }
@@ -373,7 +379,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!(@parts $device,
             unary_functions: Unary, binary_operators: Binary, casts: Cast, maps: Map, layouts: Layout,
             reductions: Reduce, row_programs: Rows, matrix_products: Matmul, contractions: Contract,
-            random_graphs: Graph);
+            lookups_and_scans: Indexed, random_graphs: Graph);
     };
     (@parts $device:expr, $($name:ident: $part:ident),*) => {
         $(

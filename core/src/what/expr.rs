@@ -298,6 +298,8 @@ pub enum Node {
     Cast(Id),
     /// In a `Rows` program: the reduction of the value over the row.
     Reduce(Reduce, Id),
+    /// A random word, see [`philox`]: that of the first, a u32, under the key that the second and third make, both u32.
+    Random(Id, Id, Id),
 }
 
 impl Node {
@@ -306,11 +308,43 @@ impl Node {
         let list = match *self {
             Node::Unary(_, a) | Node::Cast(a) | Node::Reduce(_, a) => [Some(a), None, None],
             Node::Binary(_, a, b) => [Some(a), Some(b), None],
-            Node::Select(a, b, c) => [Some(a), Some(b), Some(c)],
+            Node::Select(a, b, c) | Node::Random(a, b, c) => [Some(a), Some(b), Some(c)],
             _ => [None; 3],
         };
         list.into_iter().flatten()
     }
+}
+
+impl Node {
+    /// The node with other operands in the place of its own.
+    pub fn with_operands(self, at: impl Fn(Id) -> Id) -> Node {
+        match self {
+            Node::Unary(u, a) => Node::Unary(u, at(a)),
+            Node::Binary(b, x, y) => Node::Binary(b, at(x), at(y)),
+            Node::Select(c, x, y) => Node::Select(at(c), at(x), at(y)),
+            Node::Cast(a) => Node::Cast(at(a)),
+            Node::Reduce(r, a) => Node::Reduce(r, at(a)),
+            Node::Random(c, x, y) => Node::Random(at(c), at(x), at(y)),
+            leaf => leaf,
+        }
+    }
+}
+
+/// Simple operations of a random word.
+pub(crate) const RANDOM_FLOP: u64 = 100;
+
+/// The random word of number `i` under a key: word `i % 4` of the block of number `i / 4` that Philox-4x32 gives in ten rounds
+/// (Salmon, Moraes, Dror, Shaw: Parallel random numbers, 2011). Every device computes the same words.
+pub fn philox(i: u32, key: [u32; 2]) -> u32 {
+    let mut block = [i >> 2, 0, 0, 0];
+    let [mut k0, mut k1] = key;
+    for _ in 0..10 {
+        let (a, b) = (0xd251_1f53u64 * u64::from(block[0]), 0xcd9e_8d57u64 * u64::from(block[2]));
+        block = [(b >> 32) as u32 ^ block[1] ^ k0, b as u32, (a >> 32) as u32 ^ block[3] ^ k1, a as u32];
+        k0 = k0.wrapping_add(0x9e37_79b9);
+        k1 = k1.wrapping_add(0xbb67_ae85);
+    }
+    block[(i & 3) as usize]
 }
 
 /// Nodes, their dtypes, and which of them are the results.
@@ -387,6 +421,7 @@ impl Expr {
                 Node::Unary(u, _) => u.flop(),
                 Node::Binary(b, ..) => b.flop(),
                 Node::Select(..) | Node::Reduce(..) => 1,
+                Node::Random(..) => RANDOM_FLOP,
                 _ => 0,
             })
             .sum()
@@ -427,6 +462,7 @@ impl Expr {
                 Node::Binary(..) => None,
                 Node::Select(c, x, y) => (of(c) == DType::Bool && of(x) == of(y)).then(|| of(x)),
                 Node::Cast(_) => Some(dtype),
+                Node::Random(a, b, c) => [a, b, c].iter().all(|&n| of(n) == DType::U32).then_some(DType::U32),
                 Node::Reduce(r, a) => r.result(of(a)),
             };
             if expected != Some(dtype) {
@@ -511,6 +547,18 @@ impl ExprBuilder {
         if self.dtype(a) == dtype { a } else { self.push(Node::Cast(a), dtype) }
     }
 
+    /// The random word of `counter` under a key of two words; all are u32.
+    pub fn random(&mut self, counter: Id, key: [Id; 2]) -> Result<Id> {
+        let of = [counter, key[0], key[1]].map(|id| self.dtype(id));
+        if of != [DType::U32; 3] {
+            return Err(Error::dtype(format!(
+                "random words are made of u32, not of {}, {} and {}",
+                of[0], of[1], of[2]
+            )));
+        }
+        Ok(self.push(Node::Random(counter, key[0], key[1]), DType::U32))
+    }
+
     /// The reduction of a value over the row.
     pub fn reduce(&mut self, op: Reduce, a: Id) -> Result<Id> {
         let of = self.dtype(a);
@@ -535,15 +583,7 @@ impl ExprBuilder {
         let mut place = vec![Id(0); nodes.len()];
         let mut out = Expr::default();
         for (i, (node, dtype)) in nodes.into_iter().enumerate().filter(|(i, _)| needed[*i]) {
-            let at = |id: Id| place[id.at()];
-            let node = match node {
-                Node::Unary(u, a) => Node::Unary(u, at(a)),
-                Node::Binary(b, x, y) => Node::Binary(b, at(x), at(y)),
-                Node::Select(c, x, y) => Node::Select(at(c), at(x), at(y)),
-                Node::Cast(a) => Node::Cast(at(a)),
-                Node::Reduce(r, a) => Node::Reduce(r, at(a)),
-                leaf => leaf,
-            };
+            let node = node.with_operands(|id| place[id.at()]);
             place[i] = Id(out.nodes.len() as u32);
             out.nodes.push((node, dtype));
         }
@@ -581,6 +621,13 @@ mod tests {
         let two = b.binary(Binary::Add, m, m).unwrap();
         let expr = b.finish(&[d, two]);
         assert_eq!(expr.varying(|_| true, 1), [true, false, true, false]);
+    }
+
+    #[test]
+    fn random_words_are_those_of_the_published_generator() {
+        // The known answers that come with the authors' own implementation, for counter and key of zeros.
+        let words: Vec<u32> = (0..4).map(|i| philox(i, [0, 0])).collect();
+        assert_eq!(words, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
     }
 
     #[test]

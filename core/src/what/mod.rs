@@ -13,9 +13,9 @@ mod scalar;
 
 pub use access::{Access, Guard, collapse};
 pub use dtype::{DType, Element, Kind};
-pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary};
 pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
+pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary, philox};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, elements, row_major};
-pub use op::{Body, Contract, Op};
+pub use op::{Attention, Body, Contract, Lookup, Op};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, erf, evaluate};
 pub use scalar::{Scalar, to_odd};

@@ -10,14 +10,18 @@
 //! | `Rows`     | outer dimensions, inner ones   | a program of maps and reductions over the inner dimensions, kept on chip |
 //! | `Contract` | batch, m, n, k dimensions      | `epilogue(sum over k of lhs * rhs)`, operands and result being expressions |
 //! | `Host`     | one dimension for each operand | a function that only the CPU computes, of whole contiguous operands     |
+//! | `Gather`   | that of the result             | elements of a table at places that other inputs say                     |
+//! | `Scan`     | outer dimensions, one inner    | running sums, products, largest or smallest elements                    |
+//! | `Attention`| batch, queries, keys, d, e     | softmax of products of queries and keys, times values; scores stay on chip |
 
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 
 use super::access::{Access, collapse};
 use super::dtype::DType;
-use super::expr::{Expr, Node};
+use super::expr::{Expr, Node, Reduce};
 use super::host::HostBody;
 use super::layout::{Dims, count, elements};
 use crate::error::{Error, Result};
@@ -52,6 +56,24 @@ pub enum Body {
     },
     /// `outputs[o][b, m, n] = epilogue.outputs[o](sum over k of lhs[b, m, k] * rhs[b, k, n])`.
     Contract(Box<Contract>),
+    /// `outputs[0][i]` is the element of `inputs[0]` (the table) at its own place for `i`, moved along one axis of the table for
+    /// each further input, by the integer that this input holds for `i`. A negative integer counts from the axis' end; one
+    /// that is out of range gives the table's fill value.
+    Gather(SmallVec<[Lookup; 2]>),
+    /// `outputs[0][r, i]` is the reduction of `inputs[0][r, 0..=i]`: `Sum`, `Prod`, `Max` or `Min`.
+    Scan {
+        /// The dimension that is walked, the last; the rank itself for rows of one element.
+        inner: usize,
+        /// What is done.
+        reduce: Reduce,
+    },
+    /// `softmax(scale * q k' + mask) v` for each of the batch, without the scores ever being in memory.
+    ///
+    /// The index space is the batch dimensions, then queries, keys, d (of queries and keys) and e (of values). Inputs are q (over
+    /// batch, queries, d), k (batch, keys, d), v (batch, keys, e) and perhaps a mask (batch, queries, keys): true where a key is
+    /// seen, or a number that is added to the score. Parameter 0 is the scale, in the dtype that is computed in. A query that
+    /// sees no key gives zeros.
+    Attention(Attention),
     /// A function that only the CPU computes. [`Op::host`] makes such operations.
     Host(HostBody),
 }
@@ -60,8 +82,31 @@ impl Body {
     /// Whether one kernel serves both, on operands that are alike.
     pub fn shares_kernel(&self, other: &Body) -> bool {
         // A host function comes with the operation; what the kernel does is call it.
-        matches!((self, other), (Body::Host(_), Body::Host(_))) || self == other
+        match (self, other) {
+            (Body::Host(_), Body::Host(_)) => true,
+            // Sizes and strides of a table are arguments.
+            (Body::Gather(a), Body::Gather(b)) => a.len() == b.len(),
+            _ => self == other,
+        }
     }
+}
+
+/// Which keys a query sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attention {
+    /// Whether a query sees no key after its own place; the last query has the place of the last key.
+    pub causal: bool,
+    /// Whether there is a mask.
+    pub mask: bool,
+}
+
+/// An axis of a table in which places are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lookup {
+    /// Elements of the table from one place to the next.
+    pub stride: isize,
+    /// The number of places.
+    pub size: usize,
 }
 
 /// The parts of a contraction. The index space is batch, m, n, k; each of the four may have any number of dimensions.
@@ -99,11 +144,32 @@ impl Op {
         Op { dims: dims.into(), inputs, outputs, body: Body::Contract(Box::new(contract)) }.prepared()
     }
 
+    /// Elements of a table (the first input) at places that the further inputs say, one axis for each.
+    pub fn gather(dims: &[usize], inputs: Vec<Access>, output: Access, lookups: &[Lookup]) -> Result<Op> {
+        let body = Body::Gather(lookups.into());
+        Op { dims: dims.into(), inputs, outputs: vec![output], body }.prepared()
+    }
+
+    /// A running reduction along the last dimension.
+    pub fn scan(dims: &[usize], input: Access, output: Access, reduce: Reduce) -> Result<Op> {
+        let body = Body::Scan { inner: dims.len().saturating_sub(1), reduce };
+        Op { dims: dims.into(), inputs: vec![input], outputs: vec![output], body }.prepared()
+    }
+
+    /// Attention over a space of batch, queries, keys, d and e; inputs are q, k, v and perhaps a mask.
+    pub fn attention(dims: &[usize], inputs: Vec<Access>, output: Access, causal: bool) -> Result<Op> {
+        let body = Body::Attention(Attention { causal, mask: inputs.len() > 3 });
+        let op = Op { dims: dims.into(), inputs, outputs: vec![output], body };
+        op.check()?;
+        // Its dimensions are known by their places: none is joined.
+        Ok(op)
+    }
+
     fn prepared(mut self) -> Result<Op> {
         self.check()?;
         let mut groups = match &self.body {
-            Body::Map(_) => vec![],
-            Body::Rows { inner, .. } => vec![*inner],
+            Body::Map(_) | Body::Gather(_) | Body::Attention(_) => vec![],
+            Body::Rows { inner, .. } | Body::Scan { inner, .. } => vec![*inner],
             Body::Contract(c) => vec![c.m, c.n, c.k],
             Body::Host(_) => return Ok(self),
         };
@@ -115,8 +181,8 @@ impl Op {
         let mut accesses: Vec<&mut Access> = self.inputs.iter_mut().chain(&mut self.outputs).collect();
         collapse(&mut self.dims, &mut accesses, &mut groups, |_| false);
         match &mut self.body {
-            Body::Map(_) | Body::Host(_) => {}
-            Body::Rows { inner, .. } => *inner = groups[0],
+            Body::Map(_) | Body::Gather(_) | Body::Attention(_) | Body::Host(_) => {}
+            Body::Rows { inner, .. } | Body::Scan { inner, .. } => *inner = groups[0],
             Body::Contract(c) => (c.m, c.n, c.k) = (groups[0], groups[1], groups[2]),
         }
         Ok(self)
@@ -127,7 +193,7 @@ impl Op {
         match &self.body {
             Body::Map(e) | Body::Rows { expr: e, .. } => [Some(e), None, None],
             Body::Contract(c) => [Some(&c.lhs), Some(&c.rhs), Some(&c.epilogue)],
-            Body::Host(_) => [None, None, None],
+            Body::Gather(_) | Body::Scan { .. } | Body::Attention(_) | Body::Host(_) => [None; 3],
         }
         .into_iter()
         .flatten()
@@ -135,16 +201,22 @@ impl Op {
 
     /// The number of launch parameters.
     pub fn params(&self) -> usize {
-        self.exprs().map(Expr::params).max().unwrap_or(0)
+        match self.body {
+            Body::Attention(_) => 1,
+            _ => self.exprs().map(Expr::params).max().unwrap_or(0),
+        }
     }
 
-    /// A short name for people: `map`, `rows`, `contract`, `host`.
+    /// A short name for people: `map`, `rows`, `contract`, `host`, ...
     pub fn name(&self) -> &'static str {
         match self.body {
             Body::Map(_) => "map",
             Body::Rows { .. } => "rows",
             Body::Contract(_) => "contract",
             Body::Host(_) => "host",
+            Body::Gather(_) => "gather",
+            Body::Scan { .. } => "scan",
+            Body::Attention(_) => "attention",
         }
     }
 
@@ -186,6 +258,7 @@ impl Op {
                     Node::Unary(u, _) => u.flop(),
                     Node::Binary(b, ..) => b.flop(),
                     Node::Select(..) | Node::Reduce(..) => 1,
+                    Node::Random(..) => super::expr::RANDOM_FLOP,
                     _ => 0,
                 };
                 let (mut element, mut row) = (0, 0);
@@ -203,6 +276,13 @@ impl Op {
                 2 * b * m * n * k + c.lhs.flop() * b * m * k + c.rhs.flop() * b * n * k + c.epilogue.flop() * b * m * n
             }
             Body::Host(h) => h.function.flop,
+            Body::Gather(lookups) => lookups.len() as u64 * size(0..all),
+            Body::Scan { .. } => size(0..all),
+            Body::Attention(a) => {
+                let scores = size(0..all - 2) / if a.causal { 2 } else { 1 };
+                // Two products, and an exponential for each score.
+                scores * (2 * self.dims[all - 2] as u64 + 2 * self.dims[all - 1] as u64 + 16)
+            }
         }
     }
 
@@ -213,7 +293,15 @@ impl Op {
             let operands = self.inputs.iter().chain(&self.outputs).zip(&self.dims);
             return operands.map(|(a, n)| (n * a.dtype.size()) as u64).sum();
         }
-        let read: u64 = self.inputs.iter().map(|a| (a.distinct(&self.dims) * a.dtype.size()) as u64).sum();
+        let distinct = |i: usize, a: &Access| match &self.body {
+            // A table gives at most an element for each of the result, and no more than it has.
+            Body::Gather(lookups) if i == 0 => {
+                let places = lookups.iter().fold(1usize, |p, l| p.saturating_mul(l.size));
+                a.distinct(&self.dims).saturating_mul(places).min(self.output_len(0))
+            }
+            _ => a.distinct(&self.dims),
+        };
+        let read: u64 = self.inputs.iter().enumerate().map(|(i, a)| (distinct(i, a) * a.dtype.size()) as u64).sum();
         let written: u64 =
             self.outputs.iter().enumerate().map(|(o, a)| (self.output_len(o) * a.dtype.size()) as u64).sum();
         read + written
@@ -226,6 +314,8 @@ impl Op {
         match &self.body {
             // One kernel runs them all: the function comes with the operation.
             Body::Host(_) => "host".hash(&mut h),
+            // Sizes and strides of the table are arguments.
+            Body::Gather(lookups) => ("gather", lookups.len()).hash(&mut h),
             body => body.hash(&mut h),
         }
         self.dims.len().hash(&mut h);
@@ -308,6 +398,50 @@ impl Op {
                 let operands = (h.function.inputs.len(), h.wanted.len());
                 if operands != (self.inputs.len(), self.outputs.len()) || rank != operands.0 + operands.1 {
                     return bad("it has another number of operands than its function");
+                }
+                return Ok(());
+            }
+            Body::Gather(lookups) => {
+                let [output] = &self.outputs[..] else { return bad("it has one output") };
+                if self.inputs.len() != lookups.len() + 1 || self.inputs.iter().any(|a| !a.is_plain()) {
+                    return bad("it reads a table and one input for each axis, without guards");
+                }
+                if self.inputs[0].dtype != output.dtype {
+                    return bad("the output has another dtype than the table");
+                }
+                if self.inputs[1..].iter().any(|a| !a.dtype.is_integer()) {
+                    return bad("places are integers");
+                }
+                return Ok(());
+            }
+            Body::Scan { inner, reduce } => {
+                let ([input], [output]) = (&self.inputs[..], &self.outputs[..]) else {
+                    return bad("it has one input and one output");
+                };
+                if !matches!(reduce, Reduce::Sum | Reduce::Prod | Reduce::Max | Reduce::Min) || *inner + 1 < rank {
+                    return bad("it scans sums, products, largest or smallest elements along the last dimension");
+                }
+                if !input.is_plain() || input.dtype != output.dtype || reduce.result(input.dtype) != Some(input.dtype) {
+                    return bad("input and output have one dtype, which the reduction takes");
+                }
+                return Ok(());
+            }
+            Body::Attention(a) => {
+                let [output] = &self.outputs[..] else { return bad("it has one output") };
+                let Some(batch) = rank.checked_sub(4) else { return bad("it needs queries, keys, d and e") };
+                let (m, n, d, e) = (batch, batch + 1, batch + 2, batch + 3);
+                let unused: [&[usize]; 4] = [&[n, e], &[m, e], &[m, d], &[d, e]];
+                if self.inputs.len() != 3 + usize::from(a.mask) || self.inputs.iter().any(|i| !i.is_plain()) {
+                    return bad("it reads q, k, v and perhaps a mask, without guards");
+                }
+                let strays = |access: &Access, dims: &[usize]| dims.iter().any(|&d| access.strides[d] != 0);
+                if self.inputs.iter().zip(unused).any(|(i, dims)| strays(i, dims)) || strays(output, &[n, d]) {
+                    return bad("an operand moves along a dimension that it does not have");
+                }
+                let dtype = output.dtype;
+                let one = self.inputs[..3].iter().all(|i| i.dtype == dtype) && dtype.is_float();
+                if !one || self.inputs.get(3).is_some_and(|i| i.dtype != dtype && i.dtype != DType::Bool) {
+                    return bad("its operands are of one float type, its mask is that or bool");
                 }
                 return Ok(());
             }

@@ -30,7 +30,7 @@ use operand::{Operand, Side};
 pub(crate) use variants::variants;
 
 /// The product's name for an instruction set.
-fn product_isa(isa: Isa) -> crate::gemm::Isa {
+pub(crate) fn product_isa(isa: Isa) -> crate::gemm::Isa {
     match isa {
         Isa::Avx512 => crate::gemm::Isa::Avx512,
         Isa::Avx2 => crate::gemm::Isa::Avx2,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use millstream_core::backend::{Binding, Bindings};
-use millstream_core::{DType, Error, Expr, ExprBuilder, Node, Op, Result, Scalar};
+use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar};
 
 use super::dispatch::Sum;
 use super::formula::Formula;
@@ -185,16 +185,9 @@ fn reads(expr: &Expr, input: usize) -> bool {
 /// The expression with its result in the type that the sum is computed in.
 fn converted<T: Sum>(expr: &Expr, acc: DType) -> Result<Expr> {
     let mut b = ExprBuilder::new();
-    let mut place = Vec::with_capacity(expr.nodes().len());
+    let mut place: Vec<Id> = Vec::with_capacity(expr.nodes().len());
     for (node, dtype) in expr.nodes() {
-        let at = |id: millstream_core::Id| place[id.at()];
-        let node = match *node {
-            Node::Unary(u, a) => Node::Unary(u, at(a)),
-            Node::Binary(op, x, y) => Node::Binary(op, at(x), at(y)),
-            Node::Select(c, x, y) => Node::Select(at(c), at(x), at(y)),
-            Node::Cast(a) => Node::Cast(at(a)),
-            leaf => leaf,
-        };
+        let node = node.with_operands(|id| place[id.at()]);
         place.push(b.push(node, *dtype));
     }
     let out = expr.outputs().first().ok_or_else(|| Error::internal("an operand without a result"))?;

@@ -291,6 +291,20 @@ impl<'e> Assembler<'e> {
                     self.set(id, to);
                 }
             }
+            Node::Random(c, x, y) => {
+                let mut places = [c, x, y].map(|id| self.place(id));
+                let is_single = |at: At| matches!(at, At::Single(_));
+                let one_key = is_single(places[1]) && is_single(places[2]);
+                if block {
+                    let spread = if one_key { &mut places[..1] } else { &mut places[..] };
+                    for p in spread {
+                        *p = self.spread(segment, *p, DType::U32)?;
+                    }
+                }
+                let to = dst(self);
+                self.call(segment, super::moves::random(one_key), "random", dtype, to, &places);
+                self.set(id, to);
+            }
             _ => return Err(Error::internal(format!("{node:?} cannot be computed here"))),
         }
         Ok(())

@@ -44,12 +44,8 @@ impl Split {
                     });
                     Node::Input(place as u16 + 1)
                 }
-                Node::Unary(u, x) => Node::Unary(u, at(x)),
-                Node::Binary(f, x, y) => Node::Binary(f, at(x), at(y)),
-                Node::Select(s, x, y) => Node::Select(at(s), at(x), at(y)),
-                Node::Cast(x) => Node::Cast(at(x)),
                 Node::Reduce(..) => return Err(Error::internal("an epilogue cannot reduce")),
-                leaf @ (Node::Param(_) | Node::Const(_) | Node::Index(_)) => leaf,
+                other => other.with_operands(at),
             };
             places.push(b.push(node, dtype));
         }

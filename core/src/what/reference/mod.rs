@@ -27,9 +27,9 @@ use num_complex::Complex;
 
 use super::access::Access;
 use super::dtype::DType;
-use super::expr::{Binary, Expr, Id, Node, Unary};
 use super::host::{HostBody, HostOperand, Serial};
-use super::op::{Body, Contract, Op};
+use super::expr::{Binary, Expr, Id, Node, Reduce, Unary};
+use super::op::{Attention, Body, Contract, Lookup, Op};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
@@ -151,6 +151,9 @@ pub fn evaluate(op: &Op, inputs: &[HostTensor], params: &[Scalar], tolerance: To
         Body::Rows { inner, expr } => run.rows(*inner, expr),
         Body::Contract(c) => run.contract(c),
         Body::Host(h) => run.host(h),
+        Body::Gather(lookups) => run.gather(lookups),
+        Body::Scan { inner, reduce } => run.scan(*inner, *reduce),
+        Body::Attention(a) => run.attention(*a),
     }
 }
 
@@ -259,6 +262,7 @@ impl Run<'_> {
             Node::Binary(b, x, y) => binary(b, get(x), get(y), x == y, expr.dtype(x), t),
             Node::Select(c, x, y) => Value::select(get(c), get(x), get(y)),
             Node::Cast(a) => get(a).cast(expr.dtype(a), dtype),
+            Node::Random(c, x, y) => Value::random(get(c), get(x), get(y)),
             _ => return None,
         })
     }
@@ -380,6 +384,121 @@ impl Run<'_> {
             })
         })?;
         Ok(out)
+    }
+
+    fn gather(&self, lookups: &[Lookup]) -> Result<Vec<Vec<Expected>>> {
+        let op = self.op;
+        let mut out = Vec::new();
+        let input = |n: usize, at: isize| {
+            let missing =
+                || Error::argument(format!("input {n} has no element {at}: it holds {}", self.inputs[n].len()));
+            self.inputs[n].at(at).ok_or_else(missing)
+        };
+        walk(&op.dims, |index| {
+            let place = |n: usize| op.inputs[n].position(index).unwrap_or(0);
+            let mut at = Some(place(0));
+            for (j, l) in lookups.iter().enumerate() {
+                let Exact::Int(wanted) = Exact::from(input(j + 1, place(j + 1))?) else {
+                    return Err(Error::internal("a place that is no integer"));
+                };
+                let wanted = if wanted < 0 { wanted + l.size as i128 } else { wanted };
+                let inside = (0..l.size as i128).contains(&wanted);
+                at = at.filter(|_| inside).map(|p| p + wanted as isize * l.stride);
+            }
+            let scalar = match at {
+                Some(at) => input(0, at)?,
+                None => op.inputs[0].fill,
+            };
+            if first_visit(&op.outputs[0], index) {
+                out.push(store(&op.outputs[0], index, Value::from(scalar)));
+            }
+            Ok(())
+        })?;
+        Ok(vec![out])
+    }
+
+    fn scan(&self, inner: usize, r: Reduce) -> Result<Vec<Vec<Expected>>> {
+        let op = self.op;
+        let (input, output) = (&op.inputs[0], &op.outputs[0]);
+        let length: usize = op.dims[inner..].iter().product();
+        let mut out = Vec::new();
+        walk(&op.dims[..inner], |row| {
+            let mut index = row.to_vec();
+            index.resize(op.dims.len(), 0);
+            let mut values = Vec::with_capacity(length);
+            for i in 0..length {
+                if let Some(last) = index.get_mut(inner) {
+                    *last = i;
+                }
+                values.push(self.leaf(Node::Input(0), input.dtype, &index, None)?);
+                out.push(store(output, &index, reduce::reduce(r, &values, input.dtype, self.tolerance)));
+            }
+            Ok(())
+        })?;
+        Ok(vec![out])
+    }
+
+    fn attention(&self, a: Attention) -> Result<Vec<Vec<Expected>>> {
+        let (op, t) = (self.op, self.tolerance);
+        let at = op.dims.len() - 4;
+        let [m, n, d, e] = [0, 1, 2, 3].map(|i| op.dims[at + i]);
+        let dtype = op.outputs[0].dtype;
+        let of = dtype.compute();
+        let scale = self.leaf(Node::Param(0), of, &[], None)?;
+        let mut out = Vec::new();
+        walk(&op.dims[..at], |batch| {
+            let read = |input: usize, place: [usize; 4]| {
+                let index: Vec<usize> = batch.iter().copied().chain(place).collect();
+                self.leaf(Node::Input(input as u16), op.inputs[input].dtype, &index, None)
+            };
+            for i in 0..m {
+                let q = (0..d).map(|c| read(0, [i, 0, c, 0])).collect::<Result<Vec<_>>>()?;
+                let (mut seen, mut scores) = (Vec::new(), Vec::new());
+                for j in 0..n {
+                    if a.causal && j + m > i + n {
+                        continue;
+                    }
+                    let k = (0..d).map(|c| read(1, [0, j, c, 0])).collect::<Result<Vec<_>>>()?;
+                    let dot = reduce::dot(&q, &k, of, t);
+                    let mut score = binary(Binary::Mul, dot, scale, false, of, t);
+                    if a.mask {
+                        let mask = read(3, [i, j, 0, 0])?;
+                        match mask {
+                            Value::Int(w) if w.v == 0 => continue,
+                            Value::Int(_) => {}
+                            number => score = binary(Binary::Add, score, number, false, of, t),
+                        }
+                    }
+                    seen.push(j);
+                    scores.push(score);
+                }
+                let weights: Vec<Value> = if seen.is_empty() {
+                    Vec::new()
+                } else {
+                    let most = reduce::reduce(Reduce::Max, &scores, of, t);
+                    // A device may find another largest score; the shares do not depend on it but for rounding.
+                    let less = |&s: &Value| unary(Unary::Exp, binary(Binary::Sub, s, most, false, of, t), of, t);
+                    let powers: Vec<Value> = scores.iter().map(less).collect();
+                    let total = reduce::reduce(Reduce::Sum, &powers, of, t);
+                    powers.into_iter().map(|p| binary(Binary::Div, p, total, false, of, t)).collect()
+                };
+                for c in 0..e {
+                    let v = seen.iter().map(|&j| read(2, [0, j, 0, c])).collect::<Result<Vec<_>>>()?;
+                    let mut value = match weights.is_empty() {
+                        true => Value::from(Scalar::zero(of)),
+                        false => reduce::dot(&weights, &v, of, t),
+                    };
+                    // Shares may be divided by their sum before or after they are multiplied.
+                    if let Value::Real(r) = &mut value {
+                        r.e *= 2.0;
+                    }
+                    let index: Vec<usize> = batch.iter().copied().chain([i, 0, 0, c]).collect();
+                    out.push(store(&op.outputs[0], &index, value));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(vec![out])
     }
 
     /// One operand of a contraction for a batch index: for each of its free indices, the values along k.

@@ -5,7 +5,7 @@ use num_complex::Complex;
 
 use super::whole::{saturate, wrap};
 use super::{Binary, DType, Exact, Scalar};
-use crate::what::to_odd;
+use crate::what::{philox, to_odd};
 
 /// An integer, or a truth value as 0 or 1.
 #[derive(Clone, Copy, Debug)]
@@ -177,6 +177,16 @@ impl From<Scalar> for Value {
 impl Value {
     pub fn int(v: i128) -> Value {
         Value::Int(Whole::new(v))
+    }
+
+    /// The random word of a number under a key.
+    pub fn random(counter: Value, k0: Value, k1: Value) -> Value {
+        match (counter, k0, k1) {
+            (Value::Int(i), Value::Int(x), Value::Int(y)) if i.e + x.e + y.e == 0.0 => {
+                Value::int(philox(i.v as u32, [x.v as u32, y.v as u32]).into())
+            }
+            _ => Value::Int(Whole::unknown(DType::U32)),
+        }
     }
 
     /// `a` where the condition is true, else `b`; a value that covers both where it is not certain.

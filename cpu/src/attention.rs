@@ -1,0 +1,334 @@
+//! Attention: scores of a few queries at a time, which stay in the caches.
+//!
+//! A task takes some queries of one of the batch. It packs the keys and values once, then for each block of queries multiplies
+//! with the keys, turns the scores into shares, and multiplies those with the values. Only the scores of one block are ever in
+//! memory. How the work is cut depends on the shape alone.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result, Scalar};
+use smallvec::SmallVec;
+
+use crate::backend::Machine;
+use crate::contract::product_isa;
+use crate::gemm::{
+    Batch, Blocking, Element, Gemm, Output, Packed, PackedLayout, Plain, Shape, Side, Strided, Widen, workspace_bytes,
+};
+use crate::math::{self, BlockFn, Elem, UnaryOp};
+use crate::program::{Base, Operand, bases, seek};
+use crate::stream::{CpuLaunch, Run};
+
+/// Queries that share packed keys and values.
+const QUERIES: usize = 256;
+/// Scores that are in memory at a time: they stay in a second-level cache.
+const SCORES: usize = 64 << 10;
+
+/// Attention compiled for the CPU.
+pub(crate) struct AttentionKernel {
+    machine: Arc<Machine>,
+}
+
+impl AttentionKernel {
+    pub(crate) fn new(machine: Arc<Machine>) -> AttentionKernel {
+        AttentionKernel { machine }
+    }
+}
+
+impl Kernel for AttentionKernel {
+    fn text(&self) -> String {
+        "attention: keys and values packed, then blocks of queries: scores, shares, sums of values\n".into()
+    }
+
+    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+        let machine = self.machine.clone();
+        Ok(Arc::new(CpuLaunch(match op.outputs[0].dtype {
+            DType::F32 => Arc::new(Attend::<f32, f32>::new(op, machine)?),
+            DType::F64 => Arc::new(Attend::<f64, f64>::new(op, machine)?),
+            DType::F16 => Arc::new(Attend::<f16, f32>::new(op, machine)?),
+            DType::BF16 => Arc::new(Attend::<bf16, f32>::new(op, machine)?),
+            other => return Err(Error::internal(format!("the CPU has no attention in {other}"))),
+        })))
+    }
+}
+
+/// A type in which scores are computed.
+trait Score: Element + PartialOrd {
+    const LOWEST: Self;
+    const ELEM: Elem;
+    fn of(scalar: &Scalar) -> Self;
+    fn less(self, other: Self) -> Self;
+    fn over(self, other: Self) -> Self;
+}
+
+macro_rules! scores {
+    ($($t:ty, $elem:ident);+) => {$(
+        impl Score for $t {
+            const LOWEST: $t = <$t>::NEG_INFINITY;
+            const ELEM: Elem = Elem::$elem;
+            fn of(scalar: &Scalar) -> $t {
+                scalar.to_f64() as $t
+            }
+            fn less(self, other: $t) -> $t {
+                self - other
+            }
+            fn over(self, other: $t) -> $t {
+                self / other
+            }
+        }
+    )+};
+}
+scores!(f32, F32; f64, F64);
+
+/// A type in memory: read as a score's type, written from it.
+trait Stored<T>: Widen<T> {
+    fn narrow(value: T) -> Self;
+}
+
+impl Stored<f32> for f32 {
+    fn narrow(value: f32) -> f32 {
+        value
+    }
+}
+
+impl Stored<f64> for f64 {
+    fn narrow(value: f64) -> f64 {
+        value
+    }
+}
+
+impl Stored<f32> for f16 {
+    fn narrow(value: f32) -> f16 {
+        f16::from_f32(value)
+    }
+}
+
+impl Stored<f32> for bf16 {
+    fn narrow(value: f32) -> bf16 {
+        bf16::from_f32(value)
+    }
+}
+
+struct Attend<S, T> {
+    machine: Arc<Machine>,
+    exp: BlockFn,
+    body: Attention,
+    operands: Vec<Operand>,
+    dims: Dims,
+    batch: SmallVec<[usize; 6]>,
+    batches: usize,
+    /// Queries, keys, d, e.
+    sizes: [usize; 4],
+    /// Queries of a block.
+    rows: usize,
+    types: PhantomData<fn(S) -> T>,
+}
+
+impl<S: Stored<T>, T: Score> Attend<S, T> {
+    fn new(op: &Op, machine: Arc<Machine>) -> Result<Attend<S, T>> {
+        let Body::Attention(body) = op.body else {
+            return Err(Error::internal(format!("a {} operation is no attention", op.name())));
+        };
+        let exp = math::unary(machine.isa, UnaryOp::Exp, T::ELEM);
+        let at = op.dims.len() - 4;
+        let sizes = [0, 1, 2, 3].map(|i| op.dims[at + i]);
+        Ok(Attend {
+            exp: exp.ok_or_else(|| Error::internal("the CPU has no exponential"))?,
+            body,
+            operands: op.inputs.iter().chain(&op.outputs).map(Operand::new).collect(),
+            batch: (0..at).collect(),
+            batches: op.dims[..at].iter().product(),
+            dims: op.dims.clone(),
+            rows: (SCORES / sizes[1].max(1)).clamp(8, 64),
+            sizes,
+            machine,
+            types: PhantomData,
+        })
+    }
+
+    /// Elements from one index of a dimension (queries 0, keys 1, d 2, e 3) to the next.
+    fn stride(&self, operand: usize, dim: usize) -> isize {
+        let o = &self.operands[operand];
+        o.strides[self.batch.len() + dim] / o.dtype.size() as isize
+    }
+
+    /// Some queries of one of the batch.
+    fn task(&self, bases: &[Base], scale: T, task: usize) -> Result<()> {
+        let [m, n, d, e] = self.sizes;
+        let chunks = m.div_ceil(QUERIES);
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+        seek(&mut index, &self.dims, &self.batch, task / chunks);
+        let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
+        let last = self.operands.len() - 1;
+        let first = task % chunks * QUERIES;
+        let end = m.min(first + QUERIES);
+        // Keys that the last of these queries sees.
+        let n = if self.body.causal { n.min((end + n).saturating_sub(m)) } else { n };
+        let write = |i: usize, c: usize, value: T| {
+            let place = i as isize * self.stride(last, 0) + c as isize * self.stride(last, 3);
+            // SAFETY: the dispatcher checked the output against the index space; each task writes its own queries.
+            unsafe { at(last).cast::<S>().offset(place).write_unaligned(S::narrow(value)) };
+        };
+        if n == 0 {
+            for i in first..end {
+                (0..e).for_each(|c| write(i, c, T::ZERO));
+            }
+            return Ok(());
+        }
+        let isa = product_isa(self.machine.isa);
+        let (scoring, summing) = (Shape::new(self.rows, n, d), Shape::new(self.rows, e, n));
+        let caches = &self.machine.topology;
+        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape);
+        let blocks = [cut(scoring), cut(summing)];
+        let layouts = [
+            PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),
+            PackedLayout::new::<T>(Side::B, isa, summing, &blocks[1]),
+        ];
+        let mut packed = [vec![T::ZERO; layouts[0].elements()], vec![T::ZERO; layouts[1].elements()]];
+        let broken = || Error::internal("an operand of attention is too small");
+        let workers = &self.machine.workers;
+        for (i, (key, depth)) in [(1, 2), (3, 1)].into_iter().enumerate() {
+            let (row, depth) = (self.stride(i + 1, key), self.stride(i + 1, depth));
+            // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
+            let source = unsafe { Strided::<S>::from_raw(at(i + 1).cast(), row, depth, Batch::Stride(0)) };
+            if !layouts[i].pack::<T>(&source, workers, &mut packed[i]) {
+                return Err(broken());
+            }
+        }
+        let [keys, values] = [0, 1].map(|i| Packed::new(&packed[i], layouts[i]));
+        let (keys, values) = (keys.ok_or_else(broken)?, values.ok_or_else(broken)?);
+        let room = [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], workers.threads()));
+        let mut room = vec![0u8; room[0].max(room[1])];
+        let mut scores = vec![T::ZERO; self.rows * n];
+        let mut sums = vec![T::ZERO; self.rows * e];
+        let mut totals = [T::ZERO; 64];
+        let failed = |why: crate::gemm::GemmError| Error::internal(format!("attention: {why}"));
+        for start in (first..end).step_by(self.rows) {
+            let rows = self.rows.min(end - start);
+            let q = at(0).cast::<S>().wrapping_offset(start as isize * self.stride(0, 0));
+            // SAFETY: as for keys and values.
+            let queries =
+                unsafe { Strided::from_raw(q.cast_const(), self.stride(0, 0), self.stride(0, 2), Batch::Stride(0)) };
+            let out = Plain::dense(&mut scores, 1, rows, n).ok_or_else(broken)?;
+            let shape = Shape::new(rows, n, d);
+            Gemm { isa, shape, a: &queries, b: &keys, out: Output::Plain(out), blocking: blocks[0] }
+                .run(workers, &mut room)
+                .map_err(failed)?;
+            for r in 0..rows {
+                totals[r] = self.shares(&mut scores[r * n..][..n], start + r, scale, at(3.min(last)));
+            }
+            let shares = Strided::dense_a(&scores, 1, rows, n).ok_or_else(broken)?;
+            let out = Plain::dense(&mut sums, 1, rows, e).ok_or_else(broken)?;
+            let shape = Shape::new(rows, e, n);
+            Gemm { isa, shape, a: &shares, b: &values, out: Output::Plain(out), blocking: blocks[1] }
+                .run(workers, &mut room)
+                .map_err(failed)?;
+            for (r, row) in sums.chunks(e.max(1)).take(rows).enumerate() {
+                for (c, &x) in row.iter().enumerate() {
+                    write(start + r, c, if totals[r] == T::ZERO { T::ZERO } else { x.over(totals[r]) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the scores of a query into shares, not yet divided by their sum, which is returned.
+    fn shares(&self, scores: &mut [T], query: usize, scale: T, mask: *const u8) -> T {
+        for x in scores.iter_mut() {
+            *x = x.mul(scale);
+        }
+        if self.body.mask {
+            self.masked(scores, query, mask);
+        }
+        if self.body.causal {
+            // The last query has the place of the last key.
+            let [m, n, ..] = self.sizes;
+            let seen = (query + n + 1).saturating_sub(m).min(scores.len());
+            scores[seen..].fill(T::LOWEST);
+        }
+        let most = largest(scores);
+        if most == T::LOWEST {
+            scores.fill(T::ZERO);
+            return T::ZERO;
+        }
+        for x in scores.iter_mut() {
+            *x = x.less(most);
+        }
+        let p = scores.as_mut_ptr().cast::<u8>();
+        // SAFETY: the scores are as many elements of the kernel's type; it works in place.
+        unsafe { (self.exp)(p, p, std::ptr::null(), std::ptr::null(), scores.len()) };
+        sum(scores)
+    }
+
+    fn masked(&self, scores: &mut [T], query: usize, mask: *const u8) {
+        let (o, at) = (&self.operands[3], self.batch.len());
+        let row = mask.wrapping_offset(query as isize * o.strides[at]);
+        for (j, x) in scores.iter_mut().enumerate() {
+            let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
+            // SAFETY: the dispatcher checked the mask against the index space.
+            unsafe {
+                if o.dtype == DType::Bool {
+                    if place.read() == 0 {
+                        *x = T::LOWEST;
+                    }
+                } else {
+                    *x = x.add(place.cast::<S>().read_unaligned().widen());
+                }
+            }
+        }
+    }
+}
+
+/// The largest; NaN if there is one.
+fn largest<T: Score>(x: &[T]) -> T {
+    let mut lanes = [T::LOWEST; 16];
+    let chunks = x.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (m, &v) in lanes.iter_mut().zip(chunk) {
+            *m = if v > *m { v } else { *m };
+        }
+    }
+    if x.iter().any(|v| v.partial_cmp(v).is_none()) {
+        // The difference of infinities is no number.
+        return T::LOWEST.less(T::LOWEST);
+    }
+    lanes.iter().chain(rest).fold(T::LOWEST, |m, &v| if v > m { v } else { m })
+}
+
+fn sum<T: Score>(x: &[T]) -> T {
+    let mut lanes = [T::ZERO; 16];
+    let chunks = x.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (s, &v) in lanes.iter_mut().zip(chunk) {
+            *s = s.add(v);
+        }
+    }
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            lanes[i] = lanes[i].add(lanes[i + half]);
+        }
+    }
+    rest.iter().fold(lanes[0], |s, &v| s.add(v))
+}
+
+impl<S: Stored<T>, T: Score> Run for Attend<S, T> {
+    fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        let [m, _, _, e] = self.sizes;
+        if self.batches == 0 || m == 0 || e == 0 {
+            return Ok(());
+        }
+        let scale = bindings.params.first().ok_or_else(|| Error::internal("the scale of attention is missing"))?;
+        let (scale, bases) = (T::of(scale), bases(bindings, &self.operands)?);
+        let failure = parking_lot::Mutex::new(None);
+        self.machine.workers.run(self.batches * m.div_ceil(QUERIES), &|t| {
+            if let Err(error) = self.task(&bases, scale, t) {
+                failure.lock().get_or_insert(error);
+            }
+        });
+        failure.into_inner().map_or(Ok(()), Err)
+    }
+}
