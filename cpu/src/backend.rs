@@ -14,8 +14,8 @@ use millstream_core::{Body, Error, Op, Result};
 
 use crate::attention::AttentionKernel;
 use crate::contract::{self, ContractKernel};
-use crate::host::HostKernel;
 use crate::gather::GatherKernel;
+use crate::host::HostKernel;
 use crate::map::MapKernel;
 use crate::measure;
 use crate::memory::Memory;

@@ -21,7 +21,9 @@ pub use millstream_core::{
 pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
-pub use millstream_tensor::{Keep, Operand, Side, Tensor, default_runtime};
+pub use millstream_tensor::{
+    AttentionOptions, Generator, Interpolation, Keep, Operand, Reduction, Side, Tensor, default_runtime,
+};
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;
 

@@ -2,12 +2,18 @@
 //!
 //! Programs use these through the `millstream` crate, which brings the devices.
 
+mod attention;
+mod index;
+mod join;
 mod matmul;
+mod neural;
 mod node;
 mod npy;
 mod ops;
 mod plan;
+mod random;
 mod reduce;
+mod scan;
 mod sorting;
 mod tensor;
 mod views;
@@ -16,7 +22,10 @@ use std::sync::OnceLock;
 
 use millstream_core::{Result, Runtime};
 
+pub use attention::AttentionOptions;
+pub use neural::{Interpolation, Reduction};
 pub use ops::Operand;
+pub use random::Generator;
 pub use reduce::Keep;
 pub use sorting::Side;
 pub use tensor::Tensor;

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock, Weak};
 
 use millstream_core::what::Dims;
-use millstream_core::{Binary, Buffer, DType, Device, Error, HostFunction, Reduce, Result, Scalar, Unary};
+use millstream_core::{Binary, Buffer, DType, Device, Error, HostFunction, Lookup, Reduce, Result, Scalar, Unary};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -38,6 +38,16 @@ pub(crate) enum Kind {
     Matmul,
     /// One output of a function that only the host computes.
     Host(Arc<HostGroup>, u8),
+    /// So many inputs one after the other along an axis.
+    Concat { axis: usize, parts: usize },
+    /// Elements of the first input's memory, moved along one axis of it for each further input.
+    Gather(SmallVec<[Lookup; 2]>),
+    /// A running reduction along the last axis.
+    Scan(Reduce),
+    /// Attention of queries, keys, values and perhaps a mask, with this scale.
+    Attention { scale: Scalar, causal: bool, mask: bool },
+    /// A random word for each element, by its row-major number, under a key of two words.
+    Random([u32; 2]),
 }
 
 /// The outputs of one call of a host function: nodes with the same inputs, computed together.
@@ -70,6 +80,14 @@ impl Kind {
             Kind::Reduce(r, _) => r.name(),
             Kind::Matmul => "matmul",
             Kind::Host(group, _) => group.function.name(),
+            Kind::Concat { .. } => "concat",
+            Kind::Gather(_) => "gather",
+            Kind::Scan(Reduce::Prod) => "cumprod",
+            Kind::Scan(Reduce::Max) => "cummax",
+            Kind::Scan(Reduce::Min) => "cummin",
+            Kind::Scan(_) => "cumsum",
+            Kind::Attention { .. } => "attention",
+            Kind::Random(_) => "random",
         }
     }
 }

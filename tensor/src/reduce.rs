@@ -49,7 +49,7 @@ impl Tensor {
 
     /// Integers and bool as 64-bit integers, as sums and products use them.
     #[track_caller]
-    fn widened(&self) -> Tensor {
+    pub(crate) fn widened(&self) -> Tensor {
         match self.dtype().kind() {
             Family::Bool | Family::Signed => self.cast(DType::I64),
             Family::Unsigned => self.cast(DType::U64),
@@ -59,7 +59,7 @@ impl Tensor {
 
     /// Integers and bool as f32, as means use them.
     #[track_caller]
-    fn as_float(&self) -> Tensor {
+    pub(crate) fn as_float(&self) -> Tensor {
         match self.dtype().kind() {
             Family::Bool | Family::Signed | Family::Unsigned => self.cast(DType::F32),
             _ => self.clone(),

@@ -428,7 +428,8 @@ impl Tensor {
     }
 
     fn byte_range(&self) -> std::ops::Range<usize> {
-        let start = self.layout.offset() * self.dtype().size();
+        // A view without elements may begin anywhere.
+        let start = if self.is_empty() { 0 } else { self.layout.offset() * self.dtype().size() };
         start..start + self.len() * self.dtype().size()
     }
 

@@ -132,13 +132,18 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// A truth value; false where it is not given.
+    pub fn flag(&mut self, name: &str) -> Result<bool, Trouble> {
+        match self.take(name) {
+            None => Ok(false),
+            Some((Value::Bool(v), _)) => Ok(v),
+            Some((other, at)) => Err(self.wrong(at, name, "true or false", &other)),
+        }
+    }
+
     /// Whether reduced axes stay.
     pub fn keep(&mut self) -> Result<Keep, Trouble> {
-        match self.take("keep") {
-            None | Some((Value::Bool(false), _)) => Ok(Keep::No),
-            Some((Value::Bool(true), _)) => Ok(Keep::Yes),
-            Some((other, at)) => Err(self.wrong(at, "keep", "true or false", &other)),
-        }
+        Ok(if self.flag("keep")? { Keep::Yes } else { Keep::No })
     }
 
     /// True or false, or this where it is not given.
@@ -208,7 +213,8 @@ impl<'a> Arguments<'a> {
         if self.has(name) { self.dtype(name).map(Some) } else { Ok(None) }
     }
 
-    fn has(&self, name: &str) -> bool {
+    /// Whether an argument is given.
+    pub fn has(&self, name: &str) -> bool {
         self.given.iter().any(|(n, ..)| *n == name)
     }
 

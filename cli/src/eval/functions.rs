@@ -1,5 +1,8 @@
 //! The functions of the expression language: every function of [`Tensor`] that computes a tensor, by its own name.
 
+mod neural;
+mod places;
+
 use millstream::{DType, Scalar, Tensor};
 
 use super::arguments::Arguments;
@@ -128,9 +131,15 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("more of elements", ELEMENTS),
     ("reductions", REDUCTIONS),
     ("rows and matrices", ROWS),
+    ("networks", neural::NEURAL),
+    ("losses", neural::LOSSES),
+    ("running reductions", places::SCANS),
     ("views and copies", VIEWS),
     ("sorting, searching and sets", host::SORTING),
+    ("made of others", places::JOINS),
+    ("lookups", places::LOOKUPS),
     ("new tensors", MAKERS),
+    ("random numbers", places::RANDOM),
 ];
 
 const UNARY: &[Function] = unary! {

@@ -13,8 +13,8 @@ mod scalar;
 
 pub use access::{Access, Guard, collapse};
 pub use dtype::{DType, Element, Kind};
-pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
 pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary, philox};
+pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, elements, row_major};
 pub use op::{Attention, Body, Contract, Lookup, Op};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, erf, evaluate};

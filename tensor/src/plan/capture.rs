@@ -163,10 +163,13 @@ impl Capture {
     /// Writes a node's words; false if its inputs are gone.
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
         let expected = match node.kind {
-            Kind::Fill(_) | Kind::Iota { .. } => 0,
+            Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) => 0,
             Kind::Binary(_) | Kind::Matmul => 2,
             Kind::Select => 3,
             Kind::Host(ref group, _) => group.function.inputs.len(),
+            Kind::Concat { parts, .. } => parts,
+            Kind::Gather(ref lookups) => lookups.len() + 1,
+            Kind::Attention { mask, .. } => 3 + usize::from(mask),
             _ => 1,
         };
         if inputs.len() != expected {
@@ -198,7 +201,18 @@ impl Capture {
                 // Outputs of one call share what they compute; which they are is structure.
                 let same = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
                 let first = self.nodes.iter().position(same).unwrap_or(self.nodes.len());
-                (10, (first as u64) << 8 | u64::from(*output))
+                (15, (first as u64) << 8 | u64::from(*output))
+            }
+            Kind::Concat { axis, parts } => (10, (*axis as u64) << 32 | *parts as u64),
+            Kind::Gather(lookups) => (11, lookups.len() as u64),
+            Kind::Scan(r) => (12, *r as u64),
+            Kind::Attention { scale, causal, mask } => {
+                self.params.push(*scale);
+                (14, u64::from(*causal) << 1 | u64::from(*mask))
+            }
+            Kind::Random(key) => {
+                self.params.extend(key.map(Scalar::new));
+                (13, 0)
             }
         };
         self.key.push(NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | code);
@@ -212,6 +226,11 @@ impl Capture {
             for output in &group.function.outputs {
                 self.key.push((output.dtype as u64) << 32 | output.shape.len() as u64);
                 words(&mut self.key, &output.shape, |n| n as u64);
+            }
+        }
+        if let Kind::Gather(lookups) = &node.kind {
+            for l in lookups {
+                self.key.extend([l.stride as u64, l.size as u64]);
             }
         }
         for input in inputs {
@@ -229,8 +248,12 @@ impl Capture {
                 }
                 None => return false,
             }
-            // Shapes of edges follow from the node's, but for reductions and products.
-            if matches!(node.kind, Kind::Reduce(..) | Kind::Matmul | Kind::Host(..)) {
+            // Shapes of edges follow from the node's, but for those that change them.
+            let changes = matches!(
+                node.kind,
+                Kind::Reduce(..) | Kind::Matmul | Kind::Concat { .. } | Kind::Attention { .. } | Kind::Host(..)
+            );
+            if changes {
                 words(&mut self.key, layout.shape(), |n| n as u64);
             }
             words(&mut self.key, layout.strides(), |s| s as u64);
@@ -258,8 +281,8 @@ impl Capture {
         for node in &self.nodes {
             let first_param = params;
             params += match node.kind {
-                Kind::Fill(_) => 1,
-                Kind::Iota { .. } => 2,
+                Kind::Fill(_) | Kind::Attention { .. } => 1,
+                Kind::Iota { .. } | Kind::Random(_) => 2,
                 _ => 0,
             };
             let inputs = node.with_inputs(|inputs| {

@@ -7,6 +7,8 @@
 //!   layer norm and variance written from primitives become one such cluster without being known by name;
 //! - `Contract`: one matrix product and the element-wise nodes after it;
 //! - `Host`: the outputs of one call of a host function. It joins nothing, and reads only what is in memory.
+//! - `Concat`: one value made of several, each of which is written to its place by an operation of its own;
+//! - `Alone`: a lookup, a scan or attention, which joins nothing and reads only what is in memory.
 //!
 //! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
 //! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a matrix product, are
@@ -45,6 +47,10 @@ pub(crate) enum Form {
     Contract(usize),
     /// The outputs of one call of a host function.
     Host,
+    /// This value made of several; one operation for each part.
+    Concat(usize),
+    /// This lookup, scan or attention.
+    Alone(usize),
 }
 
 /// Nodes computed together.
@@ -133,6 +139,8 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 }
                 (Form::Host, node.shape.clone())
             }
+            Kind::Concat { .. } => (Form::Concat(v), node.shape.clone()),
+            Kind::Gather(_) | Kind::Scan(_) | Kind::Attention { .. } => (Form::Alone(v), node.shape.clone()),
             _ => (Form::Map, node.shape.clone()),
         };
         f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));
@@ -397,6 +405,9 @@ impl Fuser<'_> {
         let work: u64 = c.nodes.iter().map(|&n| flop(&self.graph.nodes[n].kind)).sum();
         let own = elements(&c.domain);
         let target = self.cluster(reader);
+        if matches!(target.form, Form::Alone(_)) {
+            return Ok(false);
+        }
         for &r in &target.nodes {
             let node = &self.graph.nodes[r];
             for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
@@ -492,6 +503,8 @@ pub(crate) fn flop(kind: &Kind) -> u64 {
         Kind::Unary(u) => u.flop(),
         Kind::Binary(b) => b.flop(),
         Kind::Select => 1,
+        // Many more than computing again could pay for.
+        Kind::Random(_) => 100,
         _ => 0,
     }
 }

@@ -3,11 +3,13 @@
 //! Expressions are written by walking from the values that the cluster must store down to what it reads, composing layouts on
 //! the way, so that views cost nothing and values computed inside other readers are simply written out here.
 
-use millstream_core::what::{Dims, Strides};
-use millstream_core::{Access, Binary, Contract, DType, Error, ExprBuilder, Id, Layout, Node, Op, Result, Scalar};
+use millstream_core::what::{Dims, Strides, row_major};
+use millstream_core::{
+    Access, Binary, Contract, DType, Error, ExprBuilder, Id, Kind as Family, Layout, Node, Op, Result, Scalar,
+};
 use rustc_hash::FxHashMap;
 
-use super::capture::{Edge, Graph, Source};
+use super::capture::{Edge, Graph, GraphNode, Source};
 use super::compose::compose;
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
 use crate::node::Kind;
@@ -28,6 +30,8 @@ pub(crate) struct Lowered {
     pub reads: Vec<Read>,
     /// The nodes whose values it stores.
     pub writes: Vec<usize>,
+    /// Elements from the beginning of the values that it stores to the first that it writes.
+    pub write_offset: isize,
     /// For each of the operation's parameters, its number among the graph's.
     pub params: Vec<u16>,
     pub name: String,
@@ -156,17 +160,27 @@ impl Writer<'_, '_> {
                 let acc = self.builder.push(Node::Acc, node.dtype.compute());
                 self.builder.cast(acc, node.dtype)
             }
-            Kind::Host(..) => return Err(Error::internal("a host function inside another operation").into()),
-            Kind::Leaf => return Err(Error::internal("a leaf without a value").into()),
+            Kind::Random(_) => {
+                let number = self.position(outer, DType::U32)?;
+                let key = [0, 1].map(|k| self.tables.param(node.first_param + k));
+                let key = key.map(|p| self.builder.param(p, DType::U32));
+                self.builder.random(number, key)?
+            }
+            Kind::Leaf
+            | Kind::Concat { .. }
+            | Kind::Gather(_)
+            | Kind::Scan(_)
+            | Kind::Attention { .. }
+            | Kind::Host(..) => {
+                return Err(Error::internal(format!("{} inside an expression", node.kind.name())).into());
+            }
         };
         self.memo.insert((n, outer.clone()), id);
         Ok(id)
     }
 
-    /// `start + step * position`.
-    fn iota(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
-        let node = &self.tables.graph.nodes[n];
-        let (dtype, first) = (node.dtype, node.first_param);
+    /// The row-major number of the element that `outer` gives.
+    fn position(&mut self, outer: &Layout, dtype: DType) -> Lowering<Id> {
         let mut position = self.builder.constant(Scalar::new(outer.offset() as i64));
         for i in 0..outer.rank() {
             if outer.shape()[i] > 1 && outer.strides()[i] != 0 {
@@ -176,7 +190,14 @@ impl Writer<'_, '_> {
                 position = self.builder.binary(Binary::Add, position, part)?;
             }
         }
-        let position = self.builder.cast(position, dtype);
+        Ok(self.builder.cast(position, dtype))
+    }
+
+    /// `start + step * position`.
+    fn iota(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
+        let node = &self.tables.graph.nodes[n];
+        let (dtype, first) = (node.dtype, node.first_param);
+        let position = self.position(outer, dtype)?;
         let (start, step) = (self.tables.param(first), self.tables.param(first + 1));
         let (start, step) = (self.builder.param(start, dtype), self.builder.param(step, dtype));
         let far = self.builder.binary(Binary::Mul, position, step)?;
@@ -184,12 +205,17 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Makes the operation of a cluster.
-fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Lowered> {
+/// Makes the operations of a cluster: one, but for values that are made of several.
+fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Vec<Lowered>> {
     let c = &fused.clusters[cluster];
+    match c.form {
+        Form::Concat(v) => return concat(graph, fused, cluster, v),
+        Form::Alone(v) => return alone(graph, fused, v),
+        _ => {}
+    }
     let writes: Vec<usize> = c.nodes.iter().copied().filter(|&n| stored[n]).collect();
     if c.form == Form::Host {
-        return Ok(lower_host(graph, c, writes)?);
+        return Ok(vec![lower_host(graph, c, writes)?]);
     }
     let rank = c.domain.len() + usize::from(matches!(c.form, Form::Contract(_)));
     let mut tables = Tables {
@@ -205,7 +231,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     let element = Layout::contiguous(&c.domain)?;
     // Where each dimension of the domain stands in the operation's index space, and that space's sizes.
     let (dims, space): (Vec<usize>, Dims) = match &c.form {
-        Form::Map | Form::Host => ((0..rank).collect(), c.domain.as_slice().into()),
+        Form::Map | Form::Concat(_) | Form::Alone(_) | Form::Host => ((0..rank).collect(), c.domain.as_slice().into()),
         Form::Rows(axes) => {
             let order: Vec<usize> = (0..rank).filter(|d| !axes.contains(d)).chain(axes.iter().copied()).collect();
             let mut place = vec![0; rank];
@@ -232,7 +258,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     }
     let expr = results.builder.finish(&ids);
     let op = match &c.form {
-        Form::Map | Form::Host => Op::map(&space, tables.inputs, outputs, expr)?,
+        Form::Map | Form::Concat(_) | Form::Alone(_) | Form::Host => Op::map(&space, tables.inputs, outputs, expr)?,
         Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
         Form::Contract(v) => {
             let product = &graph.nodes[*v];
@@ -250,7 +276,108 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
             Op::contract(&space, tables.inputs, outputs, contract)?
         }
     };
-    Ok(Lowered { op, reads: tables.reads, params: tables.params, name: name(graph, c.form.clone(), &c.nodes), writes })
+    let name = name(graph, c.form.clone(), &c.nodes);
+    Ok(vec![Lowered { op, reads: tables.reads, params: tables.params, name, writes, write_offset: 0 }])
+}
+
+/// One map for each part of a value made of several, each writing its own place in it.
+fn concat(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Vec<Lowered>> {
+    let node = &graph.nodes[v];
+    let Kind::Concat { axis, .. } = node.kind else { return Err(Error::internal("not a concatenation").into()) };
+    let whole = row_major(&node.shape);
+    let mut out = Vec::with_capacity(node.inputs.len());
+    let mut start = 0;
+    for edge in &node.inputs {
+        let domain = edge.layout.shape();
+        let rank = domain.len();
+        let mut tables = Tables {
+            graph,
+            fused,
+            cluster,
+            rank,
+            inputs: Vec::new(),
+            reads: Vec::new(),
+            known: FxHashMap::default(),
+            params: Vec::new(),
+        };
+        let mut writer = Writer {
+            tables: &mut tables,
+            builder: ExprBuilder::new(),
+            dims: (0..rank).collect(),
+            memo: FxHashMap::default(),
+        };
+        let id = writer.edge(edge, &edge.layout)?;
+        let expr = writer.builder.finish(&[id]);
+        let op = Op::map(domain, tables.inputs, vec![Access::new(node.dtype, &whole)], expr)?;
+        if domain[axis] > 0 {
+            let write_offset = start as isize * whole[axis];
+            let name = "map concat".to_string();
+            let (reads, params) = (tables.reads, tables.params);
+            out.push(Lowered { op, reads, params, name, writes: vec![v], write_offset });
+        }
+        start += domain[axis];
+    }
+    Ok(out)
+}
+
+/// A lookup, a scan or attention: reads memory, and nothing else.
+fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
+    let node = &graph.nodes[v];
+    let (mut inputs, mut reads) = (Vec::new(), Vec::new());
+    for edge in &node.inputs {
+        if let Source::Node(p) = edge.source
+            && fused.inlined[fused.of[p]]
+        {
+            return Err(Failure::Store(fused.of[p]));
+        }
+        inputs.push(Access::of(edge.dtype, &edge.layout));
+        // The offset into a leaf comes with its edge at the launch.
+        let offset = if edge.edge.is_some() { 0 } else { edge.layout.offset() as isize };
+        reads.push(Read { source: edge.source, edge: edge.edge, offset });
+    }
+    let output = Access::new(node.dtype, &row_major(&node.shape));
+    let op = match &node.kind {
+        Kind::Gather(lookups) => {
+            inputs[0].fill = missing(node.dtype);
+            Op::gather(&node.shape, inputs, output, lookups)?
+        }
+        Kind::Scan(reduce) => Op::scan(&node.shape, inputs.remove(0), output, *reduce)?,
+        Kind::Attention { causal, .. } => attention(node, *causal)?,
+        other => return Err(Error::internal(format!("{} does not stand alone", other.name())).into()),
+    };
+    let name = format!("{} {}", op.name(), node.kind.name());
+    let params = (0..op.params() as u16).map(|p| node.first_param + p).collect();
+    Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0 }])
+}
+
+/// Attention over batch, queries, keys, d and e.
+fn attention(node: &GraphNode, causal: bool) -> Result<Op> {
+    let [q, k, v, mask @ ..] = &node.inputs[..] else { return Err(Error::internal("attention without operands")) };
+    let at = node.shape.len() - 2;
+    // Where the last two dimensions of each operand stand among the last four of the index space.
+    let access = |edge: &Edge, places: [usize; 2]| {
+        let mut strides: Strides = edge.layout.strides()[..at].iter().copied().chain([0; 4]).collect();
+        for (i, place) in places.into_iter().enumerate() {
+            strides[at + place] = edge.layout.strides()[at + i];
+        }
+        Access::new(edge.dtype, &strides)
+    };
+    let mut inputs = vec![access(q, [0, 2]), access(k, [1, 2]), access(v, [1, 3])];
+    inputs.extend(mask.iter().map(|m| access(m, [0, 1])));
+    let mut dims: Dims = node.shape[..=at].into();
+    dims.extend([k.layout.shape()[at], k.layout.shape()[at + 1], node.shape[at + 1]]);
+    let plain = row_major(&node.shape);
+    let mut strides: Strides = plain[..=at].iter().copied().chain([0, 0]).collect();
+    strides.push(plain[at + 1]);
+    Op::attention(&dims, inputs, Access::new(node.dtype, &strides), causal)
+}
+
+/// What a lookup out of range gives: NaN where there is one, else 0.
+fn missing(dtype: DType) -> Scalar {
+    match dtype.kind() {
+        Family::Float | Family::Complex => Scalar::from_f64(f64::NAN, dtype),
+        _ => Scalar::zero(dtype),
+    }
 }
 
 /// A host function: its inputs lie in memory without gaps, and every wanted output is written whole.
@@ -271,7 +398,8 @@ fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowe
         reads.push(Read { source: edge.source, edge: edge.edge, offset });
     }
     let op = Op::host(group.function.clone(), &wanted)?;
-    Ok(Lowered { op, reads, writes, params: Vec::new(), name: name(graph, Form::Host, &c.nodes) })
+    let name = name(graph, Form::Host, &c.nodes);
+    Ok(Lowered { op, reads, writes, params: Vec::new(), name, write_offset: 0 })
 }
 
 /// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.
@@ -299,6 +427,8 @@ fn name(graph: &Graph, form: Form, nodes: &[usize]) -> String {
         Form::Rows(_) => "rows",
         Form::Contract(_) => "contract",
         Form::Host => "host",
+        Form::Concat(_) => "concat",
+        Form::Alone(_) => "alone",
     };
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     names.truncate(8);
@@ -315,7 +445,7 @@ pub(crate) fn lower_all(graph: &Graph, fused: &mut Fused) -> Result<Vec<Lowered>
                 continue;
             }
             match lower(graph, fused, c, &stored) {
-                Ok(lowered) => out.push(lowered),
+                Ok(lowered) => out.extend(lowered),
                 Err(Failure::Store(inner)) if fused.inlined[inner] => {
                     fused.inlined[inner] = false;
                     continue 'again;

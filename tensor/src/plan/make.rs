@@ -119,13 +119,19 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     device.compile(&works)?;
 
     // Intermediate values live from the step that writes them to the last that reads them; scratch lives for one step.
-    let mut spans = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
     let mut span_of = vec![usize::MAX; graph.nodes.len()];
     let mut scratch = vec![usize::MAX; works.len()];
     for (s, l) in lowered.iter().enumerate() {
         for &n in l.writes.iter().filter(|n| !graph.outputs.contains(n)) {
-            span_of[n] = spans.len();
-            spans.push(Span { bytes: bytes(n), from: s, to: s });
+            // A value made of several is written by several steps.
+            match spans.get_mut(span_of[n]) {
+                Some(span) => span.to = s,
+                None => {
+                    span_of[n] = spans.len();
+                    spans.push(Span { bytes: bytes(n), from: s, to: s });
+                }
+            }
         }
         for read in &l.reads {
             if let Source::Node(n) = read.source
@@ -172,7 +178,12 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
                 outputs: l
                     .writes
                     .iter()
-                    .map(|&n| Operand { slot: slot(n), edge: None, offset: 0, size: size(graph.nodes[n].dtype) })
+                    .map(|&n| Operand {
+                        slot: slot(n),
+                        edge: None,
+                        offset: l.write_offset,
+                        size: size(graph.nodes[n].dtype),
+                    })
                     .collect(),
                 params: l.params.iter().copied().collect(),
                 workspace: spans.get(scratch[s]).map(|span| (places[scratch[s]], span.bytes)),

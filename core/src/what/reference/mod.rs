@@ -27,8 +27,8 @@ use num_complex::Complex;
 
 use super::access::Access;
 use super::dtype::DType;
-use super::host::{HostBody, HostOperand, Serial};
 use super::expr::{Binary, Expr, Id, Node, Reduce, Unary};
+use super::host::{HostBody, HostOperand, Serial};
 use super::op::{Attention, Body, Contract, Lookup, Op};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};

@@ -1,0 +1,234 @@
+//! What networks are made of: normalisations, losses, resizing.
+//!
+//! All of it is written from primitives and fused by the planner: a normalisation is one kernel, a loss one or two.
+
+use millstream_core::{DType, Error, Result};
+use smallvec::SmallVec;
+
+use crate::{Keep, Tensor};
+
+/// How the losses of single elements become one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reduction {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+    /// Not at all.
+    None,
+}
+
+/// How [`Tensor::interpolate`] finds values between elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Interpolation {
+    /// The element whose place is the next smaller.
+    #[default]
+    Nearest,
+    /// Along lines between the neighbours of each axis; pixels are areas (`align_corners = False` of PyTorch).
+    Linear,
+}
+
+impl Tensor {
+    /// `log(sum(exp(x)))` over axes, safe for large elements.
+    ///
+    /// ```
+    /// use millstream::{Keep, Tensor};
+    /// let x = Tensor::from_slice(&[1000.0f32, 1000.0]);
+    /// assert_eq!(x.logsumexp(&[0], Keep::No).item::<f32>()?, 1000.0 + 2.0f32.ln());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logsumexp(&self, axes: &[isize], keep: Keep) -> Tensor {
+        let x = self.as_float();
+        let most = x.max(axes, Keep::Yes);
+        // Where the largest element is infinite, so is the result: nothing is subtracted there.
+        let most = most.abs().lt(f64::INFINITY).choose(&most, 0);
+        let sum = (&x - &most).exp().sum(axes, Keep::Yes).log() + most;
+        if keep == Keep::Yes { sum } else { sum.sum(axes, Keep::No) }
+    }
+
+    /// Rows along the last `axes` axes divided by the root of the mean of their squares, to which `epsilon` is added.
+    ///
+    /// Scale by multiplying: that fuses into the same kernel.
+    #[track_caller]
+    pub fn rmsnorm(&self, axes: usize, epsilon: f64) -> Tensor {
+        let rank = self.rank();
+        if self.check().is_ok() && (axes == 0 || axes > rank) {
+            return Tensor::build("rmsnorm", || {
+                Err(Error::argument(format!("rmsnorm over {axes} axes of a tensor of {rank} dimensions")))
+            });
+        }
+        let list: SmallVec<[isize; 4]> = (1..=axes as isize).map(|a| -a).collect();
+        let x = self.as_float();
+        let mean = x.square().mean(&list, Keep::Yes);
+        &x * (mean + epsilon).rsqrt()
+    }
+
+    /// Channels (axis 1) in so many groups, each group of a sample brought to mean 0 and variance 1; `epsilon` is added to the
+    /// variance. Scale and shift by multiplying and adding.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_shape(&[1, 2, 2], &[1.0f32, 3.0, 10.0, 30.0]);
+    /// let y = x.groupnorm(2, 0.0).to_vec::<f32>()?;
+    /// assert!(y.iter().zip([-1.0, 1.0, -1.0, 1.0]).all(|(a, b)| (a - b).abs() < 1e-5));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn groupnorm(&self, groups: usize, epsilon: f64) -> Tensor {
+        Tensor::build("groupnorm", || {
+            self.check()?;
+            let shape = self.shape();
+            if self.rank() < 2 || groups == 0 || !shape[1].is_multiple_of(groups) {
+                return Err(Error::argument(format!("{groups} groups of channels in a tensor of shape {shape:?}"))
+                    .suggest("axis 1 holds the channels, and groups are of one size"));
+            }
+            let rest = shape[1] / groups * shape[2..].iter().product::<usize>();
+            Ok(self.reshape(&[shape[0], groups, rest]).layernorm(1, epsilon).reshape(shape))
+        })
+    }
+
+    /// Channels (axis 1) less their mean, divided by the root of their variance, to which `epsilon` is added: what inference
+    /// makes of a batch norm. Scale and shift by multiplying and adding.
+    #[track_caller]
+    pub fn batchnorm(&self, mean: &Tensor, variance: &Tensor, epsilon: f64) -> Tensor {
+        Tensor::build("batchnorm", || {
+            self.check()?;
+            let channels = |t: &Tensor| -> Result<Tensor> {
+                t.check()?;
+                if self.rank() < 2 || t.shape() != &self.shape()[1..2] {
+                    return Err(
+                        Error::shapes_differ(self.shape(), t.shape()).suggest("one number for each channel, axis 1")
+                    );
+                }
+                let mut shape = vec![1; self.rank()];
+                shape[1] = self.shape()[1];
+                Ok(t.reshape(&shape))
+            };
+            let (mean, variance) = (channels(mean)?, channels(variance)?);
+            Ok((self - mean) * (variance + epsilon).rsqrt())
+        })
+    }
+
+    /// Losses as one number, or as they are.
+    fn reduced(&self, reduction: Reduction) -> Tensor {
+        match reduction {
+            Reduction::Mean => self.mean(&[], Keep::No),
+            Reduction::Sum => self.sum(&[], Keep::No),
+            Reduction::None => self.clone(),
+        }
+    }
+
+    /// The square of the distance to a target.
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        (self - target).square().reduced(reduction)
+    }
+
+    /// The distance to a target.
+    #[track_caller]
+    pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        (self - target).abs().reduced(reduction)
+    }
+
+    /// Half the square of the distance to a target up to `delta`, then a line with the slope `delta`.
+    #[track_caller]
+    pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
+        let distance = (self - target).abs();
+        let near = distance.square() * 0.5;
+        distance.le(delta).choose(&near, &((&distance - 0.5 * delta) * delta)).reduced(reduction)
+    }
+
+    /// The negative logarithm of a class' probability: logarithms of probabilities along axis 1, classes as integers without that
+    /// axis.
+    ///
+    /// ```
+    /// use millstream::{Reduction, Tensor};
+    /// let logits = Tensor::from_shape(&[2, 2], &[0.0f32, 0.0, 0.0, 100.0]);
+    /// let loss = logits.cross_entropy(&Tensor::from_slice(&[0i64, 1]), Reduction::Sum);
+    /// assert!((loss.item::<f32>()? - 2.0f32.ln()).abs() < 1e-6);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nll_loss(&self, classes: &Tensor, reduction: Reduction) -> Tensor {
+        (-self.take_along_axis(&classes.unsqueeze(1), 1)).squeeze(1).reduced(reduction)
+    }
+
+    /// [`Tensor::nll_loss`] of the logarithm of the softmax along axis 1.
+    #[track_caller]
+    pub fn cross_entropy(&self, classes: &Tensor, reduction: Reduction) -> Tensor {
+        self.log_softmax(1).nll_loss(classes, reduction)
+    }
+
+    /// The cross entropy of truth values and the probabilities `sigmoid(x)`, safe for large elements.
+    #[track_caller]
+    pub fn bce_with_logits(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        let x = self.as_float();
+        (x.maximum(0) - &x * target.cast(x.dtype()) + (-x.abs()).exp().log1p()).reduced(reduction)
+    }
+
+    /// `target * (log(target) - x)` with logarithms of probabilities in `x`: how far the target is from them.
+    #[track_caller]
+    pub fn kl_div(&self, target: &Tensor, reduction: Reduction) -> Tensor {
+        let term = target * (target.log() - self);
+        target.gt(0).choose(&term, 0).reduced(reduction)
+    }
+
+    /// The cosine of the angle between vectors along an axis; lengths below `epsilon` count as `epsilon`.
+    #[track_caller]
+    pub fn cosine_similarity(&self, other: &Tensor, axis: isize, epsilon: f64) -> Tensor {
+        let length = |t: &Tensor| t.square().sum(&[axis], Keep::No).sqrt().maximum(epsilon);
+        (self * other).sum(&[axis], Keep::No) / (length(self) * length(other))
+    }
+
+    /// The last axes in other sizes, one for each, the elements between those that are there found as the mode says.
+    ///
+    /// ```
+    /// use millstream::{Interpolation, Tensor};
+    /// let x = Tensor::from_slice(&[0.0f32, 4.0]);
+    /// assert_eq!(x.interpolate(&[4], Interpolation::Linear).to_vec::<f32>()?, [0.0, 1.0, 3.0, 4.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn interpolate(&self, sizes: &[usize], mode: Interpolation) -> Tensor {
+        Tensor::build("interpolate", || {
+            self.check()?;
+            if sizes.len() > self.rank() {
+                return Err(Error::argument(format!("{} sizes for {} axes", sizes.len(), self.rank())));
+            }
+            let first = self.rank() - sizes.len();
+            if self.shape()[first..].iter().zip(sizes).any(|(&old, &new)| old == 0 && new > 0) {
+                return Err(Error::shape(format!("shape {:?} has nothing to interpolate between", self.shape())));
+            }
+            let mut out = self.as_float();
+            for (i, &size) in sizes.iter().enumerate() {
+                out = resized(&out, first + i, size, mode);
+            }
+            Ok(out)
+        })
+    }
+}
+
+/// One axis in another size.
+fn resized(x: &Tensor, axis: usize, size: usize, mode: Interpolation) -> Tensor {
+    let old = x.shape()[axis];
+    if size == old {
+        return x.clone();
+    }
+    let places = Tensor::arange(0, size as i64);
+    let a = axis as isize;
+    if mode == Interpolation::Nearest {
+        // In whole numbers: no rounding can pick a neighbour.
+        return x.take(&(places * old as i64).floor_div(size as i64), a);
+    }
+    let scale = old as f64 / size as f64;
+    let at = ((places.cast(DType::F64) + 0.5) * scale - 0.5).maximum(0.0);
+    let low = at.floor().minimum(old as f64 - 1.0);
+    let high = (&low + 1.0).minimum(old as f64 - 1.0);
+    let mut shape = vec![1; x.rank()];
+    shape[axis] = size;
+    let share = (&at - &low).cast(x.dtype()).reshape(&shape);
+    let (low, high) = (x.take(&low.cast(DType::I64), a), x.take(&high.cast(DType::I64), a));
+    &low + (high - &low) * share
+}

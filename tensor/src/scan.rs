@@ -1,0 +1,69 @@
+//! Running reductions along an axis.
+
+use millstream_core::{Error, Reduce};
+
+use crate::Tensor;
+use crate::node::{Kind, one};
+
+impl Tensor {
+    #[track_caller]
+    fn scan(&self, name: &'static str, reduce: Reduce, axis: isize) -> Tensor {
+        Tensor::build(name, || {
+            self.check()?;
+            let of = self.dtype();
+            if reduce.result(of) != Some(of) {
+                return Err(Error::dtype(format!("{name} does not take {of}")));
+            }
+            let axis = self.axis(axis)? as isize;
+            // The axis is walked last; the result is seen in its own order again.
+            let moved = self.moveaxis(axis, -1);
+            let out = Tensor::new_node(Kind::Scan(reduce), moved.shape().into(), of, None, one(&moved))?;
+            Ok(out.moveaxis(-1, axis))
+        })
+    }
+
+    /// The sum of each element and all before it along an axis. Integers are summed in 64 bits, floats blockwise or wider, so
+    /// that the error does not grow with the length as that of a plain loop does.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0]);
+    /// assert_eq!(x.cumsum(0).to_vec::<f32>()?, [1.0, 3.0, 6.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cumsum(&self, axis: isize) -> Tensor {
+        self.widened().scan("cumsum", Reduce::Sum, axis)
+    }
+
+    /// The product of each element and all before it along an axis. Integers are multiplied in 64 bits.
+    #[track_caller]
+    pub fn cumprod(&self, axis: isize) -> Tensor {
+        self.widened().scan("cumprod", Reduce::Prod, axis)
+    }
+
+    /// The largest of each element and all before it along an axis; NaN from the first NaN on.
+    #[track_caller]
+    pub fn cummax(&self, axis: isize) -> Tensor {
+        self.scan("cummax", Reduce::Max, axis)
+    }
+
+    /// The smallest of each element and all before it along an axis; NaN from the first NaN on.
+    #[track_caller]
+    pub fn cummin(&self, axis: isize) -> Tensor {
+        self.scan("cummin", Reduce::Min, axis)
+    }
+
+    /// The difference of each element and the one before it along an axis, which is one shorter.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, 4.0, 9.0]);
+    /// assert_eq!(x.diff(0).to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diff(&self, axis: isize) -> Tensor {
+        self.slice(axis, 1, isize::MAX, 1) - self.slice(axis, 0, -1, 1)
+    }
+}
