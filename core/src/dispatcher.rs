@@ -85,7 +85,8 @@ impl Prepared {
         }
         for (binding, &(low, high)) in bindings.inputs.iter().chain(bindings.outputs).zip(&self.reach) {
             let at = binding.offset as isize;
-            let inside = binding.start as isize <= at + low && at + high <= binding.end as isize;
+            // An operand without elements may begin anywhere.
+            let inside = low == high || binding.start as isize <= at + low && at + high <= binding.end as isize;
             if !inside || binding.end > binding.memory.bytes {
                 return Err(Error::internal(format!(
                     "{}: an operand reaches bytes {}..{} of an allocation of {}..{}",

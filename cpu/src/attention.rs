@@ -216,8 +216,8 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             Gemm { isa, shape, a: &queries, b: &keys, out: Output::Plain(out), blocking: blocks[0] }
                 .run(workers, &mut room)
                 .map_err(failed)?;
-            for r in 0..rows {
-                totals[r] = self.shares(&mut scores[r * n..][..n], start + r, scale, at(3.min(last)));
+            for (r, (row, total)) in scores.chunks_mut(n).zip(&mut totals).take(rows).enumerate() {
+                *total = self.shares(row, start + r, scale, at(3.min(last)));
             }
             let shares = Strided::dense_a(&scores, 1, rows, n).ok_or_else(broken)?;
             let out = Plain::dense(&mut sums, 1, rows, e).ok_or_else(broken)?;

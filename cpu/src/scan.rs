@@ -167,9 +167,9 @@ unsafe fn walk<T: Item, const OP: u8>(
             return;
         }
         let mut totals = [read(0, 0).first(); LANES];
-        for r in 0..rows {
-            totals[r] = read(r, 0).first();
-            write(r, 0, T::result(totals[r]));
+        for (r, total) in totals[..rows].iter_mut().enumerate() {
+            *total = read(r, 0).first();
+            write(r, 0, T::result(*total));
         }
         for i in 1..elements {
             for (r, total) in totals[..rows].iter_mut().enumerate() {
