@@ -27,6 +27,9 @@ pub use millstream_tensor::{
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;
 
+#[doc = include_str!("../guide.md")]
+pub mod guide {}
+
 use millstream_core::runtime::RuntimeBuilder;
 use millstream_cpu::{CpuFamily, CpuOptions};
 
