@@ -100,12 +100,18 @@ pub struct SimFamily {
     inner: Arc<dyn Family>,
     name: String,
     sim: Sim,
+    speed: f64,
 }
 
 impl SimFamily {
     /// Wraps the device of that name.
     pub fn new(inner: impl Family, name: &str, sim: &Sim) -> SimFamily {
-        SimFamily { inner: Arc::new(inner), name: name.into(), sim: sim.clone() }
+        SimFamily { inner: Arc::new(inner), name: name.into(), sim: sim.clone(), speed: 1.0 }
+    }
+
+    /// Claims to be so many times as fast as the wrapped device, in all that the cost model looks at.
+    pub fn with_speed(self, factor: f64) -> SimFamily {
+        SimFamily { speed: factor, ..self }
     }
 }
 
@@ -120,12 +126,13 @@ impl Family for SimFamily {
 
     fn open(&self, name: &str) -> Opening {
         let (inner, wrapped, sim, name) = (self.inner.clone(), self.name.clone(), self.sim.clone(), name.to_string());
+        let speed = self.speed;
         Box::pin(async move {
             if name != "sim" {
                 return Err(Error::no_device(format!("there is no device {name:?}; the simulated one is called sim")));
             }
             sim.alive()?;
-            let backend: Arc<dyn Backend> = Arc::new(SimBackend { inner: inner.open(&wrapped).await?, sim });
+            let backend: Arc<dyn Backend> = Arc::new(SimBackend { inner: inner.open(&wrapped).await?, sim, speed });
             Ok(backend)
         })
     }
@@ -134,6 +141,7 @@ impl Family for SimFamily {
 struct SimBackend {
     inner: Arc<dyn Backend>,
     sim: Sim,
+    speed: f64,
 }
 
 /// The wrapped device's memory behind a piece of simulated memory.
@@ -144,7 +152,14 @@ fn unwrap(memory: &RawMemory) -> Result<&RawMemory> {
 
 impl Backend for SimBackend {
     fn profile(&self) -> DeviceProfile {
-        DeviceProfile { description: format!("simulated {}", self.inner.profile().description), ..self.inner.profile() }
+        let mut profile = self.inner.profile();
+        profile.description = format!("simulated {}", profile.description);
+        profile.levels.iter_mut().for_each(|l| l.bandwidth *= self.speed);
+        profile.rates.iter_mut().for_each(|(_, rate)| *rate *= self.speed);
+        profile.launch /= self.speed;
+        profile.transfer.bandwidth *= self.speed;
+        profile.transfer.latency /= self.speed;
+        profile
     }
 
     fn measure(&self) -> Result<DeviceProfile> {

@@ -1,5 +1,6 @@
 //! What happens when a device fails: a typed error, nothing lost, and the program goes on.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use millstream::core::sim::{Faults, Sim, SimFamily};
@@ -185,5 +186,75 @@ fn kernels_come_from_the_disk_in_a_second_run() -> Result<()> {
     assert!(first.compiles >= 3 && first.disk_hits == 0, "{first:?}");
     assert!(second.compiles == 0 && second.disk_hits == first.compiles, "{second:?}");
     assert!(third.compiles == first.compiles, "{third:?}");
+    Ok(())
+}
+
+/// A device that stands for the CPU and for a simulated one that claims to be far faster.
+fn automatic() -> (Runtime, Device, Sim) {
+    let sim = Sim::new();
+    let cpu = || CpuFamily::new(CpuOptions { threads: Some(1), isa: None });
+    let family = SimFamily::new(cpu(), "cpu", &sim).with_speed(1e4);
+    // A folder of its own: nothing is there yet, so that everything has to be compiled.
+    static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("millstream-auto-{}-{number}", std::process::id()));
+    let runtime = Runtime::builder().family(cpu()).family(family).cache(folder).build();
+    let auto = runtime.auto().expect("the device that stands for all");
+    (runtime, auto, sim)
+}
+
+/// Twenty kernels, one upon the other.
+fn twenty(x: &Tensor) -> Tensor {
+    (0..10).fold(x.clone(), |y, _| y.matmul(x).softmax(1))
+}
+
+#[test]
+fn whatever_step_fails_another_device_goes_on() -> Result<()> {
+    let (runtime, auto, sim) = automatic();
+    let expected = twenty(&input(&runtime.host()?)).to_vec::<f32>()?;
+    assert_eq!(twenty(&input(&auto)).to_vec::<f32>()?, expected);
+    assert_eq!(sim.launches(), 20, "the simulated device was not chosen");
+    assert!(runtime.profiler().warnings().is_empty());
+
+    type Fault = fn(u64) -> Faults;
+    let faults: [Fault; 3] = [
+        |n| Faults { lost_at_launch: Some(n), ..Faults::default() },
+        |n| Faults { compile_error_at: Some(n), ..Faults::default() },
+        |n| Faults { out_of_memory_at: Some(n), ..Faults::default() },
+    ];
+    for (kind, fault) in faults.into_iter().enumerate() {
+        let mut failed = 0;
+        for n in 1..=40 {
+            let (runtime, auto, sim) = automatic();
+            let x = input(&auto);
+            sim.set(fault(n));
+            assert_eq!(twenty(&x).to_vec::<f32>()?, expected, "fault {kind} at {n}");
+            let warnings = runtime.profiler().warnings();
+            if warnings.is_empty() {
+                break;
+            }
+            assert!(warnings[0].text.contains("sim failed"), "{warnings:?}");
+            failed += 1;
+        }
+        // A launch for each step; two kernels; one piece of memory for all.
+        assert!(failed >= [20, 2, 1][kind], "fault {kind} showed {failed} times");
+        assert!(failed < 40);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_died_with_a_device_is_a_clear_error() -> Result<()> {
+    let (runtime, auto, sim) = automatic();
+    let y = twenty(&input(&auto));
+    y.eval()?;
+    assert_eq!(sim.launches(), 20);
+    sim.set(Faults { lost_at_launch: Some(1), ..Faults::default() });
+    let error = (&y * 2.0).to_vec::<f32>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+    assert!(error.suggestion().is_some());
+    assert!(!runtime.profiler().warnings().is_empty());
+    // What still lives can be computed from again.
+    assert_eq!(twenty(&input(&auto)).to_vec::<f32>()?.len(), 64);
     Ok(())
 }
