@@ -4,7 +4,8 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::gemm::{Batch, Element, PackSource, Strided};
+use crate::gemm::{Batch, Element, Isa, PackSource, Pairs, Side, Strided};
+use crate::workers::Workers;
 
 /// A type that sums are computed in, with the stored types that are read as it without a program.
 pub(crate) trait Sum: Element + millstream_core::Element {
@@ -22,10 +23,41 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         depth: isize,
         batch: Batch<'a>,
     ) -> Option<Box<dyn PackSource<Self> + 'a>>;
+
+    /// How products of matrices stored as these dtypes are computed two numbers at a time, where the machine does that.
+    fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+        let _ = (lhs, rhs, isa);
+        None
+    }
+
+    /// A matrix stored as `dtype` for [`Sum::pairs`]; `None` if its numbers are not fit for that, or if it is none.
+    ///
+    /// # Safety
+    /// As for [`Pairs::from_raw`], and `base` is aligned for the dtype.
+    unsafe fn paired<'a>(
+        dtype: DType,
+        how: (Isa, Side),
+        base: *const u8,
+        strides: (isize, isize),
+        batch: Batch<'a>,
+        extent: Extent<'_>,
+    ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+        let _ = (dtype, how, base, strides, batch, extent);
+        None
+    }
+}
+
+/// How much there is of a matrix: products, rows and depths; and who reads it over.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent<'a> {
+    pub(crate) batch: usize,
+    pub(crate) rows: usize,
+    pub(crate) depth: usize,
+    pub(crate) workers: &'a Workers,
 }
 
 macro_rules! sums {
-    ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),*;)*) => {$(
+    ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),* $(| $more:tt)?;)*) => {$(
         impl Sum for $t {
             fn reads(dtype: DType) -> bool {
                 matches!(dtype, DType::$dtype $(| DType::$stored)*)
@@ -47,15 +79,78 @@ macro_rules! sums {
                     }
                 }
             }
+
+            $(sums!(@ $more);)?
         }
     )*};
+    (@ halves) => {
+        fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+            if isa != crate::simd::Isa::Avx512 || (lhs, rhs) != (DType::BF16, DType::BF16) {
+                return None;
+            }
+            [Isa::Amx, Isa::Avx512Pairs].into_iter().find(|isa| isa.available())
+        }
+
+        unsafe fn paired<'a>(
+            dtype: DType,
+            how: (Isa, Side),
+            base: *const u8,
+            strides: (isize, isize),
+            batch: Batch<'a>,
+            extent: Extent<'_>,
+        ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+            if dtype != DType::BF16 {
+                return None;
+            }
+            // SAFETY: passed on.
+            let pairs = unsafe { Pairs::<bf16>::from_raw(how, base.cast(), strides, batch, extent.depth) };
+            if !pairs.ordinary(extent.batch, extent.rows, extent.workers) {
+                return None;
+            }
+            Some(Box::new(pairs))
+        }
+    };
+    (@ integers) => {
+        fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+            let narrow = |d: DType| matches!(d, DType::I8 | DType::U8 | DType::I16);
+            if !narrow(lhs) || !narrow(rhs) {
+                return None;
+            }
+            match isa {
+                crate::simd::Isa::Avx512 => {
+                    [Isa::Avx512Pairs, Isa::Avx2Pairs].into_iter().find(|isa| isa.available())
+                }
+                crate::simd::Isa::Avx2 => Some(Isa::Avx2Pairs).filter(|isa| isa.available()),
+                _ => None,
+            }
+        }
+
+        unsafe fn paired<'a>(
+            dtype: DType,
+            how: (Isa, Side),
+            base: *const u8,
+            strides: (isize, isize),
+            batch: Batch<'a>,
+            extent: Extent<'_>,
+        ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+            // SAFETY: passed on.
+            unsafe {
+                Some(match dtype {
+                    DType::I8 => Box::new(Pairs::<i8>::from_raw(how, base.cast(), strides, batch, extent.depth)),
+                    DType::U8 => Box::new(Pairs::<u8>::from_raw(how, base.cast(), strides, batch, extent.depth)),
+                    DType::I16 => Box::new(Pairs::<i16>::from_raw(how, base.cast(), strides, batch, extent.depth)),
+                    _ => return None,
+                })
+            }
+        }
+    };
 }
 sums! {
-    f32, F32: F16 as f16, BF16 as bf16;
+    f32, F32: F16 as f16, BF16 as bf16 | halves;
     f64, F64: F32 as f32, F16 as f16, BF16 as bf16;
     i8, I8: ;
     i16, I16: I8 as i8;
-    i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16;
+    i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16 | integers;
     i64, I64: I8 as i8, I16 as i16, I32 as i32;
     u8, U8: ;
     u16, U16: U8 as u8;

@@ -21,10 +21,10 @@ use millstream_core::how::{ContractSizes, Variant};
 use millstream_core::{Body, Error, Op, Result};
 
 use crate::backend::Machine;
-use crate::gemm::{Blocking, Gemm, GemmError, Output, Shape, workspace_bytes};
+use crate::gemm::{self, Blocking, Gemm, GemmError, Output, PackSource, Pairs, Shape, workspace_bytes};
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
-use dispatch::Sum;
+use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
 use operand::{Operand, Side};
 pub(crate) use variants::variants;
@@ -90,7 +90,32 @@ struct Contraction<T> {
     rhs: Operand,
     epilogue: Epilogue,
     workspace: usize,
+    /// How it is computed two numbers at a time, where the machine and the dtypes allow.
+    pairs: Option<InPairs>,
     sum: PhantomData<T>,
+}
+
+/// A product of pairs.
+struct InPairs {
+    isa: gemm::Isa,
+    shape: Shape,
+    blocking: Blocking,
+}
+
+/// Fewer multiply-adds than this, or so short a depth, are not worth looking at the numbers first.
+const LEAST_PAIRS: (usize, usize) = (32 * 32 * 32, 8);
+
+impl InPairs {
+    fn new<T: Sum>(machine: &Machine, shape: Shape, lhs: &Operand, rhs: &Operand) -> Option<InPairs> {
+        let isa = T::pairs(lhs.stored()?, rhs.stored()?, machine.isa)?;
+        let Shape { m, n, k, .. } = shape;
+        if m == 1 || n == 1 || k < LEAST_PAIRS.1 || m.saturating_mul(n).saturating_mul(k) < LEAST_PAIRS.0 {
+            return None;
+        }
+        let shape = Shape { k: Pairs::<i16>::depth(isa, k), ..shape };
+        let blocking = Blocking::for_caches::<T>(&machine.topology, isa, shape);
+        Some(InPairs { isa, shape, blocking: blocking.spread(shape, machine.workers.threads()) })
+    }
 }
 
 impl<T: Sum> Contraction<T> {
@@ -110,8 +135,13 @@ impl<T: Sum> Contraction<T> {
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
-        let workspace = workspace_bytes::<T>(isa, shape, &blocking, machine.workers.threads());
-        Ok(Contraction { machine, shape, blocking, lhs, rhs, epilogue, workspace, sum: PhantomData })
+        let threads = machine.workers.threads();
+        let pairs = InPairs::new::<T>(&machine, shape, &lhs, &rhs);
+        let mut workspace = workspace_bytes::<T>(isa, shape, &blocking, threads);
+        if let Some(p) = &pairs {
+            workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, threads));
+        }
+        Ok(Contraction { machine, shape, blocking, lhs, rhs, epilogue, workspace, pairs, sum: PhantomData })
     }
 
     fn describe(&self, variant: &Variant) -> String {
@@ -120,14 +150,32 @@ impl<T: Sum> Contraction<T> {
         format!(
             "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n\
              registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n\
-             left: {}\nright: {}\nresult: {}\n",
+             left: {}\nright: {}\nresult: {}\n{}",
             variant.family,
             T::DTYPE,
             self.machine.workers.threads(),
             self.lhs.describe(),
             self.rhs.describe(),
             self.epilogue.describe(),
+            self.pairs.as_ref().map_or(String::new(), |p| {
+                let Blocking { mr, nr, mc, nc, kc } = p.blocking;
+                format!("in pairs by {:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc} pairs\n", p.isa)
+            }),
         )
+    }
+
+    /// Both operands in pairs; `None` where the numbers are not fit for that.
+    #[allow(clippy::type_complexity)]
+    fn in_pairs<'a>(
+        &'a self,
+        bindings: &'a Bindings<'_>,
+    ) -> Result<Option<(&'a InPairs, Box<dyn PackSource<T> + 'a>, Box<dyn PackSource<T> + 'a>)>> {
+        let Some(p) = &self.pairs else { return Ok(None) };
+        let Shape { batch, m, n, k } = self.shape;
+        let extent = |rows| Extent { batch, rows, depth: k, workers: &self.machine.workers };
+        let Some(a) = self.lhs.pairs(bindings, (p.isa, gemm::Side::A), extent(m))? else { return Ok(None) };
+        let Some(b) = self.rhs.pairs(bindings, (p.isa, gemm::Side::B), extent(n))? else { return Ok(None) };
+        Ok(Some((p, a, b)))
     }
 }
 
@@ -137,7 +185,13 @@ impl<T: Sum> Run for Contraction<T> {
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
-        let (a, b) = (self.lhs.source::<T>(bindings)?, self.rhs.source::<T>(bindings)?);
+        let (isa, shape, blocking, a, b) = match self.in_pairs(bindings)? {
+            Some((p, a, b)) => (p.isa, p.shape, p.blocking, a, b),
+            None => {
+                let (a, b) = (self.lhs.source::<T>(bindings)?, self.rhs.source::<T>(bindings)?);
+                (product_isa(self.machine.isa), self.shape, self.blocking, a, b)
+            }
+        };
         let sink;
         let out = match self.epilogue.plain::<T>(bindings)? {
             Some(plain) => Output::Plain(plain),
@@ -154,8 +208,7 @@ impl<T: Sum> Run for Contraction<T> {
             },
             None => &mut [],
         };
-        let isa = product_isa(self.machine.isa);
-        let gemm = Gemm { isa, shape: self.shape, a: &*a, b: &*b, out, blocking: self.blocking };
+        let gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
         gemm.run(&self.machine.workers, room).map_err(|e: GemmError| Error::internal(e.to_string()).in_op("contract"))
     }
 }

@@ -10,11 +10,11 @@ use std::ops::Range;
 use millstream_core::backend::{Binding, Bindings};
 use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar};
 
-use super::dispatch::Sum;
+use super::dispatch::{Extent, Sum};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
-use crate::gemm::{Batch, PackSource};
+use crate::gemm::{self, Batch, PackSource};
 use crate::simd::Isa;
 use crate::stream::host_address;
 
@@ -118,6 +118,30 @@ impl Operand {
         let same = |i: usize| views.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
         let formula = Formula::new(&expr, op, &same, side.batch.clone(), across, lane, isa)?;
         Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }) })
+    }
+
+    /// The dtype of the matrix that the operand is, if it is one.
+    pub(super) fn stored(&self) -> Option<DType> {
+        self.matrix.as_ref().map(|m| m.dtype)
+    }
+
+    /// The operand on this memory, two numbers at a time; `None` where its numbers are not fit for that.
+    pub(super) fn pairs<'a, T: Sum>(
+        &'a self,
+        bindings: &'a Bindings<'_>,
+        how: (gemm::Isa, gemm::Side),
+        extent: Extent<'_>,
+    ) -> Result<Option<Box<dyn PackSource<T> + 'a>>> {
+        let Some(m) = &self.matrix else { return Ok(None) };
+        let binding = find(bindings.inputs, m.input)?;
+        let first = host_address(binding.memory, binding.offset)?.cast_const();
+        let first = first.wrapping_offset(m.base * m.dtype.size() as isize);
+        if !is_aligned(first, m.dtype) {
+            return Ok(None);
+        }
+        // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller keeps alive
+        // and unwritten while the launch runs.
+        Ok(unsafe { T::paired(m.dtype, how, first, (m.row, m.depth), m.batch.lend(), extent) })
     }
 
     /// The operand on this memory.

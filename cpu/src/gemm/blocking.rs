@@ -15,6 +15,12 @@ pub enum Isa {
     Avx512,
     /// NEON (AArch64).
     Neon,
+    /// Pairs of 16-bit integers with AVX2; operands are [`super::Pairs`], depth is counted in pairs.
+    Avx2Pairs,
+    /// Pairs of 16-bit integers with AVX-512 BW, or of bf16 with AVX512-BF16; as above.
+    Avx512Pairs,
+    /// Pairs of bf16 in AMX tiles; as above.
+    Amx,
 }
 
 impl Isa {
@@ -33,8 +39,23 @@ impl Isa {
             Isa::Avx512 => is_x86_feature_detected!("avx512f") && Isa::Avx2.available(),
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2Pairs => Isa::Avx2.available(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Pairs => {
+                Isa::Avx512.available()
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512bf16")
+            }
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Isa::Amx => Isa::Avx512.available() && super::kernel::amx::available(),
             _ => false,
         }
+    }
+
+    /// Whether operands are packed as pairs.
+    pub fn is_pairs(self) -> bool {
+        matches!(self, Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Amx)
     }
 }
 
@@ -99,7 +120,9 @@ impl Blocking {
         let Shape { batch, m, n, k } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
-        let kc = even(k, (l1 / 2 / (nr * size)).clamp(64, 512), 8);
+        // Tiles of AMX are loaded from L2 as fast as from L1.
+        let near = if isa == Isa::Amx { l2 / 8 } else { l1 / 2 };
+        let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
         let most_n = (l2 / 4 / (even(m, most_m, mr) * size)).clamp(4 * nr, 32 * nr);
         let work = m.saturating_mul(n).saturating_mul(k);
@@ -130,7 +153,29 @@ impl Blocking {
     }
 }
 
+/// Tasks for each thread that let fast cores take over what slow ones would finish late.
+const TASKS_EACH: usize = 12;
+
 impl Blocking {
+    /// The same blocks, or smaller ones where so many threads would find too few tasks. Results do not change: only `kc`
+    /// groups sums.
+    pub fn spread(mut self, shape: Shape, threads: usize) -> Blocking {
+        let Shape { batch, m, n, k } = shape;
+        let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
+        let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
+        while threads > 1 && m.div_ceil(self.mc) * n.div_ceil(self.nc) < wanted && work(&self) > 8 * TASK_WORK {
+            let (mc, nc) = (self.mc.min(m), self.nc.min(n));
+            if mc >= nc && mc > 8 * self.mr {
+                self.mc = even(m, mc / 2, self.mr);
+            } else if nc > 4 * self.nr {
+                self.nc = even(n, nc / 2, self.nr);
+            } else {
+                break;
+            }
+        }
+        self
+    }
+
     /// For the transposed product.
     pub(super) fn transposed(self) -> Blocking {
         Blocking { mc: self.nc, nc: self.mc, ..self }

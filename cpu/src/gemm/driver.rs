@@ -286,10 +286,15 @@ impl<T: Element> Job<'_, '_, T> {
     fn compute(&self, chunk: &Chunk, workers: &Workers) {
         let plan = self.d.plan;
         let tiles = chunk.tiles_m * chunk.tiles_n;
+        // One thread takes neighbours in n one after the other: they share a block of A, which then stays in L2. Several
+        // threads take bands of tiles, so that what they read at a time is few blocks of A and few of B.
+        let band = if workers.threads() > 1 { BAND } else { 1 };
         let place = |tile: usize| {
-            // Neighbours in n come one after the other: they share a block of A, which then stays in a thread's L2.
             let (batch, tile) = (tile / tiles, tile % tiles);
-            (chunk.batch + batch, chunk.tile_m + tile / chunk.tiles_n, chunk.tile_n + tile % chunk.tiles_n)
+            let first = tile / (band * chunk.tiles_n) * band;
+            let rows = band.min(chunk.tiles_m - first);
+            let tile = tile - first * chunk.tiles_n;
+            (chunk.batch + batch, chunk.tile_m + first + tile % rows, chunk.tile_n + tile / rows)
         };
         let count = chunk.batches * tiles;
         if plan.slices == 1 {
@@ -338,6 +343,11 @@ impl<T: Element> Job<'_, '_, T> {
             Output::Plain(c) if !plan.buffered => Target::plain(&c, batch, i * plan.mc, j * plan.nc),
             _ => Target { c: buffer.0, ld: plan.nc as isize, padded: true },
         };
+        let state = self.d.kernels.state;
+        if let Some(state) = state {
+            // SAFETY: the instruction set was found before the product began.
+            unsafe { (state.enter)() };
+        }
         let mut k = from;
         loop {
             let depth = plan.kc.min(to - k);
@@ -351,6 +361,10 @@ impl<T: Element> Job<'_, '_, T> {
             if k >= to {
                 break;
             }
+        }
+        if let Some(state) = state {
+            // SAFETY: as above.
+            unsafe { (state.leave)() };
         }
         if plan.buffered && slice.is_none() {
             // SAFETY: the buffer is this task's and now holds the tile.
@@ -464,8 +478,11 @@ fn prefetch(p: *const u8) {
     let _ = p;
 }
 
+/// Rows of tiles that several threads walk through side by side.
+const BAND: usize = 4;
+
 /// The largest micro-tile.
-const EDGE: usize = 14 * 32;
+const EDGE: usize = 32 * 32;
 
 /// Where a task writes: rows `ld` apart, columns adjacent.
 struct Target<T> {

@@ -20,6 +20,12 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// Product; integers wrap.
     fn mul(self, other: Self) -> Self;
 
+    /// Whether micro-kernels exist for this instruction set, apart from what the machine has. Sets that have none of
+    /// their own use portable ones, but for pairs.
+    fn has_kernels(isa: Isa) -> bool {
+        !isa.is_pairs()
+    }
+
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn kernels(isa: Isa) -> &'static Kernels<Self> {
@@ -95,7 +101,7 @@ widen! {
 }
 
 macro_rules! float_element {
-    ($t:ty, $avx2:ident, $avx512:ident, $neon:ident) => {
+    ($t:ty, $avx2:ident, $avx512:ident, $neon:ident, [$($pairs:pat => $table:expr),*]) => {
         impl Element for $t {
             const ZERO: Self = 0.0;
 
@@ -109,9 +115,19 @@ macro_rules! float_element {
                 self * other
             }
 
+            fn has_kernels(isa: Isa) -> bool {
+                match isa {
+                    $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+                    $pairs => true,)*
+                    _ => !isa.is_pairs(),
+                }
+            }
+
             #[allow(private_interfaces)]
             fn kernels(isa: Isa) -> &'static Kernels<Self> {
                 match isa {
+                    $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+                    $pairs => &$table,)*
                     #[cfg(target_arch = "x86_64")]
                     Isa::Avx2 => &super::kernel::$avx2,
                     #[cfg(target_arch = "x86_64")]
@@ -124,14 +140,36 @@ macro_rules! float_element {
         }
     };
 }
-float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32);
-float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64);
+float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32, [
+    Isa::Avx512Pairs => super::kernel::AVX512_BF16_PAIRS,
+    Isa::Amx => super::kernel::amx::BF16_PAIRS
+]);
+float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64, []);
 
 macro_rules! int_element {
-    ($($t:ty)*) => {$(
+    ($($t:ty $(: [$($pairs:pat => $table:ident),*])?;)*) => {$(
         impl Element for $t {
             const ZERO: Self = 0;
+$(
+            fn has_kernels(isa: Isa) -> bool {
+                match isa {
+                    $(#[cfg(target_arch = "x86_64")]
+                    $pairs => true,)*
+                    _ => !isa.is_pairs(),
+                }
+            }
 
+            #[allow(private_interfaces)]
+            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+                match isa {
+                    $(#[cfg(target_arch = "x86_64")]
+                    $pairs => &super::kernel::$table,)*
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
+                    _ => Portable::<Self>::TABLE,
+                }
+            }
+)?
             #[inline(always)]
             fn add(self, other: Self) -> Self {
                 self.wrapping_add(other)
@@ -144,7 +182,10 @@ macro_rules! int_element {
         }
     )*};
 }
-int_element!(i8 i16 i32 i64 u8 u16 u32 u64);
+int_element! {
+    i8; i16; i64; u8; u16; u32; u64;
+    i32: [Isa::Avx2Pairs => AVX2_I32_PAIRS, Isa::Avx512Pairs => AVX512_I32_PAIRS];
+}
 
 macro_rules! complex_element {
     ($($t:ty)*) => {$(

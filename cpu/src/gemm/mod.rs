@@ -9,6 +9,7 @@
 //! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
 //! - How a product is cut depends on its shape and its [`Blocking`] only, so results are the same for any number of
 //!   threads, bit by bit.
+//! - Narrow numbers may be multiplied two at a time: see [`Pairs`].
 //! - All memory comes from the caller's workspace.
 //!
 //! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
@@ -22,6 +23,7 @@ mod gemv;
 mod kernel;
 mod pack;
 mod packed;
+mod pairs;
 mod plan;
 mod sink;
 mod source;
@@ -30,6 +32,7 @@ pub use blocking::{Blocking, Isa, Shape};
 pub use element::{Element, Widen};
 pub use gather::{Gathered, Guard};
 pub use packed::{Packed, PackedLayout};
+pub use pairs::{Half, Paired, Pairs};
 pub use sink::{Converted, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
 
@@ -105,9 +108,10 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
     let table = kernels::<T>(isa);
     let most = |shape: Shape, blocking: &Blocking| {
         let mut most = 0;
-        for a in Kind::sorts(table.mr, shape.k, blocking) {
-            for b in Kind::sorts(table.nr(), shape.k, blocking) {
-                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, a, b, false), threads));
+        let kc = blocking::even(shape.k, blocking.kc, table.unit);
+        for a in Kind::sorts(table.mr, kc, shape.k) {
+            for b in Kind::sorts(table.nr(), kc, shape.k) {
+                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], false, threads), threads));
             }
         }
         most
@@ -146,7 +150,7 @@ impl<T: Element> Gemm<'_, T> {
         if batch == 0 || m == 0 || n == 0 {
             return Ok(());
         }
-        if !self.isa.available() {
+        if !self.isa.available() || !T::has_kernels(self.isa) {
             return Err(GemmError::NoSuchIsa(self.isa));
         }
         if workers.threads() > MAX_THREADS {
@@ -164,7 +168,7 @@ impl<T: Element> Gemm<'_, T> {
             return Ok(());
         }
         let this = self.oriented();
-        let plan = this.plan();
+        let plan = this.plan(workers.threads());
         let elements = carve(workspace, plan.elements(workers.threads(), align::<T>()))?;
         let kernels = kernels::<T>(this.isa);
         let driver = Driver { kernels, plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out };
@@ -180,14 +184,15 @@ impl<T: Element> Gemm<'_, T> {
         }
         match gemv::Plan::new(self.shape, self.a, self.b) {
             Some(plan) => plan.elements() * size_of::<T>() + ALIGN,
-            None => bytes::<T>(&self.oriented().plan(), threads),
+            None => bytes::<T>(&self.oriented().plan(threads), threads),
         }
     }
 
     /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
     fn oriented(&self) -> Self {
         match self.out {
-            Output::Plain(c) if c.col != 1 && c.row == 1 => {
+            // The two sides of AMX are packed in different ways.
+            Output::Plain(c) if c.col != 1 && c.row == 1 && self.isa != Isa::Amx => {
                 let blocking = self.blocking.transposed();
                 Gemm {
                     shape: self.shape.transposed(),
@@ -202,9 +207,10 @@ impl<T: Element> Gemm<'_, T> {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self, threads: usize) -> Plan {
         let straight = matches!(self.out, Output::Plain(c) if c.col == 1);
-        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, Kind::of(self.a), Kind::of(self.b), straight)
+        let operands = [Kind::of(self.a), Kind::of(self.b)];
+        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, straight, threads)
     }
 }
 

@@ -27,7 +27,7 @@ impl PackedLayout {
             Side::A => (shape.m, table.mr),
             Side::B => (shape.n, table.nr()),
         };
-        PackedLayout { rows, depth: shape.k, panel, kc: even(shape.k, blocking.kc, 8) }
+        PackedLayout { rows, depth: shape.k, panel, kc: even(shape.k, blocking.kc, table.unit) }
     }
 
     fn padded_rows(&self) -> usize {

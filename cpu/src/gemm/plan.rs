@@ -1,5 +1,6 @@
 //! Decides, from the shape, the blocking and the kinds of the operands alone, how a product is executed and where in the
-//! workspace everything lies. The number of threads only decides how many private buffers there are.
+//! workspace everything lies. The number of threads decides how much is packed ahead and how many private buffers there
+//! are, never how a sum is grouped.
 
 use super::blocking::{Blocking, FEW_TILES, LEAST_SLICE, Shape, even};
 use super::kernel::Kernels;
@@ -18,7 +19,8 @@ pub(super) enum Mode {
     Shared,
 }
 
-/// Most bytes of one operand that are packed ahead of the tasks that read them.
+/// Most bytes of one operand that are packed ahead of the tasks that read them, for each two threads: threads that meet
+/// after every chunk wait for the slowest of them, so many threads want few, large chunks.
 const SHARED_BYTES: usize = 24 << 20;
 /// The same, when it holds several products of a batch: those should not leave the caches before they are used.
 const BATCH_BYTES: usize = 4 << 20;
@@ -75,23 +77,32 @@ impl Kind {
         }
     }
 
-    /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows.
-    pub fn sorts(panel: usize, k: usize, blocking: &Blocking) -> [Kind; 4] {
+    /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows
+    /// and depth blocks of `kc`.
+    pub fn sorts(panel: usize, kc: usize, k: usize) -> [Kind; 4] {
         let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
         // An operand read in place needs none, however it is read.
-        let in_place = Kind { prepacked: Some((panel, even(k, blocking.kc, 8), k)), ..packing };
+        let in_place = Kind { prepacked: Some((panel, kc, k)), ..packing };
         let same = |kind: Kind| Kind { same_for_batch: true, ..kind };
         [packing, same(packing), in_place, same(in_place)]
     }
 }
 
 impl Plan {
-    pub fn new<T>(kernels: &Kernels<T>, blocking: &Blocking, shape: Shape, a: Kind, b: Kind, into_plain: bool) -> Plan {
+    pub fn new<T>(
+        kernels: &Kernels<T>,
+        blocking: &Blocking,
+        shape: Shape,
+        operands: [Kind; 2],
+        into_plain: bool,
+        threads: usize,
+    ) -> Plan {
         let Shape { batch, m, n, k } = shape;
+        let [a, b] = operands;
         let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
         let mc = even(m, blocking.mc, mr);
         let nc = even(n, blocking.nc, nr);
-        let kc = even(k, blocking.kc, 8);
+        let kc = even(k, blocking.kc, kernels.unit);
         let (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
         let tiles = tiles_m.saturating_mul(tiles_n);
 
@@ -133,8 +144,9 @@ impl Plan {
         let fit = |limit: usize, each: usize, most: usize| (limit / each.max(1)).clamp(1, most.max(1));
         let bytes_a = if a_mode == Mode::Shared { mc.saturating_mul(k).saturating_mul(size) } else { 0 };
         let bytes_b = if b_mode == Mode::Shared { nc.saturating_mul(k).saturating_mul(size) } else { 0 };
-        let chunk_m = fit(SHARED_BYTES, bytes_a, tiles_m);
-        let chunk_n = fit(SHARED_BYTES, bytes_b, tiles_n);
+        let shared_bytes = SHARED_BYTES * threads.div_ceil(2).clamp(1, 16);
+        let chunk_m = fit(shared_bytes, bytes_a, tiles_m);
+        let chunk_n = fit(shared_bytes, bytes_b, tiles_n);
         let chunk_batch = if chunk_m == tiles_m && chunk_n == tiles_n {
             let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
             let each = own(a, bytes_a).saturating_mul(tiles_m).max(own(b, bytes_b).saturating_mul(tiles_n));

@@ -1,3 +1,4 @@
+mod pairs;
 mod products;
 mod sources;
 mod speed;

@@ -2,6 +2,7 @@
 
 pub(in crate::gemm) use f32_kernels::F32;
 pub(in crate::gemm) use f64_kernels::F64;
+pub(in crate::gemm) use i32_pairs::I32_PAIRS;
 
 mod f32_kernels {
     use super::super::{Dots, Kernels, Reading, Tile};
@@ -43,6 +44,22 @@ mod f64_kernels {
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_pd(), splat |p: *const f64| _mm256_broadcast_sd(&*p), load _mm256_loadu_pd,
         load_masked load_masked, store _mm256_storeu_pd, fma _mm256_fmadd_pd, add _mm256_add_pd,
+        prefetch _mm_prefetch::<_MM_HINT_T0>,
+    }
+}
+
+mod i32_pairs {
+    //! Pairs of 16-bit integers: one instruction multiplies both and adds the products, exactly.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    simd_kernels! {
+        pairs I32_PAIRS, element i32, vector __m256i, lanes 8, feature "avx2",
+        rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
+        zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),
+        load |p: *const i32| _mm256_loadu_si256(p.cast()), store |p: *mut i32, x| _mm256_storeu_si256(p.cast(), x),
+        fma |x, y, acc| _mm256_add_epi32(acc, _mm256_madd_epi16(x, y)), add _mm256_add_epi32,
         prefetch _mm_prefetch::<_MM_HINT_T0>,
     }
 }

@@ -1,7 +1,9 @@
 //! AVX-512: 14 rows of two 512-bit vectors leave four of the thirty-two registers for operands.
 
+pub(in crate::gemm) use bf16_pairs::BF16_PAIRS;
 pub(in crate::gemm) use f32_kernels::F32;
 pub(in crate::gemm) use f64_kernels::F64;
+pub(in crate::gemm) use i32_pairs::I32_PAIRS;
 
 mod f32_kernels {
     use super::super::{Dots, Kernels, Reading, Tile};
@@ -40,5 +42,44 @@ mod f64_kernels {
         zero _mm512_setzero_pd(), splat |p: *const f64| _mm512_set1_pd(*p), load _mm512_loadu_pd,
         load_masked load_masked, store _mm512_storeu_pd, fma _mm512_fmadd_pd, add _mm512_add_pd,
         prefetch _mm_prefetch::<_MM_HINT_T0>,
+    }
+}
+
+mod i32_pairs {
+    //! Pairs of 16-bit integers: one instruction multiplies both and adds the products, exactly.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    simd_kernels! {
+        pairs I32_PAIRS, element i32, vector __m512i, lanes 16, feature "avx512f,avx512bw",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
+        load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_add_epi32(acc, _mm512_madd_epi16(x, y)), add _mm512_add_epi32,
+        prefetch _mm_prefetch::<_MM_HINT_T0>,
+    }
+}
+
+mod bf16_pairs {
+    //! Pairs of bf16: one instruction multiplies both and adds the products to f32. It takes subnormal numbers for zeros
+    //! and makes zeros of subnormal sums; whoever uses it knows that there are none.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The bits of a vector as pairs.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    fn pairs(x: __m512) -> __m512bh {
+        // SAFETY: both are 64 bytes of any bits.
+        unsafe { std::mem::transmute(x) }
+    }
+
+    simd_kernels! {
+        pairs BF16_PAIRS, element f32, vector __m512, lanes 16, feature "avx512f,avx512bf16",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_castsi512_ps(_mm512_set1_epi32(*p.cast::<i32>())),
+        load _mm512_loadu_ps, store _mm512_storeu_ps, fma |x, y, acc| _mm512_dpbf16_ps(acc, pairs(x), pairs(y)),
+        add _mm512_add_ps, prefetch _mm_prefetch::<_MM_HINT_T0>,
     }
 }

@@ -6,6 +6,8 @@
 mod portable;
 #[macro_use]
 mod simd;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(super) mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -65,6 +67,13 @@ pub(super) enum Reading {
     Masked = 2,
 }
 
+/// Registers that a thread sets up for its micro-tiles. Both may be called wherever the instruction set is present.
+#[derive(Clone, Copy)]
+pub(super) struct State {
+    pub enter: unsafe fn(),
+    pub leave: unsafe fn(),
+}
+
 /// The micro-kernels of one instruction set for one element type.
 pub(super) struct Kernels<T: 'static> {
     /// Most rows of a tile; the height of A's panels.
@@ -75,6 +84,10 @@ pub(super) struct Kernels<T: 'static> {
     pub vectors: usize,
     /// Whether kernels exist that read unpacked operands.
     pub strided: bool,
+    /// What depth blocks are a multiple of, but for the last.
+    pub unit: usize,
+    /// What a thread does before its first micro-tile and after its last one.
+    pub state: Option<State>,
     /// Dot products of one row, and of four.
     pub dots: Option<[DotsKernel<T>; 2]>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
@@ -103,6 +116,6 @@ pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64};
 pub(super) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {
-    avx2::{F32 as AVX2_F32, F64 as AVX2_F64},
-    avx512::{F32 as AVX512_F32, F64 as AVX512_F64},
+    avx2::{F32 as AVX2_F32, F64 as AVX2_F64, I32_PAIRS as AVX2_I32_PAIRS},
+    avx512::{BF16_PAIRS as AVX512_BF16_PAIRS, F32 as AVX512_F32, F64 as AVX512_F64, I32_PAIRS as AVX512_I32_PAIRS},
 };

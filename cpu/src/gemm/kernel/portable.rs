@@ -25,7 +25,7 @@ impl<T: Element> Portable<T> {
 }
 
 const fn table<T>(table: &'static [&'static [&'static [Kernel<T>]]]) -> Kernels<T> {
-    Kernels { mr: MR, lanes: NR, vectors: 1, strided: false, dots: None, table }
+    Kernels { mr: MR, lanes: NR, vectors: 1, strided: false, unit: 8, state: None, dots: None, table }
 }
 
 /// # Safety

@@ -11,6 +11,75 @@ macro_rules! simd_kernels {
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
         fma $fma:expr, add $add:expr, prefetch $prefetch:expr $(,)?
     ) => {
+        simd_kernels! {
+            @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
+            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add,
+            prefetch $prefetch
+        }
+        /// # Safety
+        /// The contract of [`Dots`] for R rows, and the feature must be present.
+        #[target_feature(enable = $feature)]
+        unsafe fn dots<const R: usize>(d: &Dots<$t>, sums: *mut $t) {
+            const L: usize = $lanes;
+            let mut acc = [[$zero; 2]; R];
+            // SAFETY: every access below is one that the contract of `Dots` allows.
+            unsafe {
+                let mut k = 0;
+                while k + 2 * L <= d.k {
+                    let x = [$load(d.x.add(k)), $load(d.x.add(k + L))];
+                    for i in 0..R {
+                        let row = d.rows.offset(i as isize * d.row).add(k);
+                        acc[i][0] = $fma($load(row), x[0], acc[i][0]);
+                        acc[i][1] = $fma($load(row.add(L)), x[1], acc[i][1]);
+                    }
+                    k += 2 * L;
+                }
+                while k < d.k {
+                    let n = L.min(d.k - k);
+                    let x = $load_masked(d.x.add(k), n);
+                    for i in 0..R {
+                        let row = d.rows.offset(i as isize * d.row).add(k);
+                        acc[i][0] = $fma($load_masked(row, n), x, acc[i][0]);
+                    }
+                    k += n;
+                }
+                for i in 0..R {
+                    let mut lanes = [0 as $t; L];
+                    $store(lanes.as_mut_ptr(), $add(acc[i][0], acc[i][1]));
+                    let mut width = L / 2;
+                    while width > 0 {
+                        for l in 0..width {
+                            lanes[l] += lanes[l + width];
+                        }
+                        width /= 2;
+                    }
+                    *sums.add(i) = lanes[0];
+                }
+            }
+        }
+
+        simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
+    };
+    // Kernels for packed operands alone, whose panels hold pairs of narrower numbers.
+    (
+        pairs $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
+        rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
+        zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr,
+        prefetch $prefetch:expr $(,)?
+    ) => {
+        simd_kernels! {
+            @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
+            zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add,
+            prefetch $prefetch
+        }
+        simd_kernels!(@pairs $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
+    };
+    (
+        @kernel table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
+        rows $mr:literal, vectors $nv:literal,
+        zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
+        fma $fma:expr, add $add:expr, prefetch $prefetch:expr
+    ) => {
         /// # Safety
         /// The contract of [`Tile`], and the feature must be present.
         #[target_feature(enable = $feature)]
@@ -84,50 +153,19 @@ macro_rules! simd_kernels {
                 }
             }
         }
-
-        /// # Safety
-        /// The contract of [`Dots`] for R rows, and the feature must be present.
-        #[target_feature(enable = $feature)]
-        unsafe fn dots<const R: usize>(d: &Dots<$t>, sums: *mut $t) {
-            const L: usize = $lanes;
-            let mut acc = [[$zero; 2]; R];
-            // SAFETY: every access below is one that the contract of `Dots` allows.
-            unsafe {
-                let mut k = 0;
-                while k + 2 * L <= d.k {
-                    let x = [$load(d.x.add(k)), $load(d.x.add(k + L))];
-                    for i in 0..R {
-                        let row = d.rows.offset(i as isize * d.row).add(k);
-                        acc[i][0] = $fma($load(row), x[0], acc[i][0]);
-                        acc[i][1] = $fma($load(row.add(L)), x[1], acc[i][1]);
-                    }
-                    k += 2 * L;
-                }
-                while k < d.k {
-                    let n = L.min(d.k - k);
-                    let x = $load_masked(d.x.add(k), n);
-                    for i in 0..R {
-                        let row = d.rows.offset(i as isize * d.row).add(k);
-                        acc[i][0] = $fma($load_masked(row, n), x, acc[i][0]);
-                    }
-                    k += n;
-                }
-                for i in 0..R {
-                    let mut lanes = [0.0; L];
-                    $store(lanes.as_mut_ptr(), $add(acc[i][0], acc[i][1]));
-                    let mut width = L / 2;
-                    while width > 0 {
-                        for l in 0..width {
-                            lanes[l] += lanes[l + width];
-                        }
-                        width /= 2;
-                    }
-                    *sums.add(i) = lanes[0];
-                }
-            }
-        }
-
-        simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
+    };
+    (@pairs $table:ident, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt, [$($vec:literal)*]) => {
+        /// The kernels of this instruction set for pairs.
+        pub(in crate::gemm) static $table: Kernels<$t> = Kernels {
+            mr: $mr,
+            lanes: $lanes,
+            vectors: $nv,
+            strided: false,
+            unit: 8,
+            state: None,
+            dots: None,
+            table: &[&[$(simd_kernels!(@rows $vec, 0, $rows)),*]],
+        };
     };
     (@table $table:ident, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt, [$($vec:literal)*]) => {
         /// The kernels of this instruction set.
@@ -136,6 +174,8 @@ macro_rules! simd_kernels {
             lanes: $lanes,
             vectors: $nv,
             strided: true,
+            unit: 8,
+            state: None,
             dots: Some([dots::<1>, dots::<4>]),
             table: &[
                 &[$(simd_kernels!(@rows $vec, 0, $rows)),*],
