@@ -26,7 +26,7 @@ const BUDGET: Duration = Duration::from_millis(90);
 pub(crate) fn measure(mut profile: DeviceProfile, isa: Isa, workers: &Workers) -> Result<DeviceProfile> {
     let f32_rate = arithmetic::<f32>(isa, workers);
     let f64_rate = arithmetic::<f64>(isa, workers);
-    profile.rates = rates(f32_rate, f64_rate);
+    profile.rates = rates(f32_rate, f64_rate, isa);
     let threads = workers.threads();
     let last = profile.levels.len().saturating_sub(1);
     let largest = profile.levels[..last].iter().map(|l| l.bytes * threads.div_ceil(l.shared_by)).max().unwrap_or(0);

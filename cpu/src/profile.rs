@@ -7,6 +7,7 @@
 use millstream_core::DType;
 use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
 
+use crate::gemm;
 use crate::memory;
 use crate::simd::Isa;
 use crate::topology::Topology;
@@ -71,7 +72,7 @@ pub(crate) fn estimate(topology: &Topology, isa: Isa, threads: usize) -> DeviceP
         driver: String::new(),
         memory: installed,
         levels,
-        rates: rates(rate, rate / 2.0),
+        rates: rates(rate, rate / 2.0, isa),
         units: threads,
         lanes: core.lanes,
         registers: core.registers * core.lanes,
@@ -89,8 +90,21 @@ pub(crate) fn estimate(topology: &Topology, isa: Isa, threads: usize) -> DeviceP
 }
 
 /// Rates by dtype, from those of f32 and f64. A complex product and its sum are counted as two operations but cost eight.
-pub(crate) fn rates(f32_rate: f64, f64_rate: f64) -> Vec<(DType, f64)> {
-    vec![(DType::F32, f32_rate), (DType::F64, f64_rate), (DType::C64, f32_rate / 4.0), (DType::C128, f64_rate / 4.0)]
+/// Products of narrow numbers have a rate of their own where the processor multiplies them in pairs: as many times that of
+/// f32 as its instructions do more in one go.
+pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)> {
+    let mut rates = vec![
+        (DType::F32, f32_rate),
+        (DType::F64, f64_rate),
+        (DType::C64, f32_rate / 4.0),
+        (DType::C128, f64_rate / 4.0),
+    ];
+    if isa == Isa::Avx512 {
+        // A tile instruction takes 16 cycles for 16 x 16 x 32 products, two vector instructions one cycle for 32.
+        let factor = [(gemm::Isa::Amx, 16.0), (gemm::Isa::Avx512Pairs, 2.0)];
+        rates.extend(factor.iter().find(|(i, _)| i.available()).map(|(_, more)| (DType::BF16, more * f32_rate)));
+    }
+    rates
 }
 
 /// The processor's name, as its maker gives it.

@@ -2,7 +2,7 @@
 //!
 //! It picks the first tile, orders a tuner's candidates, fills `explain()` and gives every report its share of the limit.
 
-use super::profile::DeviceProfile;
+use super::profile::{DeviceKind, DeviceProfile};
 use super::tile::{ContractSizes, Variant};
 use crate::what::{Body, Op};
 
@@ -49,12 +49,21 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         Body::Contract(c) => c.acc,
         _ => op.outputs.first().map_or(crate::DType::F32, |a| a.dtype),
     };
-    let arithmetic = flop as f64 / profile.rate(dtype);
+    let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
+    let arithmetic = flop as f64 / rate;
     let home = profile.level_for(bytes);
     let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);
     let floor = arithmetic.max(moving);
     let mut longest = (moving, home.map_or(Bound::Compute, |l| Bound::Memory(l.name.clone())));
+    // What a processor does at the same time is not hidden wholly behind what takes the longest, and its cores are not
+    // equally fast: neighbours and the system take their share, so that some finish their last task late.
+    let (unhidden, unequal) = match profile.kind {
+        DeviceKind::Cpu => (0.1, 0.5),
+        _ => (0.0, 0.0),
+    };
+    let mut all = 0.0;
     let mut consider = |seconds: f64, bound: Bound| {
+        all += seconds;
         if seconds > longest.0 {
             longest = (seconds, bound);
         }
@@ -71,8 +80,9 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             // Waves: the last round of tasks leaves units idle.
             let tasks = (s.batch * s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1))).max(1) as f64;
             let units = profile.units.max(1) as f64;
-            let waves = (tasks / units).ceil() * units / tasks;
-            consider(2.0 * padded / profile.rate(dtype) * waves, Bound::Compute);
+            let late = if units > 1.0 { 1.0 + unequal * units / tasks } else { 1.0 };
+            let waves = ((tasks / units).ceil() * units / tasks).max(late);
+            consider(2.0 * padded / rate * waves, Bound::Compute);
             // Operands cross level l once for each block held nearer than l; sums cross it once for each piece of k.
             for (l, level) in profile.levels.iter().enumerate() {
                 let b = blocks[l.min(blocks.len() - 1)];
@@ -84,7 +94,16 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         }
         _ => consider(arithmetic, Bound::Compute),
     }
-    let seconds = longest.0 + profile.launch;
+    let rest = (all - longest.0).max(0.0);
+    let seconds = longest.0 + unhidden * rest + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
     Cost { seconds, floor, bound, flop, bytes }
+}
+
+/// The narrow dtype that a contraction multiplies, if the device has a rate for it: the dtype of all that it reads.
+fn multiplied(op: &Op, profile: &DeviceProfile) -> Option<crate::DType> {
+    let (Body::Contract(_), Some(first)) = (&op.body, op.inputs.first()) else { return None };
+    let narrow = first.dtype;
+    let all = narrow.size() < 4 && op.inputs.iter().all(|a| a.dtype == narrow);
+    (all && profile.rates.iter().any(|(d, _)| *d == narrow)).then_some(narrow)
 }

@@ -21,7 +21,9 @@ const SMALL: usize = 40 * 40 * 40;
 
 pub(super) fn tile(b: Blocking) -> Tile {
     let block = |m, n, k| Block { m, n, k };
-    let blocks = [block(b.mr, b.nr, 1), block(b.mr, b.nr, b.kc), block(b.mc, b.nr, b.kc), block(b.mc, b.nc, b.kc)];
+    // Registers hold a micro-tile; the first level a panel of the right operand, used for all rows of a task; the second the
+    // task's block of the left operand and of the result.
+    let blocks = [block(b.mr, b.nr, 1), block(b.mc, b.nr, b.kc), block(b.mc, b.nc, b.kc)];
     Tile { blocks: blocks.into_iter().collect() }
 }
 

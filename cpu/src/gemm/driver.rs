@@ -467,7 +467,7 @@ impl<T: Element> Job<'_, '_, T> {
 
 /// Asks for a cache line, without promise; any address will do.
 #[inline(always)]
-fn prefetch(p: *const u8) {
+pub(super) fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

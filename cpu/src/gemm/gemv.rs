@@ -5,6 +5,7 @@
 //! that few rows still give enough tasks.
 
 use super::blocking::Shape;
+use super::driver::prefetch;
 use super::kernel::{Dots, Kernels};
 use super::sink::{Output, TileAt, scatter};
 use super::source::{Direct, PackSource};
@@ -241,6 +242,10 @@ fn dot_row<T: Element>(row: &[T], x: &[T]) -> T {
 
 /// Depths that are added to the sums in one pass over them.
 const TOGETHER: usize = 8;
+/// Rows that are summed between two looks ahead.
+const BLOCK: usize = 16;
+/// Bytes that are asked for ahead of time.
+const AHEAD: usize = 1024;
 
 /// Sums of the matrix's depths, each scaled by an element of the vector.
 ///
@@ -261,15 +266,36 @@ unsafe fn scaled_rows<T: Element>(p: &Part<T>, sums: &mut [T]) {
     while k + TOGETHER <= p.depth {
         let scale: [T; TOGETHER] = std::array::from_fn(|i| x(k + i));
         let lines: [&[T]; TOGETHER] = std::array::from_fn(|i| line(k + i));
-        for j in 0..sums.len() {
-            // Two chains, so that the additions overlap.
-            let mut even = sums[j];
+        let (blocks, rest) = sums.as_chunks_mut::<BLOCK>();
+        for (b, sums) in blocks.iter_mut().enumerate() {
+            for line in &lines {
+                // Eight streams at once are more than a prefetcher follows across pages.
+                let ahead = line.as_ptr().wrapping_add(b * BLOCK).cast::<u8>().wrapping_add(AHEAD);
+                for l in 0..(BLOCK * size_of::<T>()).div_ceil(64) {
+                    prefetch(ahead.wrapping_add(64 * l));
+                }
+            }
+            let lines: [&[T; BLOCK]; TOGETHER] = lines.map(|line| &line.as_chunks::<BLOCK>().0[b]);
+            for j in 0..BLOCK {
+                // Two chains, so that the additions overlap.
+                let mut even = sums[j];
+                let mut odd = T::ZERO;
+                for i in (0..TOGETHER).step_by(2) {
+                    even = even.add(scale[i].mul(lines[i][j]));
+                    odd = odd.add(scale[i + 1].mul(lines[i + 1][j]));
+                }
+                sums[j] = even.add(odd);
+            }
+        }
+        let done = p.rows - rest.len();
+        for (j, sum) in rest.iter_mut().enumerate() {
+            let mut even = *sum;
             let mut odd = T::ZERO;
             for i in (0..TOGETHER).step_by(2) {
-                even = even.add(scale[i].mul(lines[i][j]));
-                odd = odd.add(scale[i + 1].mul(lines[i + 1][j]));
+                even = even.add(scale[i].mul(lines[i][done + j]));
+                odd = odd.add(scale[i + 1].mul(lines[i + 1][done + j]));
             }
-            sums[j] = even.add(odd);
+            *sum = even.add(odd);
         }
         k += TOGETHER;
     }

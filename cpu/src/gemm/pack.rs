@@ -4,6 +4,7 @@
 //! block does not have are zero, so that a micro-kernel may compute with them.
 
 use super::Element;
+use super::driver::prefetch;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use avx2::transpose_rows;
@@ -108,6 +109,9 @@ unsafe fn copy_rows<T: Element>(
 /// Panels written side by side: enough to use whole pages of the source, few enough for the first-level cache.
 const SIDE_BY_SIDE: usize = 8;
 
+/// How many depths ahead memory is asked for.
+const DEPTHS_AHEAD: isize = 8;
+
 /// # Safety
 /// As [`copy_rows`] with a panel of `R`.
 unsafe fn copy_runs<T: Element, const R: usize>(
@@ -122,7 +126,10 @@ unsafe fn copy_runs<T: Element, const R: usize>(
         let last = (first + SIDE_BY_SIDE).min(panels);
         for k in 0..depth {
             let from = src.wrapping_offset(k as isize * depth_stride);
+            let ahead = from.wrapping_offset(DEPTHS_AHEAD * depth_stride);
             for p in first..last {
+                // The next depth is often on another page, where no prefetcher looks.
+                prefetch(ahead.wrapping_add(p * R).cast());
                 // SAFETY: source rows p * R to p * R + R exist at depth k; the destination has `panels` panels.
                 unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * depth + k * R), R) };
             }

@@ -153,3 +153,30 @@ fn inputs_with_other_neighbours_are_read_tile_by_tile() {
         }
     }
 }
+
+#[test]
+fn tiles_written_past_the_caches_hold_every_element_and_nothing_beside() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        let (_, Some(streamed)) = super::transpose::kernels(isa, 4) else { continue };
+        for _ in 0..12 {
+            let (across, down) = (1 + r.below(200), 1 + r.below(200));
+            let wide = (across + r.below(40)).next_multiple_of(16);
+            let source: Vec<u32> = (0..across * down).map(|_| r.next() as u32).collect();
+            let mut target = vec![[0xa5a5_a5a5u32; 16]; wide / 16 * down + 1];
+            // Whole lines of the output are aligned to 64 bytes.
+            let skip = target.as_ptr().align_offset(64) / 4;
+            let flat = target.as_flattened_mut();
+            let tile =
+                super::transpose::Tile { across, down, across_from: (down * 4) as isize, down_to: (wide * 4) as isize };
+            // SAFETY: the source has across times down elements, the target down lines of `wide`.
+            unsafe { streamed(source.as_ptr().cast(), flat[skip..].as_mut_ptr().cast(), &tile) };
+            crate::program::fence();
+            for (at, &x) in flat[skip..skip + wide * down].iter().enumerate() {
+                let (j, i) = (at / wide, at % wide);
+                let want = if i < across { source[i * down + j] } else { 0xa5a5_a5a5 };
+                assert_eq!(x, want, "{isa:?} {across} x {down}: row {j} column {i}");
+            }
+        }
+    }
+}

@@ -17,6 +17,9 @@ use crate::stream::Run;
 /// Elements of a tile across and down: enough for a task, little enough that both sides' pages stay known.
 const ACROSS: usize = 256;
 const DOWN: usize = 256;
+/// The same for results that are written past the caches: long runs of the input's lines, so that what comes next can be
+/// asked for early.
+const STREAMED: (usize, usize) = (64, 1024);
 
 /// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
 /// bytes, neighbours side by side.
@@ -75,10 +78,7 @@ impl Transpose {
 
     /// What it does, in words.
     pub(super) fn text(&self) -> String {
-        format!(
-            "copy of {} bytes an element in tiles of {} along dimension {} and {} along dimension {}\n",
-            self.size, ACROSS, self.across, DOWN, self.down
-        )
+        format!("copy of {} bytes an element in tiles along dimensions {} and {}\n", self.size, self.across, self.down)
     }
 }
 
@@ -87,7 +87,6 @@ impl Run for Transpose {
         let bases = bases(bindings, &self.operands)?;
         let [from, to] = &self.operands;
         let (across, down) = (self.dims[self.across], self.dims[self.down]);
-        let (wide, high) = (across.div_ceil(ACROSS), down.div_ceil(DOWN));
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
         let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
         let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
@@ -95,15 +94,17 @@ impl Run for Transpose {
             Some(f) => (f, true),
             None => (self.tile, false),
         };
+        let (most_across, most_down) = if streams { STREAMED } else { (ACROSS, DOWN) };
+        let (wide, high) = (across.div_ceil(most_across), down.div_ceil(most_down));
         self.machine.workers.run(outer * wide * high, &|t| {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             // Neighbouring tasks go on down, where the input's lines go on.
             seek(&mut index, &self.dims, &self.outer, t / (wide * high));
-            index[self.across] = t / high % wide * ACROSS;
-            index[self.down] = t % high * DOWN;
+            index[self.across] = t / high % wide * most_across;
+            index[self.down] = t % high * most_down;
             let tile = Tile {
-                across: ACROSS.min(across - index[self.across]),
-                down: DOWN.min(down - index[self.down]),
+                across: most_across.min(across - index[self.across]),
+                down: most_down.min(down - index[self.down]),
                 across_from: from.strides[self.across],
                 down_to: to.strides[self.down],
             };
@@ -123,7 +124,7 @@ impl Run for Transpose {
 pub(super) fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
     #[cfg(target_arch = "x86_64")]
     if size == 4 && matches!(isa.or_portable(), Isa::Avx2 | Isa::Avx512) {
-        return (x86::tile::<false>, Some(x86::tile::<true>));
+        return (x86::tile::<false>, Some(x86::streamed));
     }
     let _ = isa;
     let plain: TileFn = match size {
@@ -181,6 +182,7 @@ unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile, across: usize
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
 
     use super::{Tile, edge};
 
@@ -204,6 +206,54 @@ mod x86 {
             edge::<u32>(source, to.offset(down as isize * tile.down_to), tile, pair, tile.down - down);
             let source = from.offset(pair as isize * tile.across_from);
             edge::<u32>(source, to.add(pair * 4), tile, tile.across - pair, tile.down);
+        }
+    }
+
+    /// Rows and columns of a block that is turned in the first-level cache.
+    const SIDE: usize = 64;
+
+    #[repr(align(64))]
+    struct Block(MaybeUninit<[f32; SIDE * SIDE]>);
+
+    /// Blocks are turned into a buffer and written from there in runs of four lines; meanwhile the next block's lines are
+    /// asked for, which no prefetcher would guess.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn streamed(from: *const u8, to: *mut u8, whole: &Tile) {
+        const LINES: usize = SIDE * 4 / 64;
+        let mut block = Block(MaybeUninit::uninit());
+        let buffer = block.0.as_mut_ptr().cast::<u8>();
+        let pitch = (SIDE * 4) as isize;
+        let (across, down) = (whole.across / SIDE * SIDE, whole.down / SIDE * SIDE);
+        // SAFETY: the caller promises that all elements of the tile exist on both sides and that lines of the output are
+        // aligned; what is asked for beyond the tile is never read.
+        unsafe {
+            for i in (0..across).step_by(SIDE) {
+                for j in (0..down).step_by(SIDE) {
+                    let source = from.offset(i as isize * whole.across_from).add(j * 4);
+                    for r in (0..SIDE).step_by(8) {
+                        for c in (0..SIDE).step_by(8) {
+                            let source = source.offset(r as isize * whole.across_from).add(c * 4);
+                            let target = buffer.offset(c as isize * pitch).add(r * 4);
+                            square::<false>(source, whole.across_from, target, pitch);
+                        }
+                    }
+                    for c in 0..SIDE {
+                        let next = source.wrapping_offset(c as isize * whole.across_from).wrapping_add(SIDE * 4);
+                        for line in 0..LINES {
+                            _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line * 64).cast());
+                        }
+                        let turned = buffer.offset(c as isize * pitch).cast::<f32>();
+                        let target = to.offset((j + c) as isize * whole.down_to).add(i * 4).cast::<f32>();
+                        for q in (0..SIDE).step_by(8) {
+                            _mm256_stream_ps(target.add(q), _mm256_load_ps(turned.add(q)));
+                        }
+                    }
+                }
+            }
+            let right = Tile { across, down: whole.down - down, ..*whole };
+            tile::<true>(from.add(down * 4), to.offset(down as isize * whole.down_to), &right);
+            let below = Tile { across: whole.across - across, ..*whole };
+            tile::<true>(from.offset(across as isize * whole.across_from), to.add(across * 4), &below);
         }
     }
 
