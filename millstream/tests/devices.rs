@@ -1,49 +1,10 @@
 //! Every device of this machine computes the same programs, alone and together.
 
+mod common;
+
+use common::{Numbers, devices, seed};
 use millstream::core::profiler::RecordKind;
-use millstream::{DType, Device, Devices, ErrorKind, Keep, Runtime, Tensor, default_runtime};
-
-/// The devices that can be opened here; `cpu` is always among them. Says which ones are left out.
-fn devices() -> Vec<Device> {
-    let runtime: &Runtime = default_runtime().unwrap();
-    runtime
-        .list()
-        .into_iter()
-        .filter_map(|(name, there)| match there.and_then(|()| runtime.device(&name)) {
-            Ok(device) => Some(device),
-            Err(error) => {
-                println!("{name} is left out: {error}");
-                None
-            }
-        })
-        .collect()
-}
-
-/// Numbers that look random and are the same on every call with the same seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-}
-
-fn seed() -> u64 {
-    let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or_else(|| std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64))
-}
+use millstream::{DType, Device, Devices, ErrorKind, Keep, Tensor, default_runtime};
 
 /// A program of some steps over square matrices, drawn from the numbers. Values stay near 1, so that devices can be compared.
 fn program(numbers: &mut Numbers, device: &Device) -> Tensor {

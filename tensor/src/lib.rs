@@ -3,6 +3,8 @@
 //! Programs use these through the `millstream` crate, which brings the devices.
 
 mod attention;
+mod conv;
+mod einsum;
 mod index;
 mod join;
 mod matmul;
@@ -10,7 +12,9 @@ mod neural;
 mod node;
 mod npy;
 mod ops;
+mod pad;
 mod plan;
+mod pool;
 mod random;
 mod reduce;
 mod scan;
@@ -23,8 +27,11 @@ use std::sync::OnceLock;
 use millstream_core::{Result, Runtime};
 
 pub use attention::AttentionOptions;
+pub use conv::{Channels, Conv};
 pub use neural::{Interpolation, Reduction};
 pub use ops::Operand;
+pub use pad::Sizes;
+pub use pool::Pool;
 pub use random::Generator;
 pub use reduce::Keep;
 pub use sorting::Side;

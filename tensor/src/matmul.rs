@@ -1,12 +1,28 @@
 //! Products of matrices.
 
 use millstream_core::what::{Dims, broadcast_shapes};
-use millstream_core::{DType, Error};
+use millstream_core::{DType, Error, Result};
 
 use crate::Tensor;
-use crate::node::{Inputs, Kind};
+use crate::node::{Inputs, Kind, Role, Roles};
 
 impl Tensor {
+    /// The contraction of `[batch.., m.., k..]` with `[batch.., k.., n..]`, both of this dtype. `shape` and `roles` say the
+    /// result's dimensions: those of batch, m and n, each group in the operands' order.
+    pub(crate) fn contract(roles: Roles, shape: Dims, dtype: DType, inputs: Inputs) -> Result<Tensor> {
+        const MOST: usize = 32;
+        if roles.len() > MOST {
+            return Err(Error::shape(format!(
+                "a product with {} dimensions; at most {MOST} are possible",
+                roles.len()
+            )));
+        }
+        if dtype == DType::Bool {
+            return Err(Error::dtype("products do not take bool").suggest("cast to an integer or float type first"));
+        }
+        Tensor::new_node(Kind::Contract(roles), shape, dtype, None, inputs)
+    }
+
     /// The matrix product over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,
     /// on the right a column, and the added dimension goes again. Half types are summed in f32, integers wrap.
     ///
@@ -28,9 +44,6 @@ impl Tensor {
                 );
             }
             let dtype = self.dtype().promote(other.dtype())?;
-            if dtype == DType::Bool {
-                return Err(Error::dtype("matmul does not take bool").suggest("cast to an integer or float type first"));
-            }
             let (mut a, mut b) = (self.cast(dtype), other.cast(dtype));
             let (row, column) = (a.rank() == 1, b.rank() == 1);
             if row {
@@ -52,7 +65,9 @@ impl Tensor {
                 Tensor { layout: a.layout.broadcast(&with(m, k))?, node: a.node },
                 Tensor { layout: b.layout.broadcast(&with(k, n))?, node: b.node },
             ]);
-            let mut out = Tensor::new_node(Kind::Matmul, with(m, n), dtype, None, inputs)?;
+            let mut roles = Roles::from_elem(Role::Batch, batch.len());
+            roles.extend([Role::M, Role::N]);
+            let mut out = Tensor::contract(roles, with(m, n), dtype, inputs)?;
             if column {
                 out = out.squeeze(-1);
             }

@@ -34,8 +34,12 @@ pub(crate) enum Kind {
     Cast,
     /// A reduction over these axes of the input (sorted); they stay as size 1.
     Reduce(Reduce, SmallVec<[usize; 4]>),
-    /// `[batch.., m, k] x [batch.., k, n]`.
-    Matmul,
+    /// The sum over k of `[batch.., m.., k..]` times `[batch.., k.., n..]`: products of matrices, contractions of tensors and
+    /// convolutions. The groups may have any number of dimensions each; the node's dimensions are those of batch, m and n,
+    /// in the order that the roles say.
+    Contract(Roles),
+    /// The input with `fill` around it: so many elements before it along each axis, as many after it as the shape has room.
+    Pad { before: Dims, fill: Scalar },
     /// One output of a function that only the host computes.
     Host(Arc<HostGroup>, u8),
     /// So many inputs one after the other along an axis.
@@ -65,6 +69,20 @@ impl HostGroup {
     }
 }
 
+/// What a dimension of a contraction's result belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Both operands have it.
+    Batch,
+    /// The left operand has it.
+    M,
+    /// The right operand has it.
+    N,
+}
+
+/// The role of each dimension of a contraction's result.
+pub(crate) type Roles = SmallVec<[Role; 6]>;
+
 impl Kind {
     /// The name for people.
     pub fn name(&self) -> &'static str {
@@ -78,7 +96,8 @@ impl Kind {
             Kind::Select => "where",
             Kind::Cast => "cast",
             Kind::Reduce(r, _) => r.name(),
-            Kind::Matmul => "matmul",
+            Kind::Contract(_) => "contract",
+            Kind::Pad { .. } => "pad",
             Kind::Host(group, _) => group.function.name(),
             Kind::Concat { .. } => "concat",
             Kind::Gather(_) => "gather",

@@ -1,7 +1,7 @@
 //! The arguments of a call, asked for by name and converted to what the library takes.
 
 use millstream::core::what::MAX_RANK;
-use millstream::{DType, Keep, Tensor};
+use millstream::{DType, Keep, Sizes, Tensor};
 
 use super::functions::Function;
 use super::trouble::Trouble;
@@ -91,6 +91,11 @@ impl<'a> Arguments<'a> {
                 other.tensor(Some(dtype)).ok_or_else(|| self.wrong(at, name, "a number or a tensor", &other))?,
             ),
         })
+    }
+
+    /// What may stand beside a tensor of this dtype, or this number where it is not given.
+    pub fn beside_or(&mut self, name: &str, dtype: DType, default: i64) -> Result<Beside, Trouble> {
+        if self.has(name) { self.beside(name, dtype) } else { Ok(Beside::Int(default)) }
     }
 
     /// A whole number.
@@ -198,6 +203,46 @@ impl<'a> Arguments<'a> {
         let at = self.place(name);
         let size = |v: isize| usize::try_from(v).map_err(|_| Trouble::new(at, format!("the size {v} is negative")));
         self.ints(name)?.into_iter().map(size).collect()
+    }
+
+    /// One size for all axes or one for each, or this one where it is not given.
+    pub fn sizes_or(&mut self, name: &str, default: usize) -> Result<Sizes, Trouble> {
+        if self.has(name) { Ok(Sizes::from(self.sizes(name)?.as_slice())) } else { Ok(default.into()) }
+    }
+
+    /// Pairs of sizes: `[1, 2]` is one, `[[1, 2], [0, 0]]` are two.
+    pub fn pairs(&mut self, name: &str) -> Result<Vec<(usize, usize)>, Trouble> {
+        let (value, at) = self.value(name)?;
+        let numbers = match &value {
+            Value::Array(Array { shape, numbers: Numbers::Ints(v) }) if shape == &[2] => v,
+            Value::Array(Array { shape, numbers: Numbers::Ints(v) }) if shape.len() == 2 && shape[1] == 2 => v,
+            other => return Err(self.wrong(at, name, "pairs of whole numbers", other)),
+        };
+        let size = |v: i64| usize::try_from(v).map_err(|_| Trouble::new(at, format!("the size {v} is negative")));
+        numbers.chunks(2).map(|p| Ok((size(p[0])?, size(p[1])?))).collect()
+    }
+
+    /// The same, if they are given.
+    pub fn sizes_if(&mut self, name: &str) -> Result<Option<Sizes>, Trouble> {
+        if self.has(name) { Ok(Some(Sizes::from(self.sizes(name)?.as_slice()))) } else { Ok(None) }
+    }
+
+    /// A tensor, if it is given.
+    pub fn tensor_if(&mut self, name: &str) -> Result<Option<Tensor>, Trouble> {
+        if self.has(name) { self.tensor(name).map(Some) } else { Ok(None) }
+    }
+
+    /// All tensors that are left.
+    pub fn tensors(&mut self, names: &[&str]) -> Result<Vec<Tensor>, Trouble> {
+        names.iter().filter_map(|name| self.tensor_if(name).transpose()).collect()
+    }
+
+    /// Text.
+    pub fn text(&mut self, name: &str) -> Result<String, Trouble> {
+        match self.value(name)? {
+            (Value::Text(text), _) => Ok(text),
+            (other, at) => Err(self.wrong(at, name, "text in quotes", &other)),
+        }
     }
 
     /// A dtype.

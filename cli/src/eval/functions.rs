@@ -9,6 +9,7 @@ use super::arguments::Arguments;
 use super::host;
 use super::trouble::Trouble;
 use super::value::Value;
+use super::windows::WINDOWS;
 
 /// A function that expressions can call.
 pub struct Function {
@@ -131,6 +132,7 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("more of elements", ELEMENTS),
     ("reductions", REDUCTIONS),
     ("rows and matrices", ROWS),
+    ("convolutions, windows and sums of products", WINDOWS),
     ("networks", neural::NEURAL),
     ("losses", neural::LOSSES),
     ("running reductions", places::SCANS),

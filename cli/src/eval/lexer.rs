@@ -11,6 +11,8 @@ pub enum Token {
     Float(f64),
     /// A name.
     Name(String),
+    /// Text between quotes.
+    Text(String),
     /// An operator, bracket or comma.
     Sign(&'static str),
 }
@@ -44,6 +46,10 @@ pub fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Trouble> {
         } else if first == '_' || first.is_ascii_alphabetic() {
             let end = rest.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
             (Token::Name(rest.get(..end).unwrap_or_default().to_string()), end)
+        } else if first == '"' || first == '\'' {
+            let inside = rest.get(1..).unwrap_or_default();
+            let end = inside.find(first).ok_or_else(|| Trouble::new(at, "this text has no closing quote"))?;
+            (Token::Text(inside.get(..end).unwrap_or_default().to_string()), end + 2)
         } else {
             let sign = SIGNS.iter().find(|s| rest.starts_with(**s));
             let sign = sign.ok_or_else(|| Trouble::new(at, format!("the character {first:?} has no meaning here")))?;

@@ -16,7 +16,8 @@ pub type Names = BTreeMap<String, Value>;
 /// The tensor that a program describes. It may still be uncomputed, but carries no error.
 pub fn run(program: &Program, names: &Names) -> Result<Tensor, Trouble> {
     let result = value(program, names)?;
-    let tensor = result.tensor(None).ok_or_else(|| Trouble::new(0, "the expression is a dtype, not a value"))?;
+    let tensor =
+        result.tensor(None).ok_or_else(|| Trouble::new(0, "the expression is a dtype or text, not a value"))?;
     checked(tensor, 0)
 }
 
@@ -30,6 +31,7 @@ pub fn value(program: &Program, names: &Names) -> Result<Value, Trouble> {
         let value = match step {
             Step::Int(v) => Value::Int(*v),
             Step::Float(v) => Value::Float(*v),
+            Step::Text(text) => Value::Text(text.clone()),
             Step::Name(name) => lookup(name, names, at)?,
             Step::Prefix(sign) => {
                 let (x, _) = stack.pop().ok_or_else(|| dry(at))?;
@@ -191,6 +193,18 @@ mod tests {
         assert_eq!(eval("d * [0.1, 0.1]").to_vec::<f64>().unwrap(), [0.1 * 0.1, 0.2 * 0.1]);
         assert_eq!(eval("cast(0.1, f64)").item::<f64>().unwrap(), 0.1);
         assert_eq!(eval("2 < b").to_vec::<bool>().unwrap(), [false, false, true]);
+    }
+
+    #[test]
+    fn convolutions_and_formulas_are_called_by_name() {
+        let image = "reshape(cast(arange(0, 9), f32), [1, 1, 3, 3])";
+        let y = eval(&format!("conv2d({image}, ones([1, 1, 2, 2]), bias=[0.5], padding=[1, 0], stride=2)"));
+        assert_eq!(y.to_vec::<f32>().unwrap(), [1.5, 20.5]);
+        assert_eq!(eval(&format!("max_pool2d({image}, 2, stride=1)")).to_vec::<f32>().unwrap(), [4.0, 5.0, 7.0, 8.0]);
+        assert_eq!(eval("einsum('ij,kj->ik', x, x)").to_vec::<f32>().unwrap(), [14.0, 32.0, 32.0, 77.0]);
+        assert_eq!(eval("pad(b, [1, 2], 9)").to_vec::<u8>().unwrap(), [9, 1, 2, 3, 9, 9]);
+        assert_eq!(fails("einsum('ij, x)").0, 7);
+        assert_eq!(fails("sum('ij')").0, 4);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod parser;
 mod print;
 mod trouble;
 mod value;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -14,6 +14,8 @@ pub enum Step {
     Int(i64),
     /// Push a fraction.
     Float(f64),
+    /// Push text.
+    Text(String),
     /// Push what a name stands for.
     Name(String),
     /// Replace the last value.
@@ -108,6 +110,7 @@ impl Parser {
         match token {
             Token::Int(v) => self.program.push((Step::Int(v), at)),
             Token::Float(v) => self.program.push((Step::Float(v), at)),
+            Token::Text(text) => self.program.push((Step::Text(text), at)),
             Token::Name(name) if self.sign_ahead(1) == Some("(") => {
                 self.waiting.push(Waiting::Call { name, at, given: Vec::new() });
                 self.next += 1;
@@ -244,6 +247,7 @@ mod tests {
                 format!("{n}({})", given.join(","))
             }
             Step::List(n) => format!("[{n}]"),
+            Step::Text(text) => format!("{text:?}"),
         };
         match parse(text) {
             Ok(program) => program.iter().map(|(s, _)| step(s)).collect::<Vec<_>>().join(" "),

@@ -22,6 +22,8 @@ pub enum Value {
     Tensor(Tensor),
     /// A dtype, for `cast` and the like.
     DType(DType),
+    /// Text, for `einsum` and the like.
+    Text(String),
 }
 
 /// A rectangular array of numbers as they were written.
@@ -160,6 +162,7 @@ impl Value {
             Value::Array(_) => "an array",
             Value::Tensor(_) => "a tensor",
             Value::DType(_) => "a dtype",
+            Value::Text(_) => "text",
         }
     }
 
@@ -194,7 +197,7 @@ impl Value {
             Value::Float(v) => Some(Tensor::scalar(Scalar::from_f64(*v, dtype))),
             Value::Bool(v) => Some(Tensor::scalar(Scalar::from_i64(i64::from(*v), dtype))),
             Value::Tensor(t) => Some(t.cast(dtype)),
-            Value::DType(_) => None,
+            Value::DType(_) | Value::Text(_) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What the tests of functions share: random numbers from a seed that is printed.
+//! What tests of whole programs share: devices, and random numbers from a seed that is printed.
 #![allow(dead_code)]
 
-use millstream::Tensor;
+use millstream::{Device, Runtime, Tensor, default_runtime};
 
 /// A stream of random numbers (SplitMix64). A failing test prints its seed; `MILLSTREAM_SEED` repeats it.
 pub struct Random(u64);
@@ -55,4 +55,46 @@ impl Random {
             _ => x.clone(),
         }
     }
+}
+
+/// The devices that can be opened here; `cpu` is always among them. Says which ones are left out.
+pub fn devices() -> Vec<Device> {
+    let runtime: &Runtime = default_runtime().unwrap();
+    runtime
+        .list()
+        .into_iter()
+        .filter_map(|(name, there)| match there.and_then(|()| runtime.device(&name)) {
+            Ok(device) => Some(device),
+            Err(error) => {
+                println!("{name} is left out: {error}");
+                None
+            }
+        })
+        .collect()
+}
+
+/// Numbers that look random and are the same on every call with the same seed.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+}
+
+pub fn seed() -> u64 {
+    let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
+    given.unwrap_or_else(|| std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64))
 }

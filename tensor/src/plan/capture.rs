@@ -164,7 +164,7 @@ impl Capture {
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
         let expected = match node.kind {
             Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) => 0,
-            Kind::Binary(_) | Kind::Matmul => 2,
+            Kind::Binary(_) | Kind::Contract(_) => 2,
             Kind::Select => 3,
             Kind::Host(ref group, _) => group.function.inputs.len(),
             Kind::Concat { parts, .. } => parts,
@@ -196,7 +196,9 @@ impl Capture {
                 let set = axes.iter().fold(0u64, |set, &a| set | 1 << a);
                 (16 + *r as u64, set)
             }
-            Kind::Matmul => (9, 0),
+            // Two bits a dimension: contractions have at most 32.
+            Kind::Contract(roles) => (9, roles.iter().fold(0u64, |set, &r| set << 2 | (r as u64 + 1))),
+            Kind::Pad { .. } => (8, 0),
             Kind::Host(group, output) => {
                 // Outputs of one call share what they compute; which they are is structure.
                 let same = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
@@ -233,6 +235,11 @@ impl Capture {
                 self.key.extend([l.stride as u64, l.size as u64]);
             }
         }
+        if let Kind::Pad { before, fill } = &node.kind {
+            // What lies around is part of how memory is read, and so of the operation.
+            words(&mut self.key, before, |n| n as u64);
+            self.key.extend_from_slice(&fill.bits());
+        }
         for input in inputs {
             let layout = &input.layout;
             match numbers.get(Arc::as_ptr(&input.node)) {
@@ -251,7 +258,12 @@ impl Capture {
             // Shapes of edges follow from the node's, but for those that change them.
             let changes = matches!(
                 node.kind,
-                Kind::Reduce(..) | Kind::Matmul | Kind::Concat { .. } | Kind::Attention { .. } | Kind::Host(..)
+                Kind::Reduce(..)
+                    | Kind::Contract(_)
+                    | Kind::Pad { .. }
+                    | Kind::Concat { .. }
+                    | Kind::Attention { .. }
+                    | Kind::Host(..)
             );
             if changes {
                 words(&mut self.key, layout.shape(), |n| n as u64);

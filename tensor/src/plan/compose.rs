@@ -1,7 +1,7 @@
 //! Composition of layouts: reading a value through a view of a view.
 
 use millstream_core::what::{Strides, elements, row_major};
-use millstream_core::{Layout, Result};
+use millstream_core::{Guard, Layout, Result};
 use smallvec::SmallVec;
 
 /// The layout of an input as seen through a view of the value that reads it.
@@ -27,41 +27,93 @@ pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result
         let offset = inner.offset() as isize + outer.offset() as isize * stride;
         return Layout::new(outer.shape(), &strides, offset as usize).map(Some);
     }
-    // Take positions apart into coordinates of `shape`: each step of `outer` must move one coordinate, and none may overflow.
-    let rows = row_major(shape);
-    let mut start: SmallVec<[isize; 6]> = SmallVec::new();
-    let mut rest = outer.offset() as isize;
-    for (&r, &n) in rows.iter().zip(shape) {
-        let at = if n <= 1 { 0 } else { rest / r };
-        rest -= at * r;
-        start.push(at);
-    }
-    if rest != 0 {
-        return Ok(None);
-    }
-    let mut low = start.clone();
-    let mut high = start.clone();
-    let mut strides = Strides::new();
-    for (&n, &s) in outer.shape().iter().zip(outer.strides()) {
-        if n <= 1 || s == 0 {
-            strides.push(0);
-            continue;
-        }
-        let Some(axis) = (0..shape.len()).find(|&a| shape[a] > 1 && rows[a] <= s.abs()) else { return Ok(None) };
-        if s % rows[axis] != 0 {
-            return Ok(None);
-        }
-        let step = s / rows[axis];
-        let reach = step * (n as isize - 1);
-        low[axis] += reach.min(0);
-        high[axis] += reach.max(0);
-        strides.push(step * inner.strides()[axis]);
-    }
-    if (0..shape.len()).any(|a| low[a] < 0 || high[a] >= shape[a].max(1) as isize) {
-        return Ok(None);
-    }
-    let offset = inner.offset() as isize + start.iter().zip(inner.strides()).map(|(&i, &s)| i * s).sum::<isize>();
+    let Some(at) = Coordinates::of(shape, outer) else { return Ok(None) };
+    let strides: Strides = at.steps.iter().map(|&(axis, step)| step * inner.strides()[axis]).collect();
+    let offset = inner.offset() as isize + at.start.iter().zip(inner.strides()).map(|(&i, &s)| i * s).sum::<isize>();
     Layout::new(outer.shape(), &strides, offset as usize).map(Some)
+}
+
+/// Row-major positions in a shape, taken apart into coordinates.
+struct Coordinates {
+    /// The coordinates of index 0.
+    start: SmallVec<[isize; 6]>,
+    /// For each dimension of the view: the axis that a step along it moves, and how far. A dimension without steps moves
+    /// the first axis by 0.
+    steps: SmallVec<[(usize, isize); 6]>,
+    /// The smallest and the largest coordinate of each axis.
+    low: SmallVec<[isize; 6]>,
+    high: SmallVec<[isize; 6]>,
+}
+
+impl Coordinates {
+    /// Each step of `outer` must move one coordinate, and none may overflow.
+    fn of(shape: &[usize], outer: &Layout) -> Option<Coordinates> {
+        let rows = row_major(shape);
+        let mut start: SmallVec<[isize; 6]> = SmallVec::new();
+        let mut rest = outer.offset() as isize;
+        for (&r, &n) in rows.iter().zip(shape) {
+            let at = if n <= 1 { 0 } else { rest / r };
+            rest -= at * r;
+            start.push(at);
+        }
+        if rest != 0 || shape.is_empty() {
+            return None;
+        }
+        let (mut low, mut high) = (start.clone(), start.clone());
+        let mut steps = SmallVec::new();
+        for (&n, &s) in outer.shape().iter().zip(outer.strides()) {
+            if n <= 1 || s == 0 {
+                steps.push((0, 0));
+                continue;
+            }
+            let axis = (0..shape.len()).find(|&a| shape[a] > 1 && rows[a] <= s.abs())?;
+            if s % rows[axis] != 0 {
+                return None;
+            }
+            let step = s / rows[axis];
+            let reach = step * (n as isize - 1);
+            low[axis] += reach.min(0);
+            high[axis] += reach.max(0);
+            steps.push((axis, step));
+        }
+        let inside = (0..shape.len()).all(|a| low[a] >= 0 && high[a] < shape[a].max(1) as isize);
+        inside.then_some(Coordinates { start, steps, low, high })
+    }
+}
+
+/// How an input is read that has padding around it: an affine map with guards over the dimensions of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Guarded {
+    /// Elements from the start of the input's memory to that of index 0; negative where guards forbid that element.
+    pub base: isize,
+    pub strides: Strides,
+    pub guards: SmallVec<[Guard; 0]>,
+}
+
+/// Like [`compose`] for a value of shape `shape` that is its input (seen through `inner`) from `before` on along each
+/// axis and padding elsewhere. Axes along which the view never leaves the input have no guard.
+pub(crate) fn through_padding(inner: &Layout, before: &[usize], shape: &[usize], outer: &Layout) -> Option<Guarded> {
+    let rank = outer.rank();
+    if outer.is_empty() || shape.is_empty() {
+        return Some(Guarded {
+            base: inner.offset() as isize,
+            strides: Strides::from_elem(0, rank),
+            guards: SmallVec::new(),
+        });
+    }
+    let at = Coordinates::of(shape, outer)?;
+    let mut base = inner.offset() as isize;
+    let mut guards = SmallVec::new();
+    for (a, &before) in before.iter().enumerate() {
+        let (shift, limit) = (before as isize, inner.shape()[a]);
+        base += (at.start[a] - shift) * inner.strides()[a];
+        if at.low[a] < shift || at.high[a] >= shift + limit as isize {
+            let coefficients = at.steps.iter().map(|&(axis, step)| if axis == a { step } else { 0 }).collect();
+            guards.push(Guard { coefficients, offset: at.start[a] - shift, limit });
+        }
+    }
+    let strides = at.steps.iter().map(|&(axis, step)| step * inner.strides()[axis]).collect();
+    Some(Guarded { base, strides, guards })
 }
 
 /// If the layout's elements lie in row-major order at one constant distance: that distance.
@@ -132,6 +184,48 @@ mod tests {
                 let expected: Vec<usize> = outer.positions().map(|p| through[p]).collect();
                 prop_assert_eq!(both.positions().collect::<Vec<_>>(), expected);
                 prop_assert_eq!(both.shape(), outer.shape());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_through_padding_finds_the_input_or_the_fill(
+            base in prop::collection::vec(1usize..4, 1..4),
+            first in prop::collection::vec((any::<u8>(), any::<u16>()), 0..3),
+            second in prop::collection::vec((any::<u8>(), any::<u16>()), 0..4),
+            amounts in prop::collection::vec((0usize..3, 0usize..3), 6),
+        ) {
+            let inner = view(&base, &first);
+            let before: Vec<usize> = amounts.iter().map(|a| a.0).take(inner.rank()).collect();
+            let sizes = inner.shape().iter().zip(&amounts);
+            let shape: Vec<usize> = sizes.map(|(n, a)| n + a.0 + a.1).collect();
+            // The padded value element by element: the place in the input's memory, or none.
+            let padded: Vec<Option<isize>> = Layout::contiguous(&shape).unwrap().positions().map(|p| {
+                let mut rest = p;
+                let mut at = inner.offset() as isize;
+                for a in (0..shape.len()).rev() {
+                    let i = (rest % shape[a]).checked_sub(before[a]).filter(|&i| i < inner.shape()[a])?;
+                    at += i as isize * inner.strides()[a];
+                    rest /= shape[a];
+                }
+                Some(at)
+            }).collect();
+            let outer = view(&shape, &second);
+            if let Some(g) = through_padding(&inner, &before, &shape, &outer) {
+                let access = millstream_core::Access {
+                    base: g.base, guards: g.guards, ..millstream_core::Access::new(millstream_core::DType::F32, &g.strides)
+                };
+                let indices = Layout::contiguous(outer.shape()).unwrap();
+                for (p, flat) in outer.positions().zip(indices.positions()) {
+                    let mut rest = flat;
+                    let mut index = vec![0; outer.rank()];
+                    for d in (0..outer.rank()).rev() {
+                        index[d] = rest % outer.shape()[d];
+                        rest /= outer.shape()[d];
+                    }
+                    prop_assert_eq!(access.position(&index), padded[p]);
+                }
             }
         }
     }

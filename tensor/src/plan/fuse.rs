@@ -5,14 +5,15 @@
 //! - `Map`: element-wise nodes over one domain, with any number of outputs;
 //! - `Rows`: reductions over the same axes of one domain, and the element-wise nodes before, between and after them. Softmax,
 //!   layer norm and variance written from primitives become one such cluster without being known by name;
-//! - `Contract`: one matrix product and the element-wise nodes after it;
+//! - `Contract`: one contraction and the element-wise nodes after it;
 //! - `Host`: the outputs of one call of a host function. It joins nothing, and reads only what is in memory.
 //! - `Concat`: one value made of several, each of which is written to its place by an operation of its own;
 //! - `Alone`: a lookup, a scan or attention, which joins nothing and reads only what is in memory.
 //!
 //! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
-//! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a matrix product, are
-//! inlined into their only reader where that is cheap.
+//! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a contraction, are
+//! inlined into their only reader where that is cheap. Padding counts as element-wise, but what it pads is always read from
+//! memory; inlined into a contraction or a reduction over windows, it is nothing but guards on that read.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use millstream_core::what::{Dims, Strides, elements};
 use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
-use super::compose::compose;
+use super::compose::{compose, through_padding};
 use crate::node::Kind;
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
@@ -43,7 +44,7 @@ pub(crate) enum Form {
     Map,
     /// Reductions over these axes of the domain.
     Rows(Vec<usize>),
-    /// This matrix product.
+    /// This contraction.
     Contract(usize),
     /// The outputs of one call of a host function.
     Host,
@@ -125,7 +126,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 f.level[v] = Level::Row;
                 (Form::Rows(axes.to_vec()), node.inputs[0].layout.shape().to_vec())
             }
-            Kind::Matmul => (Form::Contract(v), node.shape.clone()),
+            Kind::Contract(_) => (Form::Contract(v), node.shape.clone()),
             Kind::Host(group, _) => {
                 // The outputs read the same inputs: no way leads from one to another, so that they can always be together.
                 let same = |n: &usize| matches!(&graph.nodes[*n].kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
@@ -253,7 +254,7 @@ impl Fuser<'_> {
                 (y.form.clone(), y.domain.clone(), None)
             }
             (Form::Contract(_), Form::Map)
-                if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Matmul) =>
+                if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Contract(_)) =>
             {
                 (x.form.clone(), x.domain.clone(), None)
             }
@@ -300,10 +301,20 @@ impl Fuser<'_> {
         let level_of = |p: usize| c.nodes.binary_search(&p).ok().map(|i| levels[i]);
         for (&n, &level) in c.nodes.iter().zip(levels) {
             let node = &self.graph.nodes[n];
-            let seen = match node.kind {
+            let seen = match &node.kind {
                 // The operands of the product have index spaces of their own.
-                Kind::Matmul => {
+                Kind::Contract(_) => {
                     if node.inputs.iter().any(|e| matches!(e.source, Source::Node(p) if level_of(p).is_some())) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                // What is padded is read from memory, under guards.
+                Kind::Pad { before, .. } => {
+                    let edge = &node.inputs[0];
+                    let inside = matches!(edge.source, Source::Node(p) if level_of(p).is_some());
+                    let seen = self.canonical(c, level)?;
+                    if inside || through_padding(&edge.layout, before, &node.shape, &seen).is_none() {
                         return Ok(false);
                     }
                     continue;
@@ -412,8 +423,11 @@ impl Fuser<'_> {
             let node = &self.graph.nodes[r];
             for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
                 let Source::Node(p) = edge.source else { continue };
-                let product = matches!(node.kind, Kind::Matmul);
+                let product = matches!(node.kind, Kind::Contract(_));
                 let repeated = edge.layout.len() > own;
+                if matches!(node.kind, Kind::Pad { .. }) {
+                    return Ok(false);
+                }
                 if work > if product { CHEAP_OPERAND } else { u64::MAX } || (repeated && work > CHEAP) {
                     return Ok(false);
                 }
@@ -432,6 +446,9 @@ impl Fuser<'_> {
     /// Whether the value of `p` can be computed at the positions that `outer` gives, down to what its cluster reads.
     fn expressible(&self, c: &Cluster, p: usize, outer: &Layout) -> Result<bool> {
         let node = &self.graph.nodes[p];
+        if let Kind::Pad { before, .. } = &node.kind {
+            return Ok(through_padding(&node.inputs[0].layout, before, &node.shape, outer).is_some());
+        }
         for edge in &node.inputs {
             let Some(through) = compose(&edge.layout, &node.shape, outer)? else { return Ok(false) };
             if let Source::Node(q) = edge.source

@@ -5,14 +5,15 @@
 
 use millstream_core::what::{Dims, Strides, row_major};
 use millstream_core::{
-    Access, Binary, Contract, DType, Error, ExprBuilder, Id, Kind as Family, Layout, Node, Op, Result, Scalar,
+    Access, Binary, Contract, DType, Error, ExprBuilder, Guard, Id, Kind as Family, Layout, Node, Op, Result, Scalar,
 };
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::capture::{Edge, Graph, GraphNode, Source};
-use super::compose::compose;
+use super::compose::{compose, through_padding};
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
-use crate::node::Kind;
+use crate::node::{Kind, Role};
 
 /// What an operation reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,21 +93,52 @@ impl Tables<'_> {
 }
 
 impl Writer<'_, '_> {
-    /// The strides of a layout over the expression's dimensions as strides over the operation's.
-    fn expand(&self, layout: &Layout) -> Strides {
+    /// Strides over the expression's dimensions as strides over the operation's.
+    fn expand(&self, own: &[isize]) -> Strides {
         let mut strides: Strides = Strides::from_elem(0, self.tables.rank);
-        for (i, &d) in self.dims.iter().enumerate() {
-            strides[d] = layout.strides()[i];
+        for (&s, &d) in own.iter().zip(&self.dims) {
+            strides[d] = s;
         }
         strides
     }
 
     fn input(&mut self, edge: &Edge, through: &Layout) -> Id {
-        let access = Access::new(edge.dtype, &self.expand(through));
-        let offset = match edge.edge {
-            Some(_) => through.offset() as isize - edge.layout.offset() as isize,
-            None => through.offset() as isize,
+        let access = Access::new(edge.dtype, &self.expand(through.strides()));
+        self.read(edge, through.offset() as isize, access)
+    }
+
+    /// The input of a padded value, or the fill, at the positions that `outer` gives.
+    fn padded(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
+        let graph = self.tables.graph;
+        let (node, edge) = (&graph.nodes[n], &graph.nodes[n].inputs[0]);
+        let Kind::Pad { before, fill } = &node.kind else { return Err(Error::internal("padding was expected").into()) };
+        if let Source::Node(p) = edge.source
+            && self.tables.is_inside(p)
+        {
+            return Err(Failure::Store(self.tables.fused.of[p]));
+        }
+        let Some(place) = through_padding(&edge.layout, before, &node.shape, outer) else {
+            return Err(Failure::Store(self.tables.fused.of[n]));
         };
+        let mut access = Access::new(edge.dtype, &self.expand(&place.strides));
+        if place.guards.is_empty() {
+            return Ok(self.read(edge, place.base, access));
+        }
+        // Index 0 may lie before the memory, where no binding can begin: the access itself says how far.
+        let first = edge.layout.offset() as isize;
+        access.base = place.base - first;
+        access.fill = *fill;
+        access.guards = place
+            .guards
+            .iter()
+            .map(|g| Guard { coefficients: self.expand(&g.coefficients), offset: g.offset, limit: g.limit })
+            .collect();
+        Ok(self.read(edge, first, access))
+    }
+
+    /// An access to an edge's value whose binding begins at this element.
+    fn read(&mut self, edge: &Edge, begin: isize, access: Access) -> Id {
+        let offset = if edge.edge.is_some() { begin - edge.layout.offset() as isize } else { begin };
         let read = Read { source: edge.source, edge: edge.edge, offset };
         let tables = &mut *self.tables;
         let n = *tables.known.entry((read.clone(), access.clone())).or_insert_with(|| {
@@ -133,7 +165,7 @@ impl Writer<'_, '_> {
         let graph = self.tables.graph;
         let node = &graph.nodes[n];
         let mut operands = [Id(0); 3];
-        if !matches!(node.kind, Kind::Matmul) {
+        if !matches!(node.kind, Kind::Contract(_) | Kind::Pad { .. }) {
             for (slot, edge) in operands.iter_mut().zip(&node.inputs) {
                 let through = match node.kind {
                     Kind::Reduce(..) => Some(edge.layout.clone()),
@@ -156,7 +188,8 @@ impl Writer<'_, '_> {
             Kind::Select => self.builder.select(a, b, c)?,
             Kind::Cast => self.builder.cast(a, node.dtype),
             Kind::Reduce(op, _) => self.builder.reduce(*op, a)?,
-            Kind::Matmul => {
+            Kind::Pad { .. } => self.padded(n, outer)?,
+            Kind::Contract(_) => {
                 let acc = self.builder.push(Node::Acc, node.dtype.compute());
                 self.builder.cast(acc, node.dtype)
             }
@@ -205,6 +238,31 @@ impl Writer<'_, '_> {
     }
 }
 
+/// The groups of dimensions of a contraction: batch, m, n and k, in this order in the operation's index space.
+struct Groups {
+    /// For each dimension of the result, its place in the index space.
+    place: Vec<usize>,
+    /// The first of the m and of the n dimensions.
+    m: usize,
+    n: usize,
+    /// The sizes of the k dimensions.
+    k: Dims,
+}
+
+impl Groups {
+    fn of(node: &GraphNode) -> Result<Groups> {
+        let Kind::Contract(roles) = &node.kind else { return Err(Error::internal("a contraction was expected")) };
+        let of = |role: Role| (0..roles.len()).filter(move |&d| roles[d] == role);
+        let mut place = vec![0; roles.len()];
+        for (at, d) in of(Role::Batch).chain(of(Role::M)).chain(of(Role::N)).enumerate() {
+            place[d] = at;
+        }
+        let m = of(Role::Batch).count();
+        let n = m + of(Role::M).count();
+        Ok(Groups { place, m, n, k: node.inputs[0].layout.shape()[n..].into() })
+    }
+}
+
 /// Makes the operations of a cluster: one, but for values that are made of several.
 fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Vec<Lowered>> {
     let c = &fused.clusters[cluster];
@@ -217,7 +275,11 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     if c.form == Form::Host {
         return Ok(vec![lower_host(graph, c, writes)?]);
     }
-    let rank = c.domain.len() + usize::from(matches!(c.form, Form::Contract(_)));
+    let groups = match c.form {
+        Form::Contract(v) => Some(Groups::of(&graph.nodes[v])?),
+        _ => None,
+    };
+    let rank = c.domain.len() + groups.as_ref().map_or(0, |g| g.k.len());
     let mut tables = Tables {
         graph,
         fused,
@@ -240,9 +302,14 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
             }
             (place, order.iter().map(|&d| c.domain[d]).collect())
         }
-        Form::Contract(v) => {
-            let k = graph.nodes[*v].inputs[0].layout.shape().last().copied().unwrap_or(0);
-            ((0..c.domain.len()).collect(), c.domain.iter().copied().chain([k]).collect())
+        Form::Contract(_) => {
+            let groups = groups.as_ref().ok_or_else(|| Error::internal("a contraction without groups"))?;
+            let mut space: Dims = SmallVec::from_elem(0, c.domain.len());
+            for (&at, &n) in groups.place.iter().zip(&c.domain) {
+                space[at] = n;
+            }
+            space.extend_from_slice(&groups.k);
+            (groups.place.clone(), space)
         }
     };
     let mut results = Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
@@ -254,7 +321,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
             _ => element.clone(),
         };
         ids.push(results.node(n, &layout)?);
-        outputs.push(Access::new(graph.nodes[n].dtype, &results.expand(&layout)));
+        outputs.push(Access::new(graph.nodes[n].dtype, &results.expand(layout.strides())));
     }
     let expr = results.builder.finish(&ids);
     let op = match &c.form {
@@ -262,16 +329,16 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
         Form::Contract(v) => {
             let product = &graph.nodes[*v];
-            let (m, n, k) = (rank - 3, rank - 2, rank - 1);
-            let batch = 0..rank - 3;
+            let groups = groups.ok_or_else(|| Error::internal("a contraction without groups"))?;
+            let (m, n, k) = (groups.m, groups.n, c.domain.len());
             let mut operand = |edge: &Edge, dims: Vec<usize>| -> Lowering<_> {
                 let mut w =
                     Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
                 let id = w.edge(edge, &edge.layout)?;
                 Ok(w.builder.finish(&[id]))
             };
-            let lhs = operand(&product.inputs[0], batch.clone().chain([m, k]).collect())?;
-            let rhs = operand(&product.inputs[1], batch.chain([k, n]).collect())?;
+            let lhs = operand(&product.inputs[0], (0..n).chain(k..rank).collect())?;
+            let rhs = operand(&product.inputs[1], (0..m).chain(k..rank).chain(n..k).collect())?;
             let contract = Contract { m, n, k, lhs, rhs, acc: product.dtype.compute(), epilogue: expr };
             Op::contract(&space, tables.inputs, outputs, contract)?
         }

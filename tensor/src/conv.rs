@@ -1,0 +1,406 @@
+//! Convolutions: contractions of the filters with a view of the input's windows.
+//!
+//! No copy of the windows or of the padded input is ever written: a device reads the input itself, by strides and guards.
+//! Conventions are PyTorch's: filters are not flipped, an input is `[batch, channels, sizes..]` (or without the batch),
+//! filters are `[out channels, channels / groups, sizes..]`. Half types are summed in f32; the error of a result is bounded by
+//! `(k + 2) * eps * sum |x| |w|` over the `k` products that it sums, where `eps` is the roundoff of the type of the sum.
+
+use millstream_core::what::{Dims, elements};
+use millstream_core::{DType, Error, Layout, Result, Scalar};
+
+use crate::node::{Inputs, Role, Roles};
+use crate::pad::Slide;
+use crate::{Sizes, Tensor};
+
+/// Where the channels stand among the dimensions of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Channels {
+    /// `[batch, channels, sizes..]`.
+    #[default]
+    First,
+    /// `[batch, sizes.., channels]`.
+    Last,
+}
+
+/// How a convolution goes over its input. By default: each place, no padding, one group, channels first.
+///
+/// ```
+/// use millstream::{Conv, Tensor};
+/// let x = Tensor::from_shape(&[1, 1, 1, 4], &[1.0f32, 2.0, 3.0, 4.0]);
+/// let w = Tensor::from_shape(&[1, 1, 1, 3], &[1.0f32, 10.0, 100.0]);
+/// let y = x.conv2d(&w, None, &Conv::new().padding([0, 1]).stride([1, 2]));
+/// assert_eq!(y.to_vec::<f32>()?, [210.0, 432.0]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Conv {
+    stride: Sizes,
+    before: Sizes,
+    after: Sizes,
+    dilation: Sizes,
+    output: Sizes,
+    groups: usize,
+    channels: Channels,
+}
+
+impl Default for Conv {
+    fn default() -> Conv {
+        Conv::new()
+    }
+}
+
+impl Conv {
+    /// Each place, no padding, one group, channels first.
+    pub fn new() -> Conv {
+        Conv {
+            stride: 1.into(),
+            before: 0.into(),
+            after: 0.into(),
+            dilation: 1.into(),
+            output: 0.into(),
+            groups: 1,
+            channels: Channels::First,
+        }
+    }
+
+    /// Elements from one place of the filter to the next, for each axis or for all.
+    #[must_use]
+    pub fn stride(self, stride: impl Into<Sizes>) -> Conv {
+        Conv { stride: stride.into(), ..self }
+    }
+
+    /// Zeros on both sides of the input, for each axis or for all.
+    #[must_use]
+    pub fn padding(self, padding: impl Into<Sizes>) -> Conv {
+        let padding = padding.into();
+        Conv { before: padding.clone(), after: padding, ..self }
+    }
+
+    /// Zeros before and after the input, which may differ.
+    #[must_use]
+    pub fn padding_around(self, before: impl Into<Sizes>, after: impl Into<Sizes>) -> Conv {
+        Conv { before: before.into(), after: after.into(), ..self }
+    }
+
+    /// Elements of the input from one element of the filter to the next.
+    #[must_use]
+    pub fn dilation(self, dilation: impl Into<Sizes>) -> Conv {
+        Conv { dilation: dilation.into(), ..self }
+    }
+
+    /// Groups of channels that do not see one another; as many as channels for a depthwise convolution.
+    #[must_use]
+    pub fn groups(self, groups: usize) -> Conv {
+        Conv { groups, ..self }
+    }
+
+    /// Elements added to the end of a transposed convolution's result, which strides leave undetermined.
+    #[must_use]
+    pub fn output_padding(self, output: impl Into<Sizes>) -> Conv {
+        Conv { output: output.into(), ..self }
+    }
+
+    /// Where channels stand in the input and in the result.
+    #[must_use]
+    pub fn channels(self, channels: Channels) -> Conv {
+        Conv { channels, ..self }
+    }
+}
+
+/// The sizes that a convolution is made of.
+struct Place {
+    stride: Vec<usize>,
+    amounts: Vec<(usize, usize)>,
+    dilation: Vec<usize>,
+    groups: usize,
+    channels: Channels,
+}
+
+impl Conv {
+    fn place(&self, axes: usize) -> Result<Place> {
+        let (before, after) = (self.before.of(axes)?, self.after.of(axes)?);
+        Ok(Place {
+            stride: self.stride.of(axes)?,
+            amounts: before.into_iter().zip(after).collect(),
+            dilation: self.dilation.of(axes)?,
+            groups: self.groups,
+            channels: self.channels,
+        })
+    }
+}
+
+/// The input as `[batch, channels, sizes..]`, whether it came without a batch, and the filters; all of one dtype.
+fn operands(x: &Tensor, w: &Tensor, axes: usize, options: &Conv) -> Result<(Tensor, bool, Tensor, DType)> {
+    x.check()?;
+    w.check()?;
+    let dtype = x.dtype().promote(w.dtype())?;
+    let single = x.rank() == axes + 1;
+    if (!single && x.rank() != axes + 2) || w.rank() != axes + 2 {
+        return Err(Error::shape(format!(
+            "a convolution along {axes} axes of an input of shape {:?} with filters of shape {:?}",
+            x.shape(),
+            w.shape()
+        ))
+        .suggest(format!("the input needs {} dimensions (batch, channels, sizes), the filters {0}", axes + 2)));
+    }
+    if options.groups == 0 {
+        return Err(Error::argument("a convolution needs at least one group"));
+    }
+    let mut x = x.cast(dtype);
+    if single {
+        x = x.unsqueeze(0);
+    }
+    Ok((channels_first(&x, options.channels), single, w.cast(dtype), dtype))
+}
+
+/// A view with the channels behind the batch.
+pub(crate) fn channels_first(x: &Tensor, channels: Channels) -> Tensor {
+    match channels {
+        Channels::First => x.clone(),
+        Channels::Last => {
+            let rank = x.rank();
+            let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+            x.permute(&order)
+        }
+    }
+}
+
+/// A view with the channels where they are asked for.
+pub(crate) fn channels_at(x: &Tensor, channels: Channels) -> Tensor {
+    match channels {
+        Channels::First => x.clone(),
+        Channels::Last => {
+            let order: Vec<usize> = [0].into_iter().chain(2..x.rank()).chain([1]).collect();
+            x.permute(&order)
+        }
+    }
+}
+
+/// The filters with their groups apart: `[groups, out, in, sizes..]`.
+fn grouped(w: &Tensor, groups: usize) -> Result<Tensor> {
+    let (first, rest) = (w.shape()[0], &w.shape()[1..]);
+    if first % groups != 0 {
+        return Err(Error::shape(format!("{first} channels cannot be split into {groups} groups")));
+    }
+    let shape: Dims = [groups, first / groups].into_iter().chain(rest.iter().copied()).collect();
+    let out = w.reshape(&shape);
+    out.check()?;
+    Ok(out)
+}
+
+/// Results of fewer places than this are computed for all images of a batch together.
+const FEW_PLACES: usize = 256;
+
+/// The convolution of `x` (`[batch, channels, sizes..]`) with grouped filters.
+fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tensor> {
+    let axes = place.stride.len();
+    let (groups, out, within) = (place.groups, w.shape()[1], w.shape()[2]);
+    let kernel = w.shape()[3..].to_vec();
+    let (batch, channels) = (x.shape()[0], x.shape()[1]);
+    if channels != groups * within {
+        return Err(Error::shape(format!(
+            "filters for {groups} groups of {within} channels over an input of {channels} channels (shape {:?})",
+            x.shape()
+        )));
+    }
+    let slide = Slide { size: kernel.clone(), step: place.stride.clone(), dilation: place.dilation.clone() };
+    let windows = x.padded(&place.amounts, Scalar::zero(dtype))?.slid(&slide)?;
+    let places: Dims = windows.shape()[2..2 + axes].into();
+    // Dimensions by name: 0 batch, 1 group, 2 channel in the group, 3.. places, then the kernel's.
+    let split: Dims =
+        [batch, groups, within].into_iter().chain(places.iter().copied()).chain(kernel.iter().copied()).collect();
+    let mut strides: Vec<isize> = windows.layout.strides().to_vec();
+    strides.insert(1, strides[1].saturating_mul(within as isize));
+    let windows = Tensor { layout: Layout::new(&split, &strides, windows.layout.offset())?, node: windows.node };
+    let at = 3..3 + axes;
+    let kernel_at = 3 + axes..3 + 2 * axes;
+
+    // The filters' side is the left one where channels come first, since rows of the result are channels then.
+    let last = place.channels == Channels::Last;
+    let together = last || elements(&places) < FEW_PLACES;
+    let image = match (together, last) {
+        (false, _) => Role::Batch,
+        (true, false) => Role::N,
+        (true, true) => Role::M,
+    };
+    let (spatial, channel) = if last { (Role::M, Role::N) } else { (Role::N, Role::M) };
+    let shared: Vec<usize> = if image == Role::Batch { vec![0, 1] } else { vec![1] };
+    let own: Vec<usize> = (if image == Role::Batch { None } else { Some(0) }).into_iter().chain(at).collect();
+    let summed: Vec<usize> =
+        if last { kernel_at.chain([2]).collect() } else { [2].into_iter().chain(kernel_at).collect() };
+    // The same for the filters, [group, out, in, kernel..], with the images of the batch where they are shared.
+    let mut filter = w.clone();
+    let kernel_of: Vec<usize> = (3..3 + axes).collect();
+    let mut group = vec![0];
+    let mut summed_of: Vec<usize> =
+        if last { kernel_of.into_iter().chain([2]).collect() } else { [2].into_iter().chain(kernel_of).collect() };
+    let mut out_of = 1;
+    if image == Role::Batch {
+        let shape: Dims = [batch].into_iter().chain(w.shape().iter().copied()).collect();
+        filter = filter.broadcast(&shape);
+        group = vec![0, 1];
+        summed_of.iter_mut().for_each(|d| *d += 1);
+        out_of += 1;
+    }
+    let (images, filters, roles) = if last {
+        let images = [&shared[..], &own, &summed].concat();
+        let filters = [&group[..], &summed_of, &[out_of]].concat();
+        let mut roles = Roles::from_elem(image, 1);
+        roles.extend(std::iter::repeat_n(spatial, axes));
+        roles.extend([Role::Batch, channel]);
+        (images, filters, roles)
+    } else {
+        let images = [&shared[..], &summed, &own].concat();
+        let filters = [&group[..], &[out_of], &summed_of].concat();
+        let mut roles = Roles::from_elem(image, 1);
+        roles.extend([Role::Batch, channel]);
+        roles.extend(std::iter::repeat_n(spatial, axes));
+        (images, filters, roles)
+    };
+    let (images, filters) = (windows.permute(&images), filter.permute(&filters));
+    images.check()?;
+    filters.check()?;
+    let shape: Dims = if last {
+        [batch].into_iter().chain(places.iter().copied()).chain([groups, out]).collect()
+    } else {
+        [batch, groups, out].into_iter().chain(places.iter().copied()).collect()
+    };
+    let inputs = if last { Inputs::from_buf([images, filters]) } else { Inputs::from_buf([filters, images]) };
+    let done = Tensor::contract(roles, shape, dtype, inputs)?;
+    let joined: Dims = if last {
+        [batch].into_iter().chain(places).chain([groups * out]).collect()
+    } else {
+        [batch, groups * out].into_iter().chain(places).collect()
+    };
+    Ok(done.reshape(&joined))
+}
+
+/// Adds a bias for each channel and takes off the batch that was put on.
+fn finished(y: Tensor, bias: Option<&Tensor>, single: bool, axes: usize, channels: Channels) -> Result<Tensor> {
+    let mut y = y;
+    if let Some(bias) = bias {
+        bias.check()?;
+        let out = y.shape()[if channels == Channels::Last { axes + 1 } else { 1 }];
+        if bias.shape() != [out] {
+            return Err(Error::shape(format!("a bias of shape {:?} for {out} channels", bias.shape())));
+        }
+        let mut shape = vec![out];
+        if channels == Channels::First {
+            shape.extend(std::iter::repeat_n(1, axes));
+        }
+        let dtype = y.dtype();
+        y = (y + bias.cast(dtype).reshape(&shape)).cast(dtype);
+    }
+    Ok(if single { y.squeeze(0) } else { y })
+}
+
+impl Tensor {
+    fn convolution(&self, w: &Tensor, bias: Option<&Tensor>, options: &Conv, axes: usize) -> Result<Tensor> {
+        let (x, single, w, dtype) = operands(self, w, axes, options)?;
+        let y = convolve(&x, &grouped(&w, options.groups)?, &options.place(axes)?, dtype)?;
+        finished(y, bias, single, axes, options.channels)
+    }
+
+    fn transposed_convolution(&self, w: &Tensor, bias: Option<&Tensor>, options: &Conv, axes: usize) -> Result<Tensor> {
+        let (x, single, w, dtype) = operands(self, w, axes, options)?;
+        let place = options.place(axes)?;
+        let output = options.output.of(axes)?;
+        // Filters come as [in, out / groups, sizes..]: exchanged in each group, and turned around, they are those of a
+        // convolution over the input with zeros between its elements.
+        let mut w = grouped(&w, options.groups)?;
+        let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..3 + axes).collect();
+        w = w.permute(&order);
+        for a in 0..axes {
+            w = w.flip(3 + a as isize);
+        }
+        w.check()?;
+        let mut x = x;
+        if place.stride.contains(&0) || place.dilation.contains(&0) || w.shape().contains(&0) {
+            return Err(Error::argument("sizes, strides and dilations of filters are at least 1"));
+        }
+        if place.stride.iter().any(|&s| s > 1) && !x.is_empty() {
+            let sizes = x.shape()[2..].to_vec();
+            let lead: Dims = x.shape()[..2].into();
+            let apart: Dims = lead.iter().copied().chain(sizes.iter().flat_map(|&n| [n, 1])).collect();
+            let zeros: Vec<(usize, usize)> = place.stride.iter().flat_map(|&s| [(0, 0), (0, s - 1)]).collect();
+            let spread = x.reshape(&apart).padded(&zeros, Scalar::zero(dtype))?;
+            let joined: Dims =
+                lead.iter().copied().chain(sizes.iter().zip(&place.stride).map(|(n, s)| n * s)).collect();
+            x = spread.reshape(&joined);
+            for (a, (size, stride)) in sizes.iter().zip(&place.stride).enumerate() {
+                let n = (size - 1) * stride + 1;
+                x = x.slice(2 + a as isize, 0, n as isize, 1);
+            }
+        }
+        let mut amounts = Vec::with_capacity(axes);
+        for (a, &more) in output.iter().enumerate() {
+            let reach = (w.shape()[3 + a] - 1) * place.dilation[a];
+            if more >= place.stride[a].max(place.dilation[a]) {
+                return Err(Error::argument("output_padding must be smaller than the stride or the dilation"));
+            }
+            // Padding of the result cuts it: what is cut beyond the filter's reach is cut from the input.
+            let (low, high) = place.amounts[a];
+            let around = |cut: usize, added: usize| (reach + added) as isize - cut as isize;
+            let (before, after) = (around(low, 0), around(high, more));
+            let n = x.shape()[2 + a] as isize;
+            if before.min(0) + after.min(0) + n < 0 {
+                return Err(Error::shape("the padding cuts away more than there is"));
+            }
+            x = x.slice(2 + a as isize, (-before).max(0), n - (-after).max(0), 1);
+            amounts.push((before.max(0) as usize, after.max(0) as usize));
+        }
+        let ones = vec![1; axes];
+        let place = Place { stride: ones, amounts, ..place };
+        let y = convolve(&x, &w, &place, dtype)?;
+        finished(y, bias, single, axes, options.channels)
+    }
+
+    /// The convolution along one axis: input `[batch, channels, length]`, filters `[out, channels / groups, size]`, a bias for
+    /// each of the `out` channels. See [`Conv`].
+    #[track_caller]
+    pub fn conv1d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv1d", || self.convolution(filters, bias, options, 1))
+    }
+
+    /// The convolution of images: input `[batch, channels, height, width]`, filters `[out, channels / groups, height, width]`,
+    /// a bias for each of the `out` channels. See [`Conv`].
+    #[track_caller]
+    pub fn conv2d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv2d", || self.convolution(filters, bias, options, 2))
+    }
+
+    /// The convolution along three axes; see [`Tensor::conv2d`].
+    #[track_caller]
+    pub fn conv3d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv3d", || self.convolution(filters, bias, options, 3))
+    }
+
+    /// The transposed convolution along one axis (the gradient of [`Tensor::conv1d`] by its input): filters
+    /// `[channels, out / groups, size]`; the result has `(length - 1) * stride - before - after + dilation * (size - 1) +
+    /// output_padding + 1` elements, where `before` and `after` are the padding.
+    ///
+    /// ```
+    /// use millstream::{Conv, Tensor};
+    /// let x = Tensor::from_shape(&[1, 1, 2], &[1.0f32, 2.0]);
+    /// let w = Tensor::from_shape(&[1, 1, 3], &[1.0f32, 10.0, 100.0]);
+    /// let y = x.conv_transpose1d(&w, None, &Conv::new().stride(2));
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 10.0, 102.0, 20.0, 200.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conv_transpose1d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv_transpose1d", || self.transposed_convolution(filters, bias, options, 1))
+    }
+
+    /// The transposed convolution of images; see [`Tensor::conv_transpose1d`].
+    #[track_caller]
+    pub fn conv_transpose2d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv_transpose2d", || self.transposed_convolution(filters, bias, options, 2))
+    }
+
+    /// The transposed convolution along three axes; see [`Tensor::conv_transpose1d`].
+    #[track_caller]
+    pub fn conv_transpose3d(&self, filters: &Tensor, bias: Option<&Tensor>, options: &Conv) -> Tensor {
+        Tensor::build("conv_transpose3d", || self.transposed_convolution(filters, bias, options, 3))
+    }
+}

@@ -1,0 +1,181 @@
+//! Padding and windows.
+//!
+//! Neither costs a copy where the next operation can read through it: padding becomes guards on that operation's reads,
+//! windows are overlapping strides.
+
+use millstream_core::what::{Dims, Strides};
+use millstream_core::{DType, Error, Layout, Result, Scalar};
+
+use crate::node::{Kind, one};
+use crate::{Operand, Tensor};
+
+/// One number for every axis, or one for each.
+///
+/// ```
+/// use millstream::Sizes;
+/// assert_eq!(Sizes::from(2).of(3)?, [2, 2, 2]);
+/// assert_eq!(Sizes::from([1, 2]).of(2)?, [1, 2]);
+/// assert!(Sizes::from([1, 2]).of(3).is_err());
+/// # Ok::<(), millstream::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(Vec<usize>);
+
+impl From<usize> for Sizes {
+    fn from(size: usize) -> Sizes {
+        Sizes(vec![size])
+    }
+}
+
+impl From<&[usize]> for Sizes {
+    fn from(sizes: &[usize]) -> Sizes {
+        Sizes(sizes.to_vec())
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Sizes {
+    fn from(sizes: [usize; N]) -> Sizes {
+        Sizes(sizes.to_vec())
+    }
+}
+
+impl Sizes {
+    /// One number for each of so many axes.
+    pub fn of(&self, axes: usize) -> Result<Vec<usize>> {
+        match self.0.as_slice() {
+            [one] => Ok(vec![*one; axes]),
+            all if all.len() == axes => Ok(all.to_vec()),
+            all => Err(Error::argument(format!("{} sizes {all:?} for {axes} axes", all.len()))),
+        }
+    }
+}
+
+/// How windows slide along the last axes of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Slide {
+    /// Elements of a window.
+    pub size: Vec<usize>,
+    /// Elements from one window to the next.
+    pub step: Vec<usize>,
+    /// Elements from one element of a window to the next.
+    pub dilation: Vec<usize>,
+}
+
+impl Slide {
+    /// How many windows fit into these sizes.
+    pub fn count(&self, sizes: &[usize]) -> Result<Dims> {
+        let mut out = Dims::new();
+        for (a, &n) in sizes.iter().enumerate() {
+            let (size, step, dilation) = (self.size[a], self.step[a], self.dilation[a]);
+            if size == 0 || step == 0 || dilation == 0 {
+                return Err(Error::argument("sizes, strides and dilations of windows are at least 1"));
+            }
+            let span = (size - 1).checked_mul(dilation).and_then(|s| s.checked_add(1));
+            match span.and_then(|span| n.checked_sub(span)) {
+                Some(room) => out.push(room / step + 1),
+                None => {
+                    return Err(Error::shape(format!(
+                        "a window of {size} elements, {dilation} apart, does not fit into {n} elements"
+                    )));
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// A number in a tensor's dtype, exactly as arithmetic with it would take it.
+fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
+    match value {
+        Operand::Float(v) if dtype.is_float() || dtype.is_complex() => Ok(Scalar::from_f64(v, dtype)),
+        Operand::Int(v) => Ok(Scalar::from_i64(v, dtype)),
+        Operand::Bool(v) => Ok(Scalar::from_i64(i64::from(v), dtype)),
+        Operand::Float(v) => {
+            Err(Error::dtype(format!("{v} around elements of {dtype}")).suggest("cast the tensor first"))
+        }
+        Operand::Tensor(_) => Err(Error::argument("padding takes a number, not a tensor")),
+    }
+}
+
+impl Tensor {
+    /// The tensor with `value` around it: for each of the last axes, in order, so many elements before and after.
+    ///
+    /// An operation that reads the result through windows, such as a convolution, or element by element, reads the tensor
+    /// itself and takes the value where there is none: nothing is copied.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_shape(&[1, 2], &[1, 2]);
+    /// assert_eq!(x.pad(&[(1, 2)], 0).to_vec::<i32>()?, [0, 1, 2, 0, 0]);
+    /// assert_eq!(x.pad(&[(1, 0), (0, 0)], 7).to_vec::<i32>()?, [7, 7, 1, 2]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pad<'a>(&self, amounts: &[(usize, usize)], value: impl Into<Operand<'a>>) -> Tensor {
+        let value = value.into();
+        Tensor::build("pad", || {
+            self.check()?;
+            self.padded(amounts, number(value, self.dtype())?)
+        })
+    }
+
+    pub(crate) fn padded(&self, amounts: &[(usize, usize)], fill: Scalar) -> Result<Tensor> {
+        let rank = self.rank();
+        let Some(first) = rank.checked_sub(amounts.len()) else {
+            return Err(Error::argument(format!("padding for {} axes of a tensor of {rank}", amounts.len())));
+        };
+        if amounts.iter().all(|&a| a == (0, 0)) {
+            return Ok(self.clone());
+        }
+        let mut before: Dims = Dims::from_elem(0, rank);
+        let mut shape: Dims = self.shape().into();
+        for (a, &(low, high)) in amounts.iter().enumerate() {
+            before[first + a] = low;
+            let sum = shape[first + a].checked_add(low).and_then(|n| n.checked_add(high));
+            shape[first + a] = sum.ok_or_else(|| Error::too_large(self.shape()))?;
+        }
+        if self.is_empty() {
+            return Ok(Tensor::full(&shape, fill));
+        }
+        Tensor::new_node(Kind::Pad { before, fill }, shape, self.dtype(), None, one(self))
+    }
+
+    /// A view of all windows of the given sizes that slide along the last axes, one axis for each size: those axes become the
+    /// number of windows, and new axes behind them go along a window. Elements are shared between windows, not copied.
+    ///
+    /// ```
+    /// use millstream::{Keep, Tensor};
+    /// let x = Tensor::arange(0, 5);
+    /// let w = x.windows(3, 1, 1);
+    /// assert_eq!(w.shape(), [3, 3]);
+    /// assert_eq!(w.sum(&[1], Keep::No).to_vec::<i64>()?, [3, 6, 9]);
+    /// assert_eq!(x.windows(2, 2, 2).to_vec::<i64>()?, [0, 2, 2, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn windows(&self, size: impl Into<Sizes>, stride: impl Into<Sizes>, dilation: impl Into<Sizes>) -> Tensor {
+        let (size, stride, dilation) = (size.into(), stride.into(), dilation.into());
+        Tensor::build("windows", || {
+            self.check()?;
+            let axes = size.0.len();
+            self.slid(&Slide { step: stride.of(axes)?, dilation: dilation.of(axes)?, size: size.0 })
+        })
+    }
+
+    pub(crate) fn slid(&self, slide: &Slide) -> Result<Tensor> {
+        let axes = slide.size.len();
+        let Some(first) = self.rank().checked_sub(axes) else {
+            return Err(Error::argument(format!("windows along {axes} axes of a tensor of {}", self.rank())));
+        };
+        let (sizes, old) = (&self.shape()[first..], &self.layout.strides()[first..]);
+        let mut shape: Dims = self.shape()[..first].into();
+        shape.extend(slide.count(sizes)?);
+        shape.extend_from_slice(&slide.size);
+        let mut strides: Strides = self.layout.strides()[..first].into();
+        // A step that nobody takes may be too long for a stride.
+        let by = |s: isize, n: usize, count: usize| if count > 1 { s * n as isize } else { 0 };
+        strides.extend((0..axes).map(|a| by(old[a], slide.step[a], shape[first + a])));
+        strides.extend((0..axes).map(|a| by(old[a], slide.dilation[a], slide.size[a])));
+        Ok(Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() })
+    }
+}
