@@ -55,7 +55,7 @@ pub enum Command {
     /// Checks every operation and dtype against the reference
     #[command(after_help = EXIT_CODES)]
     Verify(Verify),
-    /// Computes an expression over numbers, arrays and .npy files
+    /// Computes an expression over numbers, arrays and files (.npy, .npz, .safetensors)
     #[command(after_help = EXIT_CODES)]
     Eval(Eval),
 }
@@ -129,10 +129,10 @@ pub struct Eval {
     /// The expression, such as 'tanh(x*1.5+y)'; - reads it from standard input
     #[arg(value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true)]
     pub expression: Option<String>,
-    /// Values of names: x=file.npy, x=1.5, `x=[[1,2],[3,4]]`
+    /// Values of names: x=file.npy, x=file.npz:name, x=1.5, `x=[[1,2],[3,4]]`
     #[arg(value_name = "NAME=VALUE")]
     pub bindings: Vec<String>,
-    /// Write the result to this .npy file instead of printing it
+    /// Write the result to this .npy, .npz or .safetensors file instead of printing it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The device to compute on

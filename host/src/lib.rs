@@ -1,16 +1,20 @@
-//! Functions that only the host computes, as core's [`HostFunction`](millstream_core::HostFunction)s: sorting and
-//! sets.
+//! Functions that only the host computes, as core's [`HostFunction`](millstream_core::HostFunction)s: sorting, sets,
+//! linear algebra, Fourier transforms.
 //!
 //! Each constructor takes the sizes and modes of one call and gives the function with its operands; the tensor crate makes
 //! nodes of it. Rows are the last dimension: whoever wants another axis permutes before and after. Results do not depend on
 //! the number of threads, because work is shared out by rows.
 
+mod fft;
 mod keys;
+mod linalg;
 mod pick;
 mod sets;
 mod slices;
 mod sort;
 
+pub use fft::{Transform, fft, fft_error};
+pub use linalg::{Factor, factor};
 pub use pick::{mask, nonzero};
 pub use sets::{Side, isin, searchsorted, unique};
 pub use sort::{Order, sort, topk};

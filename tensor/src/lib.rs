@@ -5,8 +5,11 @@
 mod attention;
 mod conv;
 mod einsum;
+mod fft;
+mod files;
 mod index;
 mod join;
+mod linalg;
 mod matmul;
 mod neural;
 mod node;
@@ -28,6 +31,9 @@ use millstream_core::{Result, Runtime};
 
 pub use attention::AttentionOptions;
 pub use conv::{Channels, Conv};
+pub use fft::FftNorm;
+pub use files::Compression;
+pub use linalg::MatrixNorm;
 pub use neural::{Interpolation, Reduction};
 pub use ops::Operand;
 pub use pad::Sizes;

@@ -15,9 +15,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use millstream_core::{DType, Error, Result};
+use millstream_core::{DType, Error, Fault, Result};
 
 use crate::Tensor;
+use crate::files::mapped::Mapped;
 use header::{Header, Order};
 
 impl Tensor {
@@ -56,17 +57,59 @@ impl Tensor {
     /// The file appears whole or not at all; a file that was there stays until then. `bf16` has no place in the format: cast it.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        let (head, data) = self.npy_parts("save_npy")?;
+        replace(path, &[&head, &data]).map_err(|e| Error::io(path.display().to_string(), e))
+    }
+}
+
+impl Tensor {
+    /// The tensor in a `.npy` file that is mapped into memory: without a copy where the data lies aligned, row- or column-major,
+    /// in this machine's byte order. The file must not change as long as the tensor lives.
+    pub fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+        let path = path.as_ref();
+        let file = Mapped::open(path)?;
+        map(&file).map_err(|failure| match failure {
+            Failure::Io(e) => Error::io(path.display().to_string(), e),
+            Failure::Format(e) => in_file(&path.display().to_string(), e),
+        })
+    }
+
+    /// The head and the data of a `.npy` file with this tensor, computed if need be.
+    pub(crate) fn npy_parts(&self, op: &'static str) -> Result<(Vec<u8>, Vec<u8>)> {
         self.check()?;
         if self.dtype() == DType::BF16 {
             return Err(Error::dtype("the npy format has no bf16")
-                .in_op("save_npy")
+                .in_op(op)
                 .suggest("cast it to f32, which holds every bf16 exactly"));
         }
         let header =
             Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.shape().to_vec() };
-        let (head, data) = (header.to_bytes(), self.to_bytes()?);
-        replace(path, &[&head, &data]).map_err(|e| Error::io(path.display().to_string(), e))
+        Ok((header.to_bytes(), self.to_bytes()?))
     }
+}
+
+/// The tensor in a mapped file.
+fn map(file: &Mapped) -> std::result::Result<Tensor, Failure> {
+    let bytes = file.bytes();
+    let prelude = &bytes[..bytes.len().min(header::PRELUDE)];
+    let mut start = header::begin(prelude)?;
+    start.text = bytes.get(..start.total).unwrap_or(bytes).to_vec();
+    let header = start.parse()?;
+    let needs = header.elements()?.checked_mul(header.dtype.size()).ok_or_else(|| header.too_large())?;
+    let whole = start.total.checked_add(needs) == Some(bytes.len());
+    if !whole || header.order != Order::native() || header.dtype == DType::Bool {
+        // What has to be changed or looked at is read; so is what is wrong, for its error.
+        return read(&mut &bytes[..], Some(bytes.len() as u64));
+    }
+    Ok(header.arranged(|shape| file.tensor(start.total, header.dtype, shape))?)
+}
+
+/// Reads an array whose length is only known when it has arrived.
+pub(crate) fn read_unsized(input: &mut impl Read) -> Result<Tensor> {
+    read(input, None).map_err(|failure| match failure {
+        Failure::Io(e) => Error::format(format!("the packed data is damaged: {e}")),
+        Failure::Format(e) => e,
+    })
 }
 
 /// What can stop a read: the system, or the content.
@@ -82,8 +125,8 @@ impl From<Error> for Failure {
 }
 
 /// Names the file in a format error.
-fn in_file(name: &str, error: Error) -> Error {
-    let named = Error::format(format!("{name}: {}", error.fault()));
+pub(crate) fn in_file(name: &str, error: Error) -> Error {
+    let named = Error::new(error.kind(), Fault::Message(format!("{name}: {}", error.fault())));
     match error.suggestion() {
         Some(text) => named.suggest(text),
         None => named,
@@ -148,7 +191,7 @@ fn swap(data: &mut [u8], width: usize) {
 }
 
 /// Puts a file in the place of `path` that holds these parts.
-fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     // Through a link, the file that it names is replaced. What is no file (a device, a pipe) is written to as it is.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let before = fs::metadata(&target).ok();

@@ -99,7 +99,7 @@ impl Tensor {
         Tensor { node, layout }
     }
 
-    fn leaf(
+    pub(crate) fn leaf(
         made: Result<(Layout, Buffer, Device)>,
         dtype: DType,
         op: &'static str,

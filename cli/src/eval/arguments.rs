@@ -127,6 +127,16 @@ impl<'a> Arguments<'a> {
             .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
     }
 
+    /// A whole number from 0 on, if it is given.
+    pub fn count_if(&mut self, name: &str) -> Result<Option<usize>, Trouble> {
+        if self.has(name) { self.count(name).map(Some) } else { Ok(None) }
+    }
+
+    /// Sizes, or none where they are not given.
+    pub fn sizes_or_none(&mut self, name: &str) -> Result<Vec<usize>, Trouble> {
+        if self.has(name) { self.sizes(name) } else { Ok(Vec::new()) }
+    }
+
     /// A number, or this one where it is not given.
     pub fn float_or(&mut self, name: &str, default: f64) -> Result<f64, Trouble> {
         match self.take(name) {

@@ -4,6 +4,7 @@
 //! functions of [`functions`] by name → [`print`](mod@print).
 
 mod arguments;
+mod files;
 mod functions;
 mod host;
 mod lexer;
@@ -16,8 +17,6 @@ mod windows;
 
 use std::collections::BTreeMap;
 use std::io::Read;
-
-use millstream::Tensor;
 
 use crate::args;
 use crate::failure::{Exit, Failure, Outcome};
@@ -51,7 +50,7 @@ pub fn run(args: &args::Eval) -> Outcome {
     match &args.output {
         Some(path) => {
             result.eval()?;
-            result.save_npy(path).map_err(|e| {
+            files::save(&result, path).map_err(|e| {
                 let failure = Failure::from(e);
                 // The input was fine: what could not be written is a failure of the work.
                 if failure.exit == Exit::Usage && result.dtype() != millstream::DType::BF16 {
@@ -81,8 +80,9 @@ fn bind(bindings: &[String]) -> Outcome<BTreeMap<String, Value>> {
     let mut names = BTreeMap::new();
     for binding in bindings {
         let form = || {
-            Failure::usage(format!("{binding:?} gives no name a value"))
-                .suggest("x=file.npy, x=1.5 or x=[[1,2],[3,4]]; put an expression with spaces in quotes")
+            Failure::usage(format!("{binding:?} gives no name a value")).suggest(
+                "x=file.npy, x=file.npz:name, x=1.5 or x=[[1,2],[3,4]]; put an expression with spaces in quotes",
+            )
         };
         let (name, text) = binding.split_once('=').ok_or_else(form)?;
         if !lexer::is_name(name) || text.is_empty() {
@@ -90,7 +90,7 @@ fn bind(bindings: &[String]) -> Outcome<BTreeMap<String, Value>> {
         }
         let value = match literal(text) {
             Some(value) => value.map_err(|t| t.in_text(text))?,
-            None => Value::Tensor(Tensor::load_npy(text)?),
+            None => Value::Tensor(files::load(text)?),
         };
         if names.insert(name.to_string(), value).is_some() {
             return Err(Failure::usage(format!("{name:?} is given a value twice")));

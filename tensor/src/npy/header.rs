@@ -55,7 +55,7 @@ pub(super) fn begin(prelude: &[u8]) -> Result<Start> {
     if magic != MAGIC {
         let zip = magic.starts_with(b"PK");
         let error = Error::format("this is no npy file: it does not begin with \\x93NUMPY");
-        return Err(if zip { error.suggest("this looks like an npz archive: unpack it first") } else { error });
+        return Err(if zip { error.suggest("this looks like an npz archive: load_npz reads it") } else { error });
     }
     let version = prelude.get(6..8).ok_or_else(|| ended("the version"))?;
     let (from, length) = match version {
@@ -311,10 +311,15 @@ impl Header {
 
     /// The tensor over the data, which is complete and in this machine's byte order.
     pub fn tensor(&self, data: &[u8]) -> Result<Tensor> {
+        self.arranged(|shape| Ok(Tensor::from_bytes(shape, self.dtype, data)))
+    }
+
+    /// The tensor that `make` gives for the shape in which the data lies row-major, as the file means it.
+    pub fn arranged(&self, make: impl FnOnce(&[usize]) -> Result<Tensor>) -> Result<Tensor> {
         let shape: Vec<usize> =
             if self.column_major { self.shape.iter().rev().copied().collect() } else { self.shape.clone() };
         Layout::contiguous(&shape).map_err(|_| self.too_large())?;
-        let mut tensor = Tensor::from_bytes(&shape, self.dtype, data);
+        let mut tensor = make(&shape)?;
         if self.column_major && shape.len() > 1 {
             let order: Vec<usize> = (0..shape.len()).rev().collect();
             tensor = tensor.permute(&order);

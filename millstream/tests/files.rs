@@ -1,0 +1,265 @@
+//! Files of tensors: what is written is read again, and hostile files give errors.
+//!
+//! The parsers are fed with damaged copies of good files for `MILLSTREAM_FUZZ_SECONDS` each (20, if it is not set): no panic, and
+//! no allocation beyond what the file can hold.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::Random;
+use millstream::{Compression, DType, ErrorKind, Result, Tensor};
+
+/// The system's allocator, which remembers the largest request.
+struct Watched;
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LARGEST.fetch_max(size, Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+/// A file that goes when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("millstream-{}-{name}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Tensors of all dtypes and awkward shapes that a format can hold.
+fn tensors(random: &mut Random, without: &[DType]) -> Vec<(String, Tensor)> {
+    let list = DType::ALL.into_iter().filter(|d| !without.contains(d)).enumerate();
+    list.map(|(i, dtype)| {
+        let shape = random.shape(3, 5);
+        let values: Vec<i64> = (0..shape.iter().product()).map(|_| random.below(2) as i64).collect();
+        (format!("t {i} é"), random.relaid(&Tensor::from_shape(&shape, &values).cast(dtype)))
+    })
+    .chain([("scalar".to_string(), Tensor::scalar(7i32)), ("empty".to_string(), Tensor::zeros(&[0, 3], DType::F32))])
+    .collect()
+}
+
+fn borrowed(list: &[(String, Tensor)]) -> Vec<(&str, &Tensor)> {
+    list.iter().map(|(n, t)| (n.as_str(), t)).collect()
+}
+
+#[track_caller]
+fn same(read: &[(String, Tensor)], written: &[(String, Tensor)]) -> Result<()> {
+    assert_eq!(read.len(), written.len());
+    for (name, tensor) in written {
+        let (_, other) = read.iter().find(|(n, _)| n == name).unwrap();
+        assert_eq!((other.shape(), other.dtype()), (tensor.shape(), tensor.dtype()), "{name}");
+        assert_eq!(other.to_bytes()?, tensor.to_bytes()?, "{name}");
+        // What lies in a file computes like anything else.
+        if tensor.dtype() == DType::F32 {
+            assert_eq!((other + 1.0).to_vec::<f32>()?, (tensor + 1.0).to_vec::<f32>()?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn archives_of_arrays_hold_every_dtype() -> Result<()> {
+    let mut random = Random::fresh();
+    for compression in [Compression::Stored, Compression::Deflated] {
+        let list = tensors(&mut random, &[DType::BF16]);
+        let file = Scratch::new(&format!("{compression:?}.npz"));
+        Tensor::save_npz(&file.0, &borrowed(&list), compression)?;
+        same(&Tensor::load_npz(&file.0)?, &list)?;
+    }
+    let (file, x) = (Scratch::new("twice.npz"), Tensor::scalar(1.0f32));
+    let twice = Tensor::save_npz(&file.0, &[("a", &x), ("a", &x)], Compression::Stored);
+    assert_eq!(twice.unwrap_err().kind(), ErrorKind::Argument);
+    assert!(Tensor::save_npz(&file.0, &[("a", &x.cast(DType::BF16))], Compression::Stored).is_err());
+    assert!(!file.0.exists());
+    assert_eq!(Tensor::load_npz(&file.0).unwrap_err().kind(), ErrorKind::Io);
+    Ok(())
+}
+
+#[test]
+fn safetensors_hold_every_dtype_but_c128_and_are_not_copied() -> Result<()> {
+    let mut random = Random::fresh();
+    let list = tensors(&mut random, &[DType::C128]);
+    let file = Scratch::new("all.safetensors");
+    Tensor::save_safetensors(&file.0, &borrowed(&list))?;
+    same(&Tensor::load_safetensors(&file.0)?, &list)?;
+    same(&Tensor::from_safetensors_bytes(&std::fs::read(&file.0).unwrap())?, &list)?;
+
+    let large = Scratch::new("large.safetensors");
+    let x = Tensor::arange(0, 1 << 20);
+    Tensor::save_safetensors(&large.0, &[("x", &x)])?;
+    let host = Tensor::runtime()?.host()?;
+    let read = Tensor::load_safetensors(&large.0)?;
+    let buffer = read[0].1.buffer()?;
+    let in_file = buffer.with_host(&host, |bytes| bytes.as_ptr().addr())?;
+    // Data of a mapped file begins behind its header, not at the start of a block of the pool.
+    assert_ne!(in_file % 4096, 0);
+    assert_eq!(read[0].1.slice(0, 5, 8, 1).to_vec::<i64>()?, [5, 6, 7]);
+    let wide = Tensor::scalar(1.0f64).cast(DType::C128);
+    assert_eq!(Tensor::save_safetensors(&large.0, &[("x", &wide)]).unwrap_err().kind(), ErrorKind::DType);
+    Ok(())
+}
+
+#[test]
+fn mapped_arrays_are_those_that_are_read() -> Result<()> {
+    let mut random = Random::fresh();
+    for (name, x) in tensors(&mut random, &[DType::BF16]) {
+        let file = Scratch::new("mapped.npy");
+        x.save_npy(&file.0)?;
+        let (read, mapped) = (Tensor::load_npy(&file.0)?, Tensor::map_npy(&file.0)?);
+        same(&[(name.clone(), mapped)], &[(name, read)])?;
+    }
+    let file = Scratch::new("short.npy");
+    std::fs::write(&file.0, b"\x93NUMPY\x01\x00").unwrap();
+    assert_eq!(Tensor::map_npy(&file.0).unwrap_err().kind(), ErrorKind::Format);
+    Ok(())
+}
+
+#[test]
+fn lies_in_headers_are_told() {
+    let file = |head: &str, data: &[u8]| {
+        let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(head.as_bytes());
+        bytes.extend(data);
+        Tensor::from_safetensors_bytes(&bytes).map(|_| ())
+    };
+    let entry =
+        |shape: &str, offsets: &str| format!(r#"{{"a":{{"dtype":"F32","shape":{shape},"data_offsets":{offsets}}}}}"#);
+    assert!(file(&entry("[2]", "[0,8]"), &[0; 8]).is_ok());
+    for (head, data) in [
+        (entry("[2]", "[0,8]"), 7),
+        (entry("[2]", "[0,8]"), 9),
+        (entry("[2]", "[4,12]"), 12),
+        (entry("[3]", "[0,8]"), 8),
+        (entry("[2]", "[8,0]"), 8),
+        (entry("[18446744073709551615,2]", "[0,8]"), 8),
+        (entry("[-1]", "[0,8]"), 8),
+        (r#"{"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}"#.into(), 1),
+        ("[]".into(), 0),
+        ("{".into(), 0),
+    ] {
+        let error = file(&head, &vec![0; data]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format, "{head}: {error}");
+    }
+    let narrow = entry("[2]", "[0,2]").replace("F32", "F8_E4M3");
+    assert_eq!(file(&narrow, &[0; 2]).unwrap_err().kind(), ErrorKind::DType);
+    assert!(Tensor::from_safetensors_bytes(&[0xff; 8]).is_err());
+    assert!(Tensor::from_npz_bytes(b"PK").is_err());
+}
+
+/// Feeds damaged copies of good files to a parser.
+fn fuzz(name: &str, good: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<()>) {
+    let seconds = std::env::var("MILLSTREAM_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(20.0);
+    let mut random = Random::fresh();
+    for bytes in good {
+        parse(bytes).unwrap();
+    }
+    let start = Instant::now();
+    let (mut runs, mut accepted) = (0u64, 0u64);
+    while start.elapsed() < Duration::from_secs_f64(seconds) || runs < 200 {
+        let mut bytes = good[random.below(good.len())].clone();
+        for _ in 0..random.below(4) + 1 {
+            let at = random.below(bytes.len());
+            match random.below(8) {
+                _ if bytes.is_empty() => bytes.push(0),
+                0 => bytes.truncate(at),
+                1 => bytes[at] ^= 1 << random.below(8),
+                2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff, b'9', b'{', b'"'][random.below(8)],
+                3 => {
+                    // A number of 2, 4 or 8 bytes becomes one at the edge of its range.
+                    let width = [2, 4, 8][random.below(3)].min(bytes.len() - at);
+                    let value = [0u64, 1, u64::MAX, u64::MAX / 2, 1 << 31, random.bits()][random.below(6)];
+                    bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                }
+                4 => {
+                    let from = random.below(bytes.len());
+                    let piece = bytes[from..(from + random.below(16)).min(bytes.len())].to_vec();
+                    bytes.splice(at..at, piece);
+                }
+                5 => {
+                    bytes.drain(at..(at + random.below(16)).min(bytes.len()));
+                }
+                6 => {
+                    let digits = format!("{}", random.bits() >> random.below(64));
+                    bytes.splice(at..at, digits.into_bytes());
+                }
+                _ => bytes.insert(at, random.bits() as u8),
+            }
+        }
+        runs += 1;
+        match parse(&bytes) {
+            Ok(()) => accepted += 1,
+            Err(error) => assert!(
+                matches!(error.kind(), ErrorKind::Format | ErrorKind::DType | ErrorKind::Shape),
+                "{name}: {error} for {bytes:?}"
+            ),
+        }
+    }
+    println!("{name}: {runs} files, {accepted} accepted");
+    let largest = LARGEST.load(Ordering::Relaxed);
+    assert!(largest < 64 << 20, "{name}: {largest} bytes were asked for at once");
+}
+
+/// The bytes that a writer puts into a file.
+fn written(name: &str, write: impl FnOnce(&PathBuf) -> Result<()>) -> Vec<u8> {
+    let file = Scratch::new(name);
+    write(&file.0).unwrap();
+    std::fs::read(&file.0).unwrap()
+}
+
+fn samples() -> [Tensor; 3] {
+    let flags = Tensor::from_shape(&[3], &[true, false, true]);
+    [Tensor::arange(0, 6).reshape(&[2, 3]).cast(DType::F32), flags, Tensor::scalar(2.5f64)]
+}
+
+#[test]
+fn damaged_npy_files_are_errors() {
+    let good = samples().map(|t| written("fuzz.npy", |p| t.save_npy(p)));
+    fuzz("npy", &good, |bytes| Tensor::from_npy_bytes(bytes).map(|_| ()));
+}
+
+#[test]
+fn damaged_npz_files_are_errors() {
+    let [a, b, c] = samples();
+    let all = [("a", &a), ("b", &b), ("c", &c)];
+    let good = [Compression::Stored, Compression::Deflated]
+        .map(|how| written(&format!("fuzz{how:?}.npz"), |p| Tensor::save_npz(p, &all, how)));
+    fuzz("npz", &good, |bytes| Tensor::from_npz_bytes(bytes).map(|_| ()));
+}
+
+#[test]
+fn damaged_safetensors_files_are_errors() {
+    let [a, b, c] = samples();
+    let all = [("a", &a), ("b", &b), ("c", &c)];
+    let good = [written("fuzz.safetensors", |p| Tensor::save_safetensors(p, &all))];
+    fuzz("safetensors", &good, |bytes| Tensor::from_safetensors_bytes(bytes).map(|_| ()));
+}
