@@ -17,12 +17,15 @@ use crate::contract::product_isa;
 use crate::gemm::{
     Batch, Blocking, Element, Gemm, Output, Packed, PackedLayout, Plain, Shape, Side, Strided, Widen, workspace_bytes,
 };
-use crate::math::{self, BlockFn, Elem, UnaryOp};
+use crate::math::{self, BlockFn, Elem, FmaForm, ReduceOp, UnaryOp};
 use crate::program::{Base, Operand, bases, seek};
+use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run};
 
 /// Queries that share packed keys and values.
 const QUERIES: usize = 256;
+/// The most queries of a block.
+const ROWS: usize = 128;
 /// Scores that are in memory at a time: they stay in a second-level cache.
 const SCORES: usize = 64 << 10;
 
@@ -57,6 +60,7 @@ impl Kernel for AttentionKernel {
 /// A type in which scores are computed.
 trait Score: Element + PartialOrd {
     const LOWEST: Self;
+    const ONE: Self;
     const ELEM: Elem;
     fn of(scalar: &Scalar) -> Self;
     fn less(self, other: Self) -> Self;
@@ -67,6 +71,7 @@ macro_rules! scores {
     ($($t:ty, $elem:ident);+) => {$(
         impl Score for $t {
             const LOWEST: $t = <$t>::NEG_INFINITY;
+            const ONE: $t = 1.0;
             const ELEM: Elem = Elem::$elem;
             fn of(scalar: &Scalar) -> $t {
                 scalar.to_f64() as $t
@@ -111,9 +116,30 @@ impl Stored<f32> for bf16 {
     }
 }
 
+/// What turns scores into shares, in the instruction set of the machine.
+struct Kernels {
+    most: BlockFn,
+    /// `a * b + c`, of which `b` and `c` are single values.
+    line: BlockFn,
+    exp: BlockFn,
+    sum: BlockFn,
+}
+
+impl Kernels {
+    fn new(isa: Isa, elem: Elem) -> Result<Kernels> {
+        let missing = || Error::internal("the CPU lacks a kernel for attention");
+        Ok(Kernels {
+            most: math::reduce(isa, ReduceOp::Max, elem).ok_or_else(missing)?,
+            line: math::fma(isa, elem, FmaForm::VSS).ok_or_else(missing)?,
+            exp: math::unary(isa, UnaryOp::Exp, elem).ok_or_else(missing)?,
+            sum: math::reduce(isa, ReduceOp::Sum, elem).ok_or_else(missing)?,
+        })
+    }
+}
+
 struct Attend<S, T> {
     machine: Arc<Machine>,
-    exp: BlockFn,
+    kernels: Kernels,
     body: Attention,
     operands: Vec<Operand>,
     dims: Dims,
@@ -131,17 +157,16 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let Body::Attention(body) = op.body else {
             return Err(Error::internal(format!("a {} operation is no attention", op.name())));
         };
-        let exp = math::unary(machine.isa, UnaryOp::Exp, T::ELEM);
         let at = op.dims.len() - 4;
         let sizes = [0, 1, 2, 3].map(|i| op.dims[at + i]);
         Ok(Attend {
-            exp: exp.ok_or_else(|| Error::internal("the CPU has no exponential"))?,
+            kernels: Kernels::new(machine.isa, T::ELEM)?,
             body,
             operands: op.inputs.iter().chain(&op.outputs).map(Operand::new).collect(),
             batch: (0..at).collect(),
             batches: op.dims[..at].iter().product(),
             dims: op.dims.clone(),
-            rows: (SCORES / sizes[1].max(1)).clamp(8, 64),
+            rows: (SCORES / sizes[1].max(1)).clamp(8, ROWS),
             sizes,
             machine,
             types: PhantomData,
@@ -203,7 +228,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let mut room = vec![0u8; room[0].max(room[1])];
         let mut scores = vec![T::ZERO; self.rows * n];
         let mut sums = vec![T::ZERO; self.rows * e];
-        let mut totals = [T::ZERO; 64];
+        let mut totals = [T::ZERO; ROWS];
         let failed = |why: crate::gemm::GemmError| Error::internal(format!("attention: {why}"));
         for start in (first..end).step_by(self.rows) {
             let rows = self.rows.min(end - start);
@@ -235,9 +260,11 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     }
 
     /// Turns the scores of a query into shares, not yet divided by their sum, which is returned.
-    fn shares(&self, scores: &mut [T], query: usize, scale: T, mask: *const u8) -> T {
-        for x in scores.iter_mut() {
-            *x = x.mul(scale);
+    fn shares(&self, scores: &mut [T], query: usize, mut scale: T, mask: *const u8) -> T {
+        let rises = scale > T::ZERO;
+        if self.body.mask || !rises {
+            scores.iter_mut().for_each(|x| *x = x.mul(scale));
+            scale = T::ONE;
         }
         if self.body.mask {
             self.masked(scores, query, mask);
@@ -248,18 +275,24 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let seen = (query + n + 1).saturating_sub(m).min(scores.len());
             scores[seen..].fill(T::LOWEST);
         }
-        let most = largest(scores);
+        let k = &self.kernels;
+        let (p, n) = (scores.as_mut_ptr().cast::<u8>(), scores.len());
+        let none = std::ptr::null();
+        let (mut most, mut sum) = (T::ZERO, T::ZERO);
+        // SAFETY: there are as many scores of the kernels' type, and single values; kernels work in place.
+        unsafe { (k.most)((&raw mut most).cast(), p, none, none, n) };
         if most == T::LOWEST {
             scores.fill(T::ZERO);
             return T::ZERO;
         }
-        for x in scores.iter_mut() {
-            *x = x.less(most);
+        let shift = T::ZERO.less(most.mul(scale));
+        // SAFETY: as above.
+        unsafe {
+            (k.line)(p, p, (&raw const scale).cast(), (&raw const shift).cast(), n);
+            (k.exp)(p, p, none, none, n);
+            (k.sum)((&raw mut sum).cast(), p, none, none, n);
         }
-        let p = scores.as_mut_ptr().cast::<u8>();
-        // SAFETY: the scores are as many elements of the kernel's type; it works in place.
-        unsafe { (self.exp)(p, p, std::ptr::null(), std::ptr::null(), scores.len()) };
-        sum(scores)
+        sum
     }
 
     fn masked(&self, scores: &mut [T], query: usize, mask: *const u8) {
@@ -279,40 +312,6 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             }
         }
     }
-}
-
-/// The largest; NaN if there is one.
-fn largest<T: Score>(x: &[T]) -> T {
-    let mut lanes = [T::LOWEST; 16];
-    let chunks = x.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (m, &v) in lanes.iter_mut().zip(chunk) {
-            *m = if v > *m { v } else { *m };
-        }
-    }
-    if x.iter().any(|v| v.partial_cmp(v).is_none()) {
-        // The difference of infinities is no number.
-        return T::LOWEST.less(T::LOWEST);
-    }
-    lanes.iter().chain(rest).fold(T::LOWEST, |m, &v| if v > m { v } else { m })
-}
-
-fn sum<T: Score>(x: &[T]) -> T {
-    let mut lanes = [T::ZERO; 16];
-    let chunks = x.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (s, &v) in lanes.iter_mut().zip(chunk) {
-            *s = s.add(v);
-        }
-    }
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            lanes[i] = lanes[i].add(lanes[i + half]);
-        }
-    }
-    rest.iter().fold(lanes[0], |s, &v| s.add(v))
 }
 
 impl<S: Stored<T>, T: Score> Run for Attend<S, T> {

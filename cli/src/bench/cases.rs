@@ -80,6 +80,13 @@ const FORMS: &[Form] = &[
         about: "gelu(A @ B + bias)",
         make: compute::linear,
     },
+    Form {
+        op: "attention",
+        dtypes: &[DType::F32, DType::BF16],
+        sizes: &["B", "H", "S", "D"],
+        about: "softmax(q k' / root of D) v",
+        make: compute::attention,
+    },
     Form { op: "copy", dtypes: SINGLE, sizes: ELEMENTS, about: "a copy", make: compute::copy },
     Form { op: "add", dtypes: SINGLE, sizes: ELEMENTS, about: "x + y", make: compute::add },
     Form { op: "exp", dtypes: SINGLE, sizes: ELEMENTS, about: "exp(x)", make: compute::exp },

@@ -1,6 +1,6 @@
 //! The computed cases: how the tensor is built, what its elements must be, what arithmetic and bytes it takes at least.
 
-use millstream::{DType, Keep, Tensor};
+use millstream::{AttentionOptions, DType, Keep, Tensor};
 
 use super::random::Normal;
 
@@ -94,6 +94,35 @@ pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
         flop: product.flop + (m * n) as u64,
         bytes: product.bytes + bytes(dtype, &[n]),
         ..product
+    }
+}
+
+/// `softmax(q k' / sqrt(d)) v` over batch and heads.
+pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
+    let (b, h, s, d) = (sizes[0], sizes[1], sizes[2], sizes[3]);
+    let elements = b * h * s * d;
+    Compute {
+        dtype,
+        sizes: sizes.to_vec(),
+        inputs: vec![vec![b, h, s, d]; 3],
+        elements,
+        build: |x| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
+        expected: |of, sizes, i| {
+            let (s, d) = (sizes[2], sizes[3]);
+            let (head, query, column) = (i / (s * d), i / d % s, i % d);
+            let at = |t: usize, place: usize, c: usize| of[t].at((head * s + place) * d + c);
+            let scale = 1.0 / (d as f64).sqrt();
+            let score = |j: usize| (0..d).map(|c| at(0, query, c) * at(1, j, c)).sum::<f64>() * scale;
+            let scores: Vec<f64> = (0..s).map(score).collect();
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let powers: Vec<f64> = scores.iter().map(|x| (x - most).exp()).collect();
+            let sum: f64 = powers.iter().sum();
+            powers.iter().enumerate().map(|(j, p)| p / sum * at(2, j, column)).sum()
+        },
+        reach: 3 * s * d,
+        flop: 4 * (b * h * s * s * d) as u64,
+        bytes: bytes(dtype, &[4 * elements]),
+        shown: Shown::Flop,
     }
 }
 

@@ -366,6 +366,7 @@ mod tests {
             "matmul_bf16_8x16x8",
             "linear_f32_6x20x10",
             "linear_bf16_6x20x10",
+            "attention_f32_2x3x9x8",
             "copy_f32_1001",
             "add_f32_1001",
             "exp_f32_1001",
