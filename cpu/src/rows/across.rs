@@ -38,6 +38,9 @@ pub(super) struct Across {
     keeps: bool,
     /// Pieces into which long rows are cut; 1 if they are not.
     pieces: usize,
+    /// Elements of every row that are taken at once, a power of two: where few rows lie side by side and their next elements
+    /// right behind, several elements fill the lanes. Their results are joined after the pass.
+    group: usize,
     uses_index: bool,
 }
 
@@ -45,6 +48,8 @@ pub(super) struct Across {
 const MOST_PIECES: usize = 64;
 /// The fewest elements of a piece.
 const LEAST_PIECE: usize = 64;
+/// The most elements of a row that are taken at once.
+const MOST_GROUPED: usize = 64;
 /// Rows in so many blocks give enough tasks as they are.
 const MANY_BLOCKS: usize = 16;
 
@@ -68,6 +73,7 @@ impl Across {
             careful: OnceLock::new(),
             keeps: true,
             pieces: 1,
+            group: 1,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
         };
         new.built = new.build(false)?;
@@ -84,7 +90,28 @@ impl Across {
             (new.keeps, new.pieces) = (false, pieces);
             new.built = new.build(false)?;
         }
+        if new.can_group() {
+            let most = (new.row / 8).clamp(1, MOST_GROUPED);
+            new.group = 1 << most.ilog2();
+        }
         Ok(new)
+    }
+
+    /// Whether the next elements of all rows lie right behind the present ones, and nothing else depends on where they are.
+    fn can_group(&self) -> bool {
+        let (&[row], true) = (&self.row_dims[..], self.others.is_empty() && !self.uses_index) else { return false };
+        let lanes = self.dims[self.lane] as isize;
+        let (inputs, outputs) = self.operands.split_at(self.inputs);
+        let behind = |o: &Operand| {
+            let size = o.dtype.size() as isize;
+            let strides = (o.strides[self.lane], o.strides[row]);
+            o.is_plain() && (strides == (size, size * lanes) || strides == (0, 0))
+        };
+        let passes = self.built.stages.iter().filter(|s| s.has_pass).count();
+        inputs.iter().all(behind)
+            && outputs.iter().all(|o| o.strides[row] == 0)
+            && (passes, self.built.kept.is_empty(), self.built.place) == (1, true, None)
+            && self.built.stages.first().is_some_and(|s| s.has_pass)
     }
 
     fn build(&self, careful: bool) -> Result<Built> {
@@ -116,6 +143,12 @@ impl Across {
         (REGISTERS / hot / 64 * 64).min(by_kept).clamp(64, 4096)
     }
 
+    /// How many elements are taken at once: no more than a block has lanes for.
+    fn group(&self, built: &Built) -> usize {
+        let most = self.block(built) / self.dims[self.lane].max(1);
+        1 << most.clamp(1, self.group).ilog2()
+    }
+
     /// Calls `f` with one thread's state.
     fn with_worker<R>(&self, built: &Built, params: &[Scalar], f: impl FnOnce(&mut Worker<'_>) -> R) -> R {
         let code = &built.code;
@@ -135,7 +168,8 @@ impl Across {
                 at = at.wrapping_add(k.size * block * self.row);
             }
             let index = SmallVec::from_elem(0, self.dims.len());
-            f(&mut Worker { across: self, built, frame, index, kept, state: State(scratch, registers + singles) })
+            let (state, group) = (State(scratch, registers + singles), self.group(built));
+            f(&mut Worker { across: self, built, frame, index, kept, state, group })
         })
     }
 
@@ -157,9 +191,11 @@ impl Across {
             for b in from..to {
                 let n = self.seek(&mut w.index, block, b);
                 for stage in &built.stages {
-                    w.values(stage, bases, n);
+                    let wide = if stage.has_pass { n * w.group } else { n };
+                    w.values(stage, bases, wide);
                     if stage.has_pass {
-                        w.pass(stage, bases, n, 0, self.row);
+                        w.pass(stage, bases, wide, 0, self.row);
+                        w.gather(stage, n);
                     }
                 }
             }
@@ -169,16 +205,18 @@ impl Across {
     /// One block of long rows: the pieces of a pass at once, their results joined in order.
     fn long_block(&self, built: &Built, bases: &Bases, params: &[Scalar], number: usize) {
         let block = self.block(built);
-        let piece = self.row.div_ceil(self.pieces);
+        let piece = self.row.div_ceil(self.pieces).next_multiple_of(self.group(built));
         let pieces = self.row.div_ceil(piece);
         self.with_worker(built, params, |w| {
             w.launch();
             let n = self.seek(&mut w.index, block, number);
             for stage in &built.stages {
-                w.values(stage, bases, n);
                 if !stage.has_pass {
+                    w.values(stage, bases, n);
                     continue;
                 }
+                let wide = n * w.group;
+                w.values(stage, bases, wide);
                 let bytes: usize = stage.accumulators.iter().map(|a| a.size * block).sum();
                 let mut partials: Vec<u128> = vec![0; (bytes * pieces).div_ceil(size_of::<u128>())];
                 let (state, out) = (w.state, State(partials.as_mut_ptr().cast(), bytes));
@@ -186,12 +224,12 @@ impl Across {
                     self.with_worker(built, params, |w| {
                         w.state.take(&state);
                         self.seek(&mut w.index, block, number);
-                        w.pass(stage, bases, n, p * piece, self.row.min((p + 1) * piece));
+                        w.pass(stage, bases, wide, p * piece, self.row.min((p + 1) * piece));
                         let mut to = out.part(p);
                         for a in &stage.accumulators {
                             let from = w.frame.pointer(a.slot as usize);
                             // SAFETY: each piece has room of its own for all accumulators.
-                            unsafe { std::ptr::copy_nonoverlapping(from, to, n * a.size) };
+                            unsafe { std::ptr::copy_nonoverlapping(from, to, wide * a.size) };
                             to = to.wrapping_add(block * a.size);
                         }
                     });
@@ -200,11 +238,12 @@ impl Across {
                     let mut from = out.part(p);
                     for a in &stage.accumulators {
                         let to = w.frame.pointer(a.slot as usize);
-                        // SAFETY: both sides have `n` elements of the accumulator's type.
-                        unsafe { (a.join)(to, to, from, std::ptr::null(), n) };
+                        // SAFETY: both sides have so many elements of the accumulator's type.
+                        unsafe { (a.join)(to, to, from, std::ptr::null(), wide) };
                         from = from.wrapping_add(block * a.size);
                     }
                 }
+                w.gather(stage, n);
             }
         });
     }
@@ -267,6 +306,8 @@ struct Worker<'a> {
     kept: SmallVec<[(*mut u8, usize); 2]>,
     /// Registers and single values.
     state: State,
+    /// Elements of every row that a pass takes at once.
+    group: usize,
 }
 
 impl Worker<'_> {
@@ -319,16 +360,20 @@ impl Worker<'_> {
         let place = self.built.place.map(|p| self.frame.pointer(self.frame.code.first_single() + p as usize));
         seek(&mut self.index, &across.dims, &across.row_dims, from);
         self.aim(bases, n);
-        for k in from..to {
-            // SAFETY: as in `values`; kept values have room for all rows.
+        let group = self.group;
+        // Lanes that one element of every row fills.
+        let each = n / group;
+        for (steps, k) in (from..to).step_by(group).enumerate() {
+            let lanes = if group == 1 { n } else { n.min((to - k) * each) };
+            // SAFETY: as in `values`; kept values have room for all rows. Groups lie one behind the other.
             unsafe {
                 if let Some(p) = place {
                     p.cast::<i64>().write(k as i64);
                 }
                 self.frame.run(stage.each_single, 1, &mut NoFolds);
-                self.frame.run(stage.each_block, n, &mut NoFolds);
+                self.frame.run(stage.each_block, lanes, &mut NoFolds);
                 for &(every, segment) in &stage.carries {
-                    if !(k + 1 - from).is_multiple_of(every) {
+                    if !(steps + 1).is_multiple_of(every) {
                         break;
                     }
                     self.frame.run(segment, n, &mut NoFolds);
@@ -336,6 +381,13 @@ impl Worker<'_> {
             }
             for (i, &(_, size)) in self.kept.iter().enumerate() {
                 self.frame.set(first_kept + i, self.frame.pointer(first_kept + i).wrapping_add(size));
+            }
+            if group > 1 {
+                for (i, o) in across.operands.iter().enumerate() {
+                    let next = o.strides[last] * group as isize;
+                    self.frame.set(first + i, self.frame.pointer(first + i).wrapping_offset(next));
+                }
+                continue;
             }
             match step(&mut self.index, &across.dims, &across.row_dims) {
                 None => break,
@@ -349,5 +401,18 @@ impl Worker<'_> {
         }
         // SAFETY: registers only.
         unsafe { self.frame.run(stage.finish, n, &mut NoFolds) };
+    }
+
+    /// Joins the results of grouped elements, halves with halves, until each of `n` rows has one.
+    fn gather(&mut self, stage: &Stage, n: usize) {
+        let mut group = self.group;
+        while group > 1 {
+            group /= 2;
+            for a in &stage.accumulators {
+                let to = self.frame.pointer(a.slot as usize);
+                // SAFETY: the register holds twice so many elements; the halves do not overlap.
+                unsafe { (a.join)(to, to, to.wrapping_add(group * n * a.size), std::ptr::null(), group * n) };
+            }
+        }
     }
 }

@@ -125,6 +125,29 @@ fn rows_of_every_length_and_layout_are_reduced_right() {
     }
 }
 
+#[test]
+fn narrow_columns_are_reduced_several_elements_at_a_time() {
+    let mut r = Random::fresh();
+    let isa = Isa::detect();
+    for dtype in [DType::F32, DType::F64, DType::I32, DType::F16, DType::U8] {
+        for (rows, row) in [(1usize, 3000usize), (3, 9), (16, 40_001), (7, 517), (16, 130_000), (60, 1100), (130, 600)]
+        {
+            let mut b = ExprBuilder::new();
+            let (x, scale) = (b.input(0, dtype), b.input(1, dtype));
+            let y = b.binary(Binary::Mul, x, scale).unwrap();
+            let (sum, most) = (b.reduce(Reduce::Sum, y).unwrap(), b.reduce(Reduce::Max, x).unwrap());
+            let both = b.binary(Binary::Add, sum, most).unwrap();
+            let expr = b.finish(&[sum, most, both]);
+            let reads = vec![Access::new(dtype, &[1, rows as isize]), Access::new(dtype, &[0, 0])];
+            let outs = (0..3).map(|_| Access::new(dtype, &[1, 0])).collect();
+            let op = Op::rows(&[rows, row], 1, reads, outs, expr).unwrap();
+            let x = inputs(&mut r, &op);
+            let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+            check(&op, &*kernel, &x, &[], r.below(3) == 0);
+        }
+    }
+}
+
 pub(crate) fn softmax(dtype: DType) -> Expr {
     let mut b = ExprBuilder::new();
     let x = b.input(0, dtype);
