@@ -165,8 +165,8 @@ fn tiles_written_past_the_caches_hold_every_element_and_nothing_beside() {
             let source: Vec<u32> = (0..across * down).map(|_| r.next() as u32).collect();
             let mut target = vec![[0xa5a5_a5a5u32; 16]; wide / 16 * down + 1];
             // Whole lines of the output are aligned to 64 bytes.
-            let skip = target.as_ptr().align_offset(64) / 4;
             let flat = target.as_flattened_mut();
+            let skip = flat.as_ptr().align_offset(64);
             let tile =
                 super::transpose::Tile { across, down, across_from: (down * 4) as isize, down_to: (wide * 4) as isize };
             // SAFETY: the source has across times down elements, the target down lines of `wide`.
