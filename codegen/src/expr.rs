@@ -105,7 +105,17 @@ fn binary(op: Binary, a: &Text, b: &Text) -> Text {
         Binary::Le => ("<=", Strength::Compare),
         Binary::Gt => (">", Strength::Compare),
         Binary::Ge => (">=", Strength::Compare),
-        Binary::FloorDiv | Binary::Rem | Binary::Pow | Binary::Min | Binary::Max => {
+        Binary::FloorDiv
+        | Binary::Rem
+        | Binary::Pow
+        | Binary::Min
+        | Binary::Max
+        | Binary::Atan2
+        | Binary::Hypot
+        | Binary::CopySign
+        | Binary::NextAfter
+        | Binary::Fmod
+        | Binary::Complex => {
             return Text::atom(format!("{}({}, {})", op.name(), a.text, b.text));
         }
     };

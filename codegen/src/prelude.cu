@@ -58,3 +58,5 @@ ms_device f32 ratio_f32(f32 a, f32 b) {
     const f32 q = a * r;
     return fmaf(fmaf(-b, q, a), r, q);
 }
+ms_device f32 quotient_f32(f32 a, f32 b) { return a / b; }
+ms_device f32 root_f32(f32 x) { return sqrtf(x); }

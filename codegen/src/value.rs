@@ -115,6 +115,7 @@ fn unary(op: Unary, dtype: DType, x: &str) -> String {
         (Abs, Register::F32 | Register::F64) => format!("abs({x})"),
         (Abs, Register::C64 | Register::C128) => format!("abs_{r}({x})"),
         (Abs, _) => wrapped(dtype, format!("abs_{r}({x})")),
+        (Imag, _) => format!("{x}.y"),
         (Not, Register::Bool) => format!("(!{x})"),
         (Not, _) => wrapped(dtype, format!("(~{x})")),
         (Sqrt | Floor | Ceil | Trunc, Register::F32 | Register::F64) => format!("{}({x})", op.name()),
@@ -146,6 +147,14 @@ pub(crate) fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
             Sub => infix("-"),
             _ => call(),
         };
+    }
+    match op {
+        Complex if register == Register::F32 => return format!("c64({a}, {b})"),
+        Complex => return format!("c128({a}, {b})"),
+        CopySign => return format!("copy_sign_{r}({a}, {b})"),
+        // What is next to a half is another half, though both are held as f32.
+        NextAfter if dtype.size() == 2 => return format!("nextafter_{dtype}({a}, {b})"),
+        _ => {}
     }
     let float = register.is_float();
     let unsigned = matches!(register, Register::U32 | Register::U64);

@@ -3,8 +3,11 @@
 //! Programs use these through the `millstream` crate, which brings the devices.
 
 mod attention;
+mod complex;
 mod conv;
+mod create;
 mod einsum;
+mod elementwise;
 mod fft;
 mod files;
 mod index;
@@ -31,6 +34,7 @@ use millstream_core::{Result, Runtime};
 
 pub use attention::AttentionOptions;
 pub use conv::{Channels, Conv};
+pub use create::Indexing;
 pub use fft::FftNorm;
 pub use files::Compression;
 pub use linalg::MatrixNorm;

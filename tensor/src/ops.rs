@@ -8,6 +8,7 @@ use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{Binary, DType, Error, Kind as Family, Result, Scalar, Unary};
 
 use crate::Tensor;
+use crate::complex;
 use crate::node::{Inputs, Kind, one};
 
 /// What can stand beside a tensor in an operation: another tensor, or a plain number.
@@ -43,7 +44,7 @@ operands!(f64 => Float as f64, f32 => Float as f64, i64 => Int as i64, i32 => In
 impl Operand<'_> {
     /// The operand as a tensor beside values of this dtype.
     #[track_caller]
-    fn beside(&self, dtype: DType) -> Tensor {
+    pub(crate) fn beside(&self, dtype: DType) -> Tensor {
         let value = match *self {
             Operand::Tensor(t) => return t.clone(),
             Operand::Float(v) if matches!(dtype.kind(), Family::Float | Family::Complex) => Scalar::from_f64(v, dtype),
@@ -67,10 +68,18 @@ impl Tensor {
                 Some(dtype) => {
                     Tensor::new_node(Kind::Unary(op), Dims::from_slice(self.shape()), dtype, None, one(self))
                 }
+                // Integers are whole.
+                None if exact && matches!(op, Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round) => {
+                    Ok(self.clone())
+                }
                 None if exact && op.result(DType::F32).is_some() && op != Unary::Neg => {
                     Ok(self.cast(DType::F32).unary(op))
                 }
-                None => Err(Error::dtype(format!("{} does not take {of}", op.name()))),
+                None => of
+                    .is_complex()
+                    .then(|| complex::unary(op, self))
+                    .flatten()
+                    .ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name()))),
             }
         })
     }
@@ -98,7 +107,12 @@ impl Tensor {
             }
             let mut of =
                 if self.dtype() == other.dtype() { self.dtype() } else { self.dtype().promote(other.dtype())? };
-            if op == Binary::Div && matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool) {
+            // Of integers these are fractions, and of halves complex numbers have parts in f32.
+            let fraction = matches!(
+                op,
+                Binary::Div | Binary::Atan2 | Binary::Hypot | Binary::CopySign | Binary::NextAfter | Binary::Complex
+            );
+            if fraction && op.result(of).is_none() && !of.is_complex() {
                 of = DType::F32;
             }
             let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
@@ -187,106 +201,181 @@ impl Tensor {
     }
 }
 
+/// What a function promises, as a sentence of its documentation; the test below holds it against the operation's own bound.
+macro_rules! promise {
+    (exact) => {
+        "Exact."
+    };
+    (once) => {
+        "Exact for integers; of floats rounded once at most."
+    };
+    (rounded) => {
+        "Rounded correctly on the CPU and through CUDA; through shading languages within 2.5 units in the last place."
+    };
+    (two) => {
+        "Within 2 units in the last place on the CPU, 4 on GPUs."
+    };
+}
+
+/// The bound of a promise.
+#[cfg(test)]
+macro_rules! bound {
+    (exact) => {
+        0.0
+    };
+    (once) => {
+        0.0
+    };
+    (rounded) => {
+        0.5
+    };
+    (two) => {
+        2.0
+    };
+}
+
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident => $op:ident),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
         impl Tensor {
             $($(#[$doc])*
+            ///
+            #[doc = promise!($promise)]
             #[track_caller]
             pub fn $name(&self) -> Tensor {
                 self.unary(Unary::$op)
             })*
         }
+
+        #[cfg(test)]
+        const UNARY: &[(Unary, f64)] = &[$((Unary::$op, bound!($promise))),*];
     };
 }
 
 unary! {
     /// `-x`.
-    neg => Neg,
+    neg => Neg exact,
     /// The magnitude.
-    abs => Abs,
+    abs => Abs exact,
     /// -1, 0 or 1.
-    sign => Sign,
+    sign => Sign exact,
     /// Logical not of bool, bitwise not of integers.
-    not => Not,
+    not => Not exact,
     /// The square root.
-    sqrt => Sqrt,
+    sqrt => Sqrt rounded,
     /// `1 / sqrt(x)`.
-    rsqrt => Rsqrt,
+    rsqrt => Rsqrt two,
     /// `1 / x`.
-    recip => Recip,
+    recip => Recip rounded,
     /// e to the power of x.
-    exp => Exp,
+    exp => Exp two,
     /// `exp(x) - 1`, exact near 0.
-    expm1 => Expm1,
+    expm1 => Expm1 two,
     /// The natural logarithm.
-    log => Log,
+    log => Log two,
     /// `log(1 + x)`, exact near 0.
-    log1p => Log1p,
+    log1p => Log1p two,
     /// The sine of radians.
-    sin => Sin,
+    sin => Sin two,
     /// The cosine of radians.
-    cos => Cos,
+    cos => Cos two,
+    /// The tangent of radians.
+    tan => Tan two,
+    /// The angle in radians whose sine it is; NaN outside of -1 to 1.
+    asin => Asin two,
+    /// The angle in radians whose cosine it is; NaN outside of -1 to 1.
+    acos => Acos two,
+    /// The angle in radians whose tangent it is.
+    atan => Atan two,
+    /// The hyperbolic sine.
+    sinh => Sinh two,
+    /// The hyperbolic cosine.
+    cosh => Cosh two,
+    /// The inverse hyperbolic sine.
+    asinh => Asinh two,
+    /// The inverse hyperbolic cosine; NaN below 1.
+    acosh => Acosh two,
+    /// The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
+    atanh => Atanh two,
+    /// 2 to the power of x.
+    exp2 => Exp2 two,
+    /// The logarithm to the base 2; exact for powers of 2.
+    log2 => Log2 two,
+    /// The logarithm to the base 10.
+    log10 => Log10 two,
     /// The hyperbolic tangent.
-    tanh => Tanh,
+    tanh => Tanh two,
     /// The error function.
-    erf => Erf,
+    erf => Erf two,
     /// `1 / (1 + exp(-x))`.
-    sigmoid => Sigmoid,
+    sigmoid => Sigmoid two,
     /// Toward minus infinity.
-    floor => Floor,
+    floor => Floor exact,
     /// Toward plus infinity.
-    ceil => Ceil,
+    ceil => Ceil exact,
     /// Toward zero.
-    trunc => Trunc,
+    trunc => Trunc exact,
     /// To nearest, halves to even.
-    round => Round,
+    round => Round exact,
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident => $op:ident),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
         impl Tensor {
             $($(#[$doc])*
+            ///
+            #[doc = promise!($promise)]
             #[track_caller]
             pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
                 self.binary(Binary::$op, other)
             })*
         }
+
+        #[cfg(test)]
+        const BINARY: &[(Binary, f64)] = &[$((Binary::$op, bound!($promise))),*];
     };
 }
 
 binary! {
     /// The quotient rounded toward minus infinity; integers divided by 0 give 0.
-    floor_div => FloorDiv,
+    floor_div => FloorDiv once,
     /// The remainder with the divisor's sign; by 0, integers give 0.
-    rem => Rem,
+    rem => Rem once,
     /// The power.
-    pow => Pow,
+    pow => Pow two,
+    /// The angle of the point (`other`, x) from the positive x axis, from -pi to pi.
+    atan2 => Atan2 two,
+    /// `sqrt(x^2 + y^2)` without overflow on the way; infinite if either is, even beside NaN.
+    hypot => Hypot two,
+    /// The magnitude with the sign of `other`.
+    copysign => CopySign exact,
+    /// The number of the dtype that is next to x in the direction of `other`; `other` where they are equal.
+    nextafter => NextAfter exact,
     /// The smaller of each pair; NaN if either is.
-    minimum => Min,
+    minimum => Min exact,
     /// The larger of each pair; NaN if either is.
-    maximum => Max,
+    maximum => Max exact,
     /// Bitwise and; logical for bool.
-    and => And,
+    and => And exact,
     /// Bitwise or; logical for bool.
-    or => Or,
+    or => Or exact,
     /// Bitwise exclusive or; logical for bool.
-    xor => Xor,
+    xor => Xor exact,
     /// Shifted left; by the width or more gives 0.
-    shl => Shl,
+    shl => Shl exact,
     /// Shifted right, with the sign for signed integers.
-    shr => Shr,
+    shr => Shr exact,
     /// True where equal.
-    eq => Eq,
+    eq => Eq exact,
     /// True where not equal.
-    ne => Ne,
+    ne => Ne exact,
     /// True where less.
-    lt => Lt,
+    lt => Lt exact,
     /// True where less or equal.
-    le => Le,
+    le => Le exact,
     /// True where greater.
-    gt => Gt,
+    gt => Gt exact,
     /// True where greater or equal.
-    ge => Ge,
+    ge => Ge exact,
 }
 
 macro_rules! operators {
@@ -355,5 +444,24 @@ impl std::ops::Neg for Tensor {
     #[track_caller]
     fn neg(self) -> Tensor {
         self.unary(Unary::Neg)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_states_its_bound() {
+        for &(op, bound) in UNARY {
+            assert_eq!(op.ulp(), bound, "{}", op.name());
+        }
+        for &(op, bound) in BINARY {
+            assert_eq!(op.ulp(), bound, "{}", op.name());
+        }
+        // The others are operators, or methods of other files.
+        let listed = UNARY.len() + BINARY.len();
+        let elsewhere = ["imag", "add", "sub", "mul", "div", "fmod", "complex"];
+        assert_eq!(listed + elsewhere.len(), Unary::ALL.len() + Binary::ALL.len());
     }
 }

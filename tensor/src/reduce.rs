@@ -139,11 +139,13 @@ impl Tensor {
         self.as_float().reduce(Reduce::Sum, axes, keep) / self.elements(axes)
     }
 
-    /// The variance around the mean, divided by the number of elements less `correction`.
+    /// The variance around the mean, divided by the number of elements less `correction`; of complex numbers that of the
+    /// distances from the mean, a real number.
     #[track_caller]
     pub fn var(&self, axes: &[isize], correction: usize, keep: Keep) -> Tensor {
         let x = self.as_float();
         let deviation = &x - x.mean(axes, Keep::Yes);
+        let deviation = if x.dtype().is_complex() { deviation.abs() } else { deviation };
         deviation.square().reduce(Reduce::Sum, axes, keep) / (self.elements(axes) - correction as f64).max(0.0)
     }
 

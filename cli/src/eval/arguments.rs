@@ -137,6 +137,11 @@ impl<'a> Arguments<'a> {
         if self.has(name) { self.sizes(name) } else { Ok(Vec::new()) }
     }
 
+    /// A number that must be there.
+    pub fn float(&mut self, name: &str) -> Result<f64, Trouble> {
+        if self.has(name) { self.float_or(name, 0.0) } else { self.value(name).map(|_| 0.0) }
+    }
+
     /// A number, or this one where it is not given.
     pub fn float_or(&mut self, name: &str, default: f64) -> Result<f64, Trouble> {
         match self.take(name) {

@@ -6,6 +6,7 @@ mod places;
 use millstream::{DType, Scalar, Tensor};
 
 use super::arguments::Arguments;
+use super::elements;
 use super::host;
 use super::trouble::Trouble;
 use super::value::Value;
@@ -130,6 +131,10 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("functions of each element", UNARY),
     ("pairs of elements", BINARY),
     ("more of elements", ELEMENTS),
+    ("of elements, by way of others", elements::UNARY),
+    ("of pairs, by way of others", elements::BINARY),
+    ("complex numbers", elements::PARTS),
+    ("with numbers", elements::MORE),
     ("reductions", REDUCTIONS),
     ("rows and matrices", ROWS),
     ("convolutions, windows and sums of products", WINDOWS),
@@ -145,6 +150,7 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("Fourier transforms", host::TRANSFORMS),
     ("frequencies", host::FREQUENCIES),
     ("new tensors", MAKERS),
+    ("more new tensors", elements::MAKERS),
     ("random numbers", places::RANDOM),
 ];
 
@@ -162,6 +168,18 @@ const UNARY: &[Function] = unary! {
     log1p "log(1 + x), exact near 0",
     sin "the sine of radians",
     cos "the cosine of radians",
+    tan "the tangent of radians",
+    asin "the angle in radians whose sine it is",
+    acos "the angle in radians whose cosine it is",
+    atan "the angle in radians whose tangent it is",
+    sinh "the hyperbolic sine",
+    cosh "the hyperbolic cosine",
+    asinh "the inverse hyperbolic sine",
+    acosh "the inverse hyperbolic cosine",
+    atanh "the inverse hyperbolic tangent",
+    exp2 "2 to the power of x",
+    log2 "the logarithm to the base 2",
+    log10 "the logarithm to the base 10",
     tanh "the hyperbolic tangent",
     erf "the error function",
     sigmoid "1 / (1 + exp(-x))",
@@ -401,6 +419,7 @@ mod tests {
         "from_bytes",
         "from_buffer",
         "from_npy_bytes",
+        "meshgrid",
         "load_npy",
         "save_npy",
         "map_npy",

@@ -4,6 +4,7 @@
 //! functions of [`functions`] by name → [`print`](mod@print).
 
 mod arguments;
+mod elements;
 mod files;
 mod functions;
 mod host;

@@ -101,3 +101,26 @@ fn rsqrt_f32(x: f32) -> f32 {
     let normal = (bitcast<u32>(x) - 0x00800000u) < 0x7f000000u;
     return select(y, fma(0.5f * y, rest, y), normal);
 }
+
+// a / b, 1 ulp however a device divides, for numbers of moderate size. CUDA divides exactly.
+fn quotient_f32(a: f32, b: f32) -> f32 {
+    let q = a / b;
+    // a - q b by halves, whose products are exact.
+    let qh = head_f32(q);
+    let ql = keep_f32(q - qh);
+    let bh = head_f32(b);
+    let bl = keep_f32(b - bh);
+    let upper = keep_f32(keep_f32(a - (qh * bh)) - (qh * bl));
+    let rest = keep_f32(upper - (ql * bh)) - (ql * bl);
+    return q + (rest / b);
+}
+
+// sqrt(x), 1 ulp however a device takes roots, for numbers of moderate size and zero. CUDA takes exact ones.
+fn root_f32(x: f32) -> f32 {
+    let s = sqrt(x);
+    let high = head_f32(s);
+    let low = keep_f32(s - high);
+    let upper = keep_f32(keep_f32(x - (high * high)) - ((high + high) * low));
+    let rest = upper - (low * low);
+    return select(s + ((0.5f * rest) / s), 0.0f, is_zero_f32(x));
+}

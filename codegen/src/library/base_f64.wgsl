@@ -110,3 +110,13 @@ fn rsqrt_f64(x: f64) -> f64 {
     let normal = (bitcast<u64>(x) - 0x0010000000000000lu) < 0x7fe0000000000000lu;
     return select(y, fma(0.5lf * y, rest, y), normal);
 }
+
+// a / b.
+fn quotient_f64(a: f64, b: f64) -> f64 {
+    return a / b;
+}
+
+// sqrt(x).
+fn root_f64(x: f64) -> f64 {
+    return sqrt(x);
+}

@@ -45,6 +45,19 @@ fn rem_f32(a: f32, b: f32) -> f32 {
     return select(a, a + b, unlike);
 }
 
+// a - b trunc(a / b): the remainder with the sign of a; exact. NaN for a zero divisor and infinite a.
+fn fmod_f32(a: f32, b: f32) -> f32 {
+    let sa = bitcast<u32>(a) & 0x7fffffffu;
+    let sb = bitcast<u32>(b) & 0x7fffffffu;
+    if ((sa >= 0x7f800000u) || (sb > 0x7f800000u) || (sb == 0u)) {
+        return nan_f32();
+    }
+    if (sa < sb) {
+        return a;
+    }
+    return copy_sign_f32(scale_f32(f32(rem_units_f32(a, b)), exponent_f32(b) - 150), a);
+}
+
 // a / b rounded down; exact below 2^24, beyond that rounded once more. Infinite where the quotient is.
 fn floor_div_f32(a: f32, b: f32) -> f32 {
     let sa = bitcast<u32>(a) & 0x7fffffffu;

@@ -45,6 +45,19 @@ fn rem_f64(a: f64, b: f64) -> f64 {
     return select(a, a + b, unlike);
 }
 
+// a - b trunc(a / b): the remainder with the sign of a; exact. NaN for a zero divisor and infinite a.
+fn fmod_f64(a: f64, b: f64) -> f64 {
+    let sa = size_bits_f64(a);
+    let sb = size_bits_f64(b);
+    if ((sa >= 0x7ff0000000000000lu) || (sb > 0x7ff0000000000000lu) || (sb == 0lu)) {
+        return nan_f64();
+    }
+    if (sa < sb) {
+        return a;
+    }
+    return copy_sign_f64(scale_f64(f64(rem_units_f64(a, b)), exponent_f64(b) - 1075), a);
+}
+
 // a / b rounded down; exact below 2^53, beyond that rounded once more. Infinite where the quotient is.
 fn floor_div_f64(a: f64, b: f64) -> f64 {
     let sa = size_bits_f64(a);

@@ -1,11 +1,10 @@
-// Angles, magnitudes and hyperbolic functions of f32, of which the functions of c64 are made.
+// Angles and magnitudes of f32.
 
-// The angle of (x, y) from the positive x axis, from -pi to pi; 4 ulp beyond the error of a division.
+// The angle of (x, y) from the positive x axis, from -pi to pi, 2 ulp.
 fn atan2_f32(y: f32, x: f32) -> f32 {
     if (is_nan_f32(x) || is_nan_f32(y)) {
         return nan_f32();
     }
-    let left = (bitcast<u32>(x) >> 31u) != 0u;
     var ax = abs(x);
     var ay = abs(y);
     if (is_inf_f32(x) || is_inf_f32(y)) {
@@ -13,35 +12,29 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
         ax = select(0.0f, 1.0f, is_inf_f32(x));
         ay = select(0.0f, 1.0f, is_inf_f32(y));
     }
-    // Away from the ends of the range, where sums overflow and quotients vanish.
+    // Away from the ends of the range.
     let most = select(ax, ay, ay > ax);
     let raised = select(1.0f, 1.2676506e30f, most < 1e-20f);
     let scale = select(raised, 0.25f, most > 8e37f);
     let high = most * scale;
     let low = select(ay, ax, ay > ax) * scale;
-    // Beyond the angle pi/8, by the angle that is missing to pi/4.
-    let beyond = low > (high * 0.41421357f);
-    let top = select(low, low - high, beyond);
-    let bottom = select(high, low + high, beyond);
-    let t = select(top / bottom, 0.0f, is_zero_f32(bottom));
-    let v = t * t;
-    let v2 = v * v;
-    let p0 = fma(0.19999978f, v, -0.33333334f);
-    let p1 = fma(0.110713445f, v, -0.1428415f);
-    let p2 = fma(0.050477363f, v, -0.0862452f);
-    let p = fma(fma(p2, v2, p1), v2, p0);
-    let rest = fma(t * v, p, t);
-    var angle = select(rest, 0.7853982f + (rest + -2.1855694e-8f), beyond);
+    var angle = 0.0f;
+    if (!is_zero_f32(high)) {
+        // What is small is lifted, so that no part of the quotient vanishes.
+        let small = low < 1e-15f;
+        let q = quotient_f32(select(low, low * 1.1529215e18f, small), high);
+        angle = atan_core_f32(select(q, q * 8.6736174e-19f, small));
+    }
     if (ay > ax) {
         angle = 1.5707964f - (angle - -4.371139e-8f);
     }
-    if (left) {
+    if ((bitcast<u32>(x) >> 31u) != 0u) {
         angle = 3.1415927f - (angle - -8.742278e-8f);
     }
     return copy_sign_f32(angle, y);
 }
 
-// sqrt(x^2 + y^2) without overflow on the way, 1 ulp beyond the error of a square root.
+// sqrt(x^2 + y^2) without overflow on the way, 1.5 ulp; infinite if either is, even beside NaN.
 fn hypot_f32(x: f32, y: f32) -> f32 {
     if (is_inf_f32(x) || is_inf_f32(y)) {
         return inf_f32();
@@ -52,33 +45,14 @@ fn hypot_f32(x: f32, y: f32) -> f32 {
     let ax = abs(x);
     let ay = abs(y);
     let most = select(ax, ay, ay > ax);
-    if (most > 1e18f) {
-        let a = ax * 8.271806e-25f;
-        let b = ay * 8.271806e-25f;
-        return sqrt(fma(a, a, b * b)) * 1.2089258e24f;
-    }
-    if (most < 1e-12f) {
-        let a = ax * 1.2676506e30f;
-        let b = ay * 1.2676506e30f;
-        return sqrt(fma(a, a, b * b)) * 7.888609e-31f;
-    }
-    return sqrt(fma(ax, ax, ay * ay));
-}
-
-// (e^x + e^-x) / 2, 3 ulp.
-fn cosh_f32(x: f32) -> f32 {
-    let e = exp_scaled_f32(abs(x), -1);
-    return e + (0.25f / e);
-}
-
-// (e^x - e^-x) / 2, 4 ulp.
-fn sinh_f32(x: f32) -> f32 {
-    let a = abs(x);
-    if (a < 1.0f) {
-        let m = expm1_f32(a);
-        let y = 0.5f * (m + (m / (m + 1.0f)));
-        return copy_sign_f32(select(y, a, a < 1e-4f), x);
-    }
-    let e = exp_scaled_f32(a, -1);
-    return copy_sign_f32(e - (0.25f / e), x);
+    // To where squares neither overflow nor vanish.
+    let large = most > 1e18f;
+    let small = most < 1e-12f;
+    let down = 8.271806e-25f;
+    let up = 1.2676506e30f;
+    let by = select(select(1.0f, down, large), up, small);
+    let a = ax * by;
+    let b = ay * by;
+    let back = select(select(1.0f, 1.2089258e24f, large), 7.888609e-31f, small);
+    return root_f32(fma(a, a, b * b)) * back;
 }

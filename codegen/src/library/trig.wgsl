@@ -123,3 +123,22 @@ fn cos_f32(x: f32) -> f32 {
     let angle = reduce_angle_f32(x);
     return keep_nan_f32(sin_quadrant_f32(u32(angle.y) + 1u, angle.x), x);
 }
+
+// tan x, 3 ulp.
+fn tan_f32(x: f32) -> f32 {
+    let angle = reduce_angle_f32(x);
+    let r = angle.x;
+    let v = r * r;
+    let v2 = v * v;
+    let c0 = fma(0.13332672f, v, 0.3333335f);
+    let c1 = fma(0.02128277f, v, 0.054059446f);
+    let c2 = fma(8.385933e-5f, v, 0.010837704f);
+    let p = fma(fma(fma(0.0043803686f, v2, c2), v2, c1), v2, c0);
+    let y = fma(r * v, p, r);
+    // Shifted by a quarter it is -1 / y.
+    if ((u32(angle.y) & 1u) != 0u) {
+        return keep_nan_f32(-quotient_f32(1.0f, y), x);
+    }
+    // The sum of signed zeros is +0.
+    return keep_nan_f32(select(y, x, is_zero_f32(x)), x);
+}

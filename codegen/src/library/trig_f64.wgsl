@@ -151,3 +151,28 @@ fn cos_f64(x: f64) -> f64 {
     let angle = reduce_angle_f64(x);
     return keep_nan_f64(sin_quadrant_f64(u32(angle.y) + 1u, angle.x), x);
 }
+
+// tan x, 3 ulp.
+fn tan_f64(x: f64) -> f64 {
+    let angle = reduce_angle_f64(x);
+    let r = angle.x;
+    let v = r * r;
+    let v2 = v * v;
+    let c0 = fma(0.13333333333325342lf, v, 0.3333333333333338lf);
+    let c1 = fma(0.021869488399325475lf, v, 0.053968253972903064lf);
+    let c2 = fma(0.0035921008858844383lf, v, 0.008863237922093974lf);
+    let c3 = fma(0.0005888647663596852lf, v, 0.0014560455053101464lf);
+    let c4 = fma(8.355816351694963e-05lf, v, 0.00024375081751892974lf);
+    let c5 = fma(-2.5642807428482537e-05lf, v, 6.722611616431719e-05lf);
+    let c6 = fma(-2.428075361661838e-05lf, v, 4.8646581342277616e-05lf);
+    let h0 = fma(fma(fma(9.80090887304223e-06lf, v2, c6), v2, c5), v2, c4);
+    let h1 = fma(fma(fma(h0, v2, c3), v2, c2), v2, c1);
+    let p = fma(h1, v2, c0);
+    let y = fma(r * v, p, r);
+    // Shifted by a quarter it is -1 / y.
+    if ((u32(angle.y) & 1u) != 0u) {
+        return keep_nan_f64(-quotient_f64(1.0lf, y), x);
+    }
+    // The sum of signed zeros is +0.
+    return keep_nan_f64(select(y, x, is_zero_f64(x)), x);
+}

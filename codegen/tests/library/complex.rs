@@ -145,7 +145,7 @@ fn angles_are_right_in_every_direction() {
             }
             let (want, got) = (f64::from(y).atan2(x.into()), f32::from_bits(w as u32));
             let error = ulps32(want, got, manner);
-            assert!(error <= if manner == Manner::Loose { 6.5 } else { 4.0 }, "{y:e}, {x:e}: {got:e}, not {want:e}");
+            assert!(error <= if manner == Manner::Loose { 3.0 } else { 2.0 }, "{y:e}, {x:e}: {got:e}, not {want:e}");
             worst = worst.max(error);
         }
         println!("{manner:?} atan2_f32: {worst:.2} ulp");

@@ -1,11 +1,13 @@
 //! Functions of f64, against those of the platform, whose own error is about one unit.
 
+use millstream_core::what::{acosh, asinh, atanh};
+
 use crate::host::{Host, Manner};
 use crate::support::{Random, SPECIAL, WIDE_SPECIAL, map64, sigmoid, sign, ulps64};
 
 type Function = fn(f64) -> f64;
 
-const FUNCTIONS: [(&str, Function, f64); 14] = [
+const FUNCTIONS: [(&str, Function, f64); 26] = [
     ("exp_f64", f64::exp, 2.0),
     ("expm1_f64", f64::exp_m1, 4.0),
     ("log_f64", f64::ln, 2.0),
@@ -15,6 +17,18 @@ const FUNCTIONS: [(&str, Function, f64); 14] = [
     ("tanh_f64", f64::tanh, 4.0),
     ("erf_f64", millstream_core::what::erf, 4.0),
     ("sigmoid_f64", sigmoid, 4.0),
+    ("tan_f64", f64::tan, 4.0),
+    ("asin_f64", f64::asin, 2.0),
+    ("acos_f64", f64::acos, 2.0),
+    ("atan_f64", f64::atan, 3.0),
+    ("sinh_f64", f64::sinh, 3.0),
+    ("cosh_f64", f64::cosh, 3.0),
+    ("asinh_f64", asinh, 4.0),
+    ("acosh_f64", acosh, 4.0),
+    ("atanh_f64", atanh, 4.0),
+    ("exp2_f64", f64::exp2, 2.0),
+    ("log2_f64", f64::log2, 2.0),
+    ("log10_f64", f64::log10, 3.0),
     ("rsqrt_f64", |x| 1.0 / x.sqrt(), 2.0),
     ("recip_f64", |x| 1.0 / x, 0.0),
     ("round_f64", f64::round_ties_even, 0.0),
@@ -107,6 +121,15 @@ fn operations_on_two_f64_are_right_however_the_device_rounds() {
         check("min_f64", 0.0, &|a, b| if nan(a, b) { f64::NAN } else { a.min(b) });
         check("max_f64", 0.0, &|a, b| if nan(a, b) { f64::NAN } else { a.max(b) });
         check("pow_f64", 2.0, &f64::powf);
+        check("atan2_f64", 3.0, &f64::atan2);
+        check("hypot_f64", 2.0, &f64::hypot);
+        check("fmod_f64", 0.0, &|a, b| a % b);
+        check("nextafter_f64", 0.0, &|a, b| match a.partial_cmp(&b) {
+            None => f64::NAN,
+            Some(std::cmp::Ordering::Equal) => b,
+            Some(std::cmp::Ordering::Less) => a.next_up(),
+            Some(std::cmp::Ordering::Greater) => a.next_down(),
+        });
         check("floor_div_f64", 2.0, &floor_div);
         check("rem_f64", 0.0, &rem);
     }

@@ -1,12 +1,14 @@
 //! Functions of f32.
 
+use millstream_core::what::{acosh, asinh, atanh};
+
 use crate::host::{Host, Manner};
 use crate::support::{Random, SPECIAL, map32, sigmoid, sign, ulps32};
 
 type Function = fn(f64) -> f64;
 
 /// Name, function, error with fusing, without, and on a loose device.
-const FUNCTIONS: [(&str, Function, [f64; 3]); 16] = [
+const FUNCTIONS: [(&str, Function, [f64; 3]); 28] = [
     ("exp_f32", f64::exp, [1.0, 1.5, 1.5]),
     ("expm1_f32", f64::exp_m1, [2.0, 2.0, 2.0]),
     ("log_f32", f64::ln, [2.0, 2.0, 2.0]),
@@ -16,6 +18,18 @@ const FUNCTIONS: [(&str, Function, [f64; 3]); 16] = [
     ("tanh_f32", f64::tanh, [2.0, 2.0, 4.0]),
     ("erf_f32", millstream_core::what::erf, [2.0, 2.0, 2.0]),
     ("sigmoid_f32", sigmoid, [2.0, 2.0, 4.0]),
+    ("tan_f32", f64::tan, [3.0, 3.0, 3.5]),
+    ("asin_f32", f64::asin, [2.0, 2.0, 2.0]),
+    ("acos_f32", f64::acos, [2.0, 2.0, 2.0]),
+    ("atan_f32", f64::atan, [2.0, 2.0, 2.0]),
+    ("sinh_f32", f64::sinh, [2.0, 2.0, 2.0]),
+    ("cosh_f32", f64::cosh, [2.0, 2.0, 4.0]),
+    ("asinh_f32", asinh, [2.0, 2.0, 4.0]),
+    ("acosh_f32", acosh, [2.0, 2.0, 2.0]),
+    ("atanh_f32", atanh, [2.0, 2.0, 2.0]),
+    ("exp2_f32", f64::exp2, [1.5, 1.5, 1.5]),
+    ("log2_f32", f64::log2, [2.0, 2.0, 2.0]),
+    ("log10_f32", f64::log10, [2.0, 2.0, 2.0]),
     ("rsqrt_f32", |x| 1.0 / x.sqrt(), [2.0, 2.0, 4.0]),
     ("recip_f32", |x| 1.0 / x, [0.5, 0.5, 2.5]),
     ("round_f32", f64::round_ties_even, [0.0; 3]),
@@ -101,6 +115,15 @@ fn rem(a: f64, b: f64) -> f64 {
     if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
 }
 
+fn next_after(a: f32, b: f32) -> f32 {
+    match a.partial_cmp(&b) {
+        None => f32::NAN,
+        Some(std::cmp::Ordering::Equal) => b,
+        Some(std::cmp::Ordering::Less) => a.next_up(),
+        Some(std::cmp::Ordering::Greater) => a.next_down(),
+    }
+}
+
 fn floor_div(a: f32, b: f32) -> f64 {
     let (a, b) = (f64::from(a), f64::from(b));
     let q = a / b;
@@ -129,7 +152,9 @@ fn operations_on_two_f32_are_right_however_the_device_rounds() {
                 if manner == Manner::Loose {
                     let flush = |x: f32| if x.abs() < f32::MIN_POSITIVE { 0f32.copysign(x) } else { x };
                     error = error.min(ulps32(want(flush(a), flush(b)), y, manner));
-                    if name == "rem_f32" && (want(a, b) - f64::from(y)).abs() <= f32::MIN_POSITIVE.into() {
+                    if matches!(name, "rem_f32" | "fmod_f32")
+                        && (want(a, b) - f64::from(y)).abs() <= f32::MIN_POSITIVE.into()
+                    {
                         error = 0.0;
                     }
                 }
@@ -144,6 +169,11 @@ fn operations_on_two_f32_are_right_however_the_device_rounds() {
         check("min_f32", 0.0, &|a, b| if nan(a, b) { f64::NAN } else { a.min(b).into() });
         check("max_f32", 0.0, &|a, b| if nan(a, b) { f64::NAN } else { a.max(b).into() });
         check("pow_f32", 2.0, &|a, b| f64::from(a).powf(b.into()));
+        check("atan2_f32", if manner == Manner::Loose { 3.0 } else { 2.0 }, &|a, b| f64::from(a).atan2(b.into()));
+        check("hypot_f32", 2.0, &|a, b| f64::from(a).hypot(b.into()));
+        check("copy_sign_f32", 0.0, &|a, b| if a.is_nan() { f64::NAN } else { a.copysign(b).into() });
+        check("fmod_f32", 0.0, &|a, b| f64::from(a) % f64::from(b));
+        check("nextafter_f32", 0.0, &|a, b| next_after(a, b).into());
         check("floor_div_f32", if manner == Manner::Loose { 2.5 } else { 1.0 }, &floor_div);
         check("rem_f32", 0.5, &|a, b| {
             if b.is_infinite() && a.is_finite() {

@@ -14,8 +14,8 @@
 //!   wrapping; a negative exponent gives 0, except for the bases 1 and -1.
 //! - **Shifts.** The amount is read as unsigned; an amount of the type's width or more gives 0, or the sign for `Shr` of
 //!   signed types.
-//! - **Half types.** A node of dtype f16 or bf16 holds an f32: arithmetic does not round it, a `Cast` to the half type and a
-//!   store do. A fused chain is therefore at least as exact as the same operations one by one.
+//! - **Half types.** A node of dtype f16 or bf16 holds an f32: arithmetic does not round it, a `Cast` to the half type, a
+//!   store and `NextAfter`, which steps to the next number of the half type, do. A fused chain is therefore at least as exact as the same operations one by one.
 //! - **Floats** are IEEE 754 with round to nearest even; no flush to zero is promised either way for subnormal
 //!   intermediates. A multiplication and the addition it feeds may be rounded once (fused). `FloorDiv` is the quotient rounded
 //!   down, infinite where the quotient is.
@@ -24,8 +24,8 @@
 //! - **Casts.** Float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to `bool` is `!= 0`; from
 //!   `bool` gives 0 or 1; to a narrower float rounds to nearest even; complex to real takes the real part.
 //! - **Bool** takes `And`, `Or`, `Xor`, `Not`, `Min`, `Max`, comparisons; `Add` is or, `Mul` is and.
-//! - **Complex** numbers have arithmetic, `Eq`, `Ne`, `Neg`, `Exp`, `Log`, `Sqrt`, `Sin`, `Cos`, `Tanh`, `Recip`; `Abs` of a complex
-//!   node has the real dtype.
+//! - **Complex** numbers have arithmetic, `Eq`, `Ne`, `Neg`, `Exp`, `Log`, `Sqrt`, `Sin`, `Cos`, `Tanh`, `Recip`; `Abs` and `Imag` of a complex
+//!   node have the real dtype, `Complex` of two real ones has the complex dtype.
 //! - **Select** evaluates both sides; the one not taken has no effect, whatever it is.
 
 use rustc_hash::FxHashMap;
@@ -46,11 +46,11 @@ impl Id {
 }
 
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[doc = $about:literal])* $variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
+        pub enum $name { $($(#[doc = $about])* $variant),* }
 
         impl $name {
             /// All of them.
@@ -59,6 +59,11 @@ macro_rules! names {
             /// The plain name.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $text),* }
+            }
+
+            /// What it gives, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self { $($name::$variant => concat!($($about),*).trim()),* }
             }
         }
     };
@@ -93,6 +98,30 @@ names! {
         Sin = "sin",
         /// The cosine of radians.
         Cos = "cos",
+        /// The tangent of radians.
+        Tan = "tan",
+        /// The angle in radians whose sine it is; NaN outside of -1 to 1.
+        Asin = "asin",
+        /// The angle in radians whose cosine it is; NaN outside of -1 to 1.
+        Acos = "acos",
+        /// The angle in radians whose tangent it is.
+        Atan = "atan",
+        /// The hyperbolic sine.
+        Sinh = "sinh",
+        /// The hyperbolic cosine.
+        Cosh = "cosh",
+        /// The inverse hyperbolic sine.
+        Asinh = "asinh",
+        /// The inverse hyperbolic cosine; NaN below 1.
+        Acosh = "acosh",
+        /// The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.
+        Atanh = "atanh",
+        /// 2 to the power of x.
+        Exp2 = "exp2",
+        /// The logarithm to the base 2; exact for powers of 2.
+        Log2 = "log2",
+        /// The logarithm to the base 10.
+        Log10 = "log10",
         /// The hyperbolic tangent.
         Tanh = "tanh",
         /// The error function.
@@ -107,6 +136,8 @@ names! {
         Trunc = "trunc",
         /// To nearest, halves to even.
         Round = "round",
+        /// The imaginary part of a complex number.
+        Imag = "imag",
     }
 }
 
@@ -127,6 +158,18 @@ names! {
         Rem = "rem",
         /// Power.
         Pow = "pow",
+        /// The angle of the point (second, first) from the positive x axis, from -pi to pi.
+        Atan2 = "atan2",
+        /// The square root of the sum of squares; infinite if either is, even beside NaN.
+        Hypot = "hypot",
+        /// The magnitude of the first with the sign of the second.
+        CopySign = "copysign",
+        /// The number next to the first, in the direction of the second; the second where they are equal.
+        NextAfter = "nextafter",
+        /// Remainder with the dividend's sign, as in C; always exact.
+        Fmod = "fmod",
+        /// The complex number of a real and an imaginary part.
+        Complex = "complex",
         /// The smaller; NaN if either is.
         Min = "min",
         /// The larger; NaN if either is.
@@ -181,12 +224,14 @@ impl Unary {
         match (self, of.kind()) {
             (Neg, Kind::Signed | Kind::Unsigned | Kind::Float | Kind::Complex) => Some(of),
             (Abs, Kind::Signed | Kind::Unsigned | Kind::Float) => Some(of),
-            (Abs, Kind::Complex) => Some(of.real()),
+            (Abs | Imag, Kind::Complex) => Some(of.real()),
             (Sign, Kind::Signed | Kind::Unsigned | Kind::Float) => Some(of),
             (Not, Kind::Bool | Kind::Signed | Kind::Unsigned) => Some(of),
             (Floor | Ceil | Trunc | Round, Kind::Float) => Some(of),
             (Exp | Log | Sqrt | Sin | Cos | Tanh | Recip, Kind::Float | Kind::Complex) => Some(of),
             (Rsqrt | Expm1 | Log1p | Erf | Sigmoid, Kind::Float) => Some(of),
+            (Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh, Kind::Float) => Some(of),
+            (Exp2 | Log2 | Log10, Kind::Float) => Some(of),
             _ => None,
         }
     }
@@ -195,7 +240,7 @@ impl Unary {
     pub fn ulp(self) -> f64 {
         use Unary::*;
         match self {
-            Neg | Abs | Sign | Not | Floor | Ceil | Trunc | Round => 0.0,
+            Neg | Abs | Sign | Not | Floor | Ceil | Trunc | Round | Imag => 0.0,
             Sqrt | Recip => 0.5,
             _ => 2.0,
         }
@@ -205,7 +250,7 @@ impl Unary {
     pub fn flop(self) -> u64 {
         use Unary::*;
         match self {
-            Neg | Abs | Sign | Not | Floor | Ceil | Trunc | Round => 1,
+            Neg | Abs | Sign | Not | Floor | Ceil | Trunc | Round | Imag => 1,
             Sqrt | Rsqrt | Recip => 4,
             _ => 16,
         }
@@ -223,6 +268,14 @@ impl Binary {
         use Binary::*;
         let kind = of.kind();
         let exists = match self {
+            Complex => {
+                return match of {
+                    DType::F32 => Some(DType::C64),
+                    DType::F64 => Some(DType::C128),
+                    _ => None,
+                };
+            }
+            Atan2 | Hypot | CopySign | NextAfter | Fmod => kind == Kind::Float,
             Eq | Ne | Add | Mul => true,
             Sub | Pow => kind != Kind::Bool,
             Div => matches!(kind, Kind::Float | Kind::Complex),
@@ -237,7 +290,7 @@ impl Binary {
     /// The error that a float device may make beyond the exact value, in units in the last place of the result.
     pub fn ulp(self) -> f64 {
         match self {
-            Binary::Pow => 2.0,
+            Binary::Pow | Binary::Atan2 | Binary::Hypot => 2.0,
             Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => 0.5,
             _ => 0.0,
         }
@@ -246,7 +299,9 @@ impl Binary {
     /// Roughly how many simple operations it costs.
     pub fn flop(self) -> u64 {
         match self {
-            Binary::Div | Binary::FloorDiv | Binary::Rem => 4,
+            Binary::Div | Binary::FloorDiv | Binary::Rem | Binary::Fmod | Binary::NextAfter => 4,
+            Binary::Hypot => 8,
+            Binary::Atan2 => 24,
             Binary::Pow => 32,
             _ => 1,
         }

@@ -10,6 +10,8 @@ mod layout;
 mod op;
 mod reference;
 mod scalar;
+#[cfg(test)]
+mod table;
 
 pub use access::{Access, Guard, collapse};
 pub use dtype::{DType, Element, Kind};
@@ -17,5 +19,5 @@ pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary, philox};
 pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, elements, row_major};
 pub use op::{Attention, Body, Contract, Lookup, Op};
-pub use reference::{Exact, Expected, HostTensor, Tolerance, erf, evaluate};
+pub use reference::{Exact, Expected, HostTensor, Tolerance, acosh, asinh, atanh, erf, evaluate};
 pub use scalar::{Scalar, to_odd};

@@ -1,13 +1,14 @@
 //! f64 functions on vectors, with the contract of [`super::single`] and the same algorithms.
 
 use super::coefficients::double as k;
+use super::precision::{minus_product, tangent};
 use crate::simd::{Float, Int, Mask, Simd};
 
 pub use super::pow::pow_f64 as pow;
 
 /// c[0] + x c[1] + x^2 c[2] + ..., where x2 = x^2.
 #[inline(always)]
-fn poly<S: Simd, const N: usize>(s: S, x: S::F64, x2: S::F64, c: &[f64; N]) -> S::F64 {
+pub(super) fn poly<S: Simd, const N: usize>(s: S, x: S::F64, x2: S::F64, c: &[f64; N]) -> S::F64 {
     let mut i = (N - 1) & !1;
     let mut sum = pair(s, x, c, i);
     while i > 0 {
@@ -25,7 +26,7 @@ fn pair<S: Simd, const N: usize>(s: S, x: S::F64, c: &[f64; N], i: usize) -> S::
 
 /// x = n ln(2) + r, |r| <= ln(2)/2: gives (t, n, r), where the low bits of t hold n + bias.
 #[inline(always)]
-fn reduce<S: Simd>(s: S, x: S::F64, bias: f64) -> (S::F64, S::F64, S::F64) {
+pub(super) fn reduce<S: Simd>(s: S, x: S::F64, bias: f64) -> (S::F64, S::F64, S::F64) {
     let t = x.madd(s.f64(k::LOG2_E), s.f64(k::ROUND + bias));
     let n = t - s.f64(k::ROUND + bias);
     let r = n.neg_madd(s.f64(k::LN2_HI), x);
@@ -34,7 +35,7 @@ fn reduce<S: Simd>(s: S, x: S::F64, bias: f64) -> (S::F64, S::F64, S::F64) {
 
 /// 2^n from t, whose low bits hold n + 1023, -1022 <= n <= 1023.
 #[inline(always)]
-fn pow2<S: Simd>(t: S::F64) -> S::F64 {
+pub(super) fn pow2<S: Simd>(t: S::F64) -> S::F64 {
     S::F64::from_bits(t.to_bits().shl::<52>())
 }
 
@@ -50,6 +51,12 @@ fn exp_below<S: Simd>(s: S, x: S::F64) -> S::F64 {
     // `min` and `max` give their second operand for NaN.
     let x = s.f64(k::EXP_MIN).max(x);
     let (t, n, r) = reduce(s, x, 2046.0);
+    exp_scaled(s, t, n, r)
+}
+
+/// 2^n e^r for |r| <= ln(2)/2, where the low bits of t hold n + 2046.
+#[inline(always)]
+pub(super) fn exp_scaled<S: Simd>(s: S, t: S::F64, n: S::F64, r: S::F64) -> S::F64 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     // 2^n in two factors, so that n = 1024 works and subnormal results round once.
@@ -184,6 +191,22 @@ pub fn cos<S: Simd>(s: S, x: S::F64) -> S::F64 {
     let y = quadrant(s, n + s.i64(1), r);
     let usual = x.abs().le(s.f64(k::TRIG_MAX));
     if (!usual).any() { x.patch((!usual).bits(), y, f64::cos) } else { y }
+}
+
+/// tan x, 2 ulp.
+#[inline(always)]
+pub fn tan<S: Simd>(s: S, x: S::F64) -> S::F64 {
+    let t = x.madd(s.f64(2.0 * k::INV_PI), s.f64(k::ROUND));
+    let n = t - s.f64(k::ROUND);
+    // As for sine and cosine, with what is lost to rounding.
+    let r = n.neg_mul_add(s.f64(0.5 * k::PI[0]), x);
+    let (r, low) = minus_product(r, n, s.f64(0.5 * k::PI[1]));
+    let low = n.neg_mul_add(s.f64(0.5 * k::PI[2]), low);
+    let shifted = S::F64::from_bits(t.to_bits().shl::<63>()).is_negative();
+    let y = tangent::<f64, S>(s, r, low, shifted);
+    let usual = x.abs().le(s.f64(k::TRIG_MAX));
+    let y = if (!usual).any() { x.patch((!usual).bits(), y, f64::tan) } else { y };
+    S::F64::select(x.eq(s.f64(0.0)), x, y)
 }
 
 /// x = n pi/2 + r, |r| <= pi/4, |x| <= TRIG_MAX; of n only the low bits are right.

@@ -21,7 +21,7 @@
 //!    [`vectorize`](crate::simd::vectorize).
 //!
 //! Error bounds: every function is within 2 ulp of the exact value over its whole range, for f32 and f64, with the
-//! special values of IEEE 754 / C99; `Pow` of f64 and sine and cosine of f64 beyond 1e5 are the platform's. What an
+//! special values of IEEE 754 / C99; `Pow` of f64 and sine, cosine and tangent of f64 beyond 1e5 are the platform's. What an
 //! operation means for each type is said at [`UnaryOp`], [`BinaryOp`], [`CompareOp`], [`ReduceOp`] and [`cast`].
 
 pub mod coefficients;
@@ -29,7 +29,11 @@ pub mod double;
 pub mod single;
 
 mod block;
+mod hyperbolic;
+mod inverse;
+mod logs;
 mod pow;
+mod precision;
 mod trig;
 
 pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};

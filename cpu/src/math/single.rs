@@ -4,7 +4,7 @@
 //! IEEE 754 / C99; no f64 arithmetic, except in the argument reduction of huge angles.
 
 pub use super::pow::pow_f32 as pow;
-pub use super::trig::{cos, sin};
+pub use super::trig::{cos, sin, tan};
 
 use super::coefficients::single as k;
 use crate::simd::{Float, Int, Mask, Simd};
@@ -55,6 +55,12 @@ fn exp_below<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // `min` and `max` give their second operand for NaN.
     let x = s.f32(k::EXP_MIN).max(x);
     let (t, n, r) = reduce(s, x, 254.0);
+    exp_scaled(s, t, n, r)
+}
+
+/// 2^n e^r for |r| <= ln(2)/2, where the low bits of t hold n + 254.
+#[inline(always)]
+pub(super) fn exp_scaled<S: Simd>(s: S, t: S::F32, n: S::F32, r: S::F32) -> S::F32 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
     // 2^n in two factors, so that n = 128 works and subnormal results round once.

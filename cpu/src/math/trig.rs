@@ -1,6 +1,7 @@
-//! f32 sine and cosine, over the whole range of f32.
+//! f32 sine, cosine and tangent, over the whole range of f32.
 
 use super::coefficients::single as k;
+use super::precision::{minus_product, tangent};
 use super::single::poly;
 use crate::simd::{Float, Int, Mask, Simd};
 
@@ -19,6 +20,14 @@ pub fn cos<S: Simd>(s: S, x: S::F32) -> S::F32 {
     quadrant(s, n + s.i32(1), r)
 }
 
+/// tan x, 2 ulp.
+#[inline(always)]
+pub fn tan<S: Simd>(s: S, x: S::F32) -> S::F32 {
+    let (n, r, low) = reduce_both(s, x);
+    let shifted = S::F32::from_bits(n.shl::<31>()).is_negative();
+    S::F32::select(x.eq(s.f32(0.0)), x, tangent::<f32, S>(s, r, low, shifted))
+}
+
 /// x = n pi/2 + r, |r| <= pi/4; of n only the low bits are right.
 #[inline(always)]
 fn reduce<S: Simd>(s: S, x: S::F32) -> (S::I32, S::F32) {
@@ -29,10 +38,27 @@ fn reduce<S: Simd>(s: S, x: S::F32) -> (S::I32, S::F32) {
     r = n.neg_mul_add(s.f32(0.5 * k::PI[2]), r);
     let huge = !x.abs().le(s.f32(k::TRIG_MAX));
     if huge.any() {
-        let (t, r) = reduce_huge(x, huge.bits(), t, r);
+        let (t, r, _) = reduce_huge(x, huge.bits(), t, r, r);
         return (t.to_bits(), r);
     }
     (t.to_bits(), r)
+}
+
+/// As [`reduce`], with what r lost to rounding.
+#[inline(always)]
+fn reduce_both<S: Simd>(s: S, x: S::F32) -> (S::I32, S::F32, S::F32) {
+    let t = x.madd(s.f32(2.0 * k::INV_PI), s.f32(k::ROUND));
+    let n = t - s.f32(k::ROUND);
+    // The first difference is exact.
+    let first = n.neg_mul_add(s.f32(0.5 * k::PI[0]), x);
+    let (r, low) = minus_product(first, n, s.f32(0.5 * k::PI[1]));
+    let low = n.neg_mul_add(s.f32(0.5 * k::PI[2]), low);
+    let huge = !x.abs().le(s.f32(k::TRIG_MAX));
+    if huge.any() {
+        let (t, r, low) = reduce_huge(x, huge.bits(), t, r, low);
+        return (t.to_bits(), r, low);
+    }
+    (t.to_bits(), r, low)
 }
 
 /// sin(n pi/2 + r).
@@ -47,25 +73,25 @@ fn quadrant<S: Simd>(s: S, n: S::I32, r: S::F32) -> S::F32 {
     S::F32::select(odd, cos, sin) ^ S::F32::from_bits(sign)
 }
 
-/// Puts the quadrant and angle of each lane in `mask` into `t` and `r`.
+/// Puts the quadrant, angle and its rest of each lane in `mask` into `t`, `r` and `low`.
 #[cold]
 #[inline(never)]
-fn reduce_huge<V: Float<Elem = f32>>(x: V, mask: u32, t: V, r: V) -> (V, V) {
-    let (x, mut t, mut r) = (x.to_array(), t.to_array(), r.to_array());
+fn reduce_huge<V: Float<Elem = f32>>(x: V, mask: u32, t: V, r: V, low: V) -> (V, V, V) {
+    let (x, mut t, mut r, mut low) = (x.to_array(), t.to_array(), r.to_array(), low.to_array());
     for (i, &x) in x.iter().enumerate() {
         if mask & (1 << i) != 0 {
-            (t[i], r[i]) = reduce_one(x);
+            (t[i], r[i], low[i]) = reduce_one(x);
         }
     }
     // SAFETY: `x` exists, so the machine has its instruction set; the arrays hold any vector.
-    unsafe { (V::load(t.as_ptr()), V::load(r.as_ptr())) }
+    unsafe { (V::load(t.as_ptr()), V::load(r.as_ptr()), V::load(low.as_ptr())) }
 }
 
-/// x = n pi/2 + r as (t, r), where the low bits of t hold n modulo 4 (Payne and Hanek: of x / pi only the bits around
+/// x = n pi/2 + r + low as (t, r, low), where the low bits of t hold n modulo 4 (Payne and Hanek: of x / pi only the bits around
 /// the point are computed). NaN for infinity and NaN.
-fn reduce_one(x: f32) -> (f32, f32) {
+fn reduce_one(x: f32) -> (f32, f32, f32) {
     if !x.is_finite() {
-        return (k::ROUND, f32::NAN);
+        return (k::ROUND, f32::NAN, f32::NAN);
     }
     let bits = x.to_bits();
     // x = m 2^e, -7 <= e <= 104 for what is huge.
@@ -80,7 +106,8 @@ fn reduce_one(x: f32) -> (f32, f32) {
     let turn = ((m * window) >> lift) % (1 << 96);
     let n = (turn + (1 << 93)) >> 94;
     let rest = turn as i128 - (n << 94) as i128;
-    let r = (rest as f64 * (std::f64::consts::PI / (1u128 << 95) as f64)) as f32;
-    let n = n as f32;
-    if x < 0.0 { (k::ROUND - n, -r) } else { (k::ROUND + n, r) }
+    let exact = rest as f64 * (std::f64::consts::PI / (1u128 << 95) as f64);
+    let (n, r) = (n as f32, exact as f32);
+    let low = (exact - f64::from(r)) as f32;
+    if x < 0.0 { (k::ROUND - n, -r, -low) } else { (k::ROUND + n, r, low) }
 }

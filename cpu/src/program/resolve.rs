@@ -56,6 +56,18 @@ pub(crate) fn unary(isa: Isa, op: Unary, dtype: DType) -> Result<BlockFn> {
         Unary::Log1p => UnaryOp::Log1p,
         Unary::Sin => UnaryOp::Sin,
         Unary::Cos => UnaryOp::Cos,
+        Unary::Tan => UnaryOp::Tan,
+        Unary::Asin => UnaryOp::Asin,
+        Unary::Acos => UnaryOp::Acos,
+        Unary::Atan => UnaryOp::Atan,
+        Unary::Sinh => UnaryOp::Sinh,
+        Unary::Cosh => UnaryOp::Cosh,
+        Unary::Asinh => UnaryOp::Asinh,
+        Unary::Acosh => UnaryOp::Acosh,
+        Unary::Atanh => UnaryOp::Atanh,
+        Unary::Exp2 => UnaryOp::Exp2,
+        Unary::Log2 => UnaryOp::Log2,
+        Unary::Log10 => UnaryOp::Log10,
         Unary::Tanh => UnaryOp::Tanh,
         Unary::Erf => UnaryOp::Erf,
         Unary::Sigmoid => UnaryOp::Sigmoid,
@@ -63,6 +75,7 @@ pub(crate) fn unary(isa: Isa, op: Unary, dtype: DType) -> Result<BlockFn> {
         Unary::Ceil => UnaryOp::Ceil,
         Unary::Trunc => UnaryOp::Trunc,
         Unary::Round => UnaryOp::Round,
+        Unary::Imag => UnaryOp::Imag,
     };
     math::unary(isa, name, elem(dtype.compute())).ok_or_else(|| missing(op.name(), dtype))
 }
@@ -81,6 +94,12 @@ fn name(op: Binary) -> Name {
         Binary::FloorDiv => Name::Value(BinaryOp::FloorDiv),
         Binary::Rem => Name::Value(BinaryOp::Rem),
         Binary::Pow => Name::Value(BinaryOp::Pow),
+        Binary::Atan2 => Name::Value(BinaryOp::Atan2),
+        Binary::Hypot => Name::Value(BinaryOp::Hypot),
+        Binary::CopySign => Name::Value(BinaryOp::CopySign),
+        Binary::NextAfter => Name::Value(BinaryOp::NextAfter),
+        Binary::Fmod => Name::Value(BinaryOp::Fmod),
+        Binary::Complex => Name::Value(BinaryOp::Complex),
         Binary::Min => Name::Value(BinaryOp::Min),
         Binary::Max => Name::Value(BinaryOp::Max),
         Binary::And => Name::Value(BinaryOp::And),
@@ -99,7 +118,8 @@ fn name(op: Binary) -> Name {
 
 /// `dst[i] = op(a[i], b[i])` on operands of `dtype`; `form` says which operand is a single value.
 pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<Found> {
-    let of = elem(dtype.compute());
+    // What is next to a half is another half, though both are held as f32.
+    let of = elem(if op == Binary::NextAfter { dtype } else { dtype.compute() });
     let find = |form: Form| match name(op) {
         Name::Value(v) => math::binary(isa, v, of, form),
         Name::Truth(c) => math::compare(isa, c, of, form),

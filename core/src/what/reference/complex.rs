@@ -38,6 +38,11 @@ pub(super) fn abs(a: Pair, of: DType, t: Tolerance) -> Real {
     if !squares(f, v) && v > 1.0 { Real::unknown() } else { f.round(v, moved, 2.0 * t.ulp_factor, 2.0) }
 }
 
+/// The number of these parts.
+pub(super) fn join(re: Real, im: Real) -> Pair {
+    Pair { v: Complex::new(re.v, im.v), e: if re.e == 0.0 { im.e } else { re.e.hypot(im.e) } }
+}
+
 /// Whether the value lies on the cut along the negative real axis, or may.
 fn on_cut(a: Pair) -> bool {
     a.v.re <= a.e

@@ -49,6 +49,31 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     }
 }
 
+/// The inverse hyperbolic sine, within four units of the last place.
+pub fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    if a.is_nan() || a.is_infinite() {
+        return x;
+    }
+    let y = if a > 1e9 { a.ln() + std::f64::consts::LN_2 } else { (a + a * a / (1.0 + a.hypot(1.0))).ln_1p() };
+    y.copysign(x)
+}
+
+/// The inverse hyperbolic cosine, within four units of the last place, also near 1, where the standard library's is not.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 {
+        return f64::NAN;
+    }
+    let t = x - 1.0;
+    if x > 1e9 { x.ln() + std::f64::consts::LN_2 } else { (t + (t * (t + 2.0)).sqrt()).ln_1p() }
+}
+
+/// The inverse hyperbolic tangent, within four units of the last place.
+pub fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

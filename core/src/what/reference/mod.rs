@@ -14,6 +14,7 @@
 mod complex;
 mod functions;
 mod host;
+mod pairs;
 #[cfg(test)]
 mod property_tests;
 mod real;
@@ -33,7 +34,7 @@ use super::op::{Attention, Body, Contract, Lookup, Op};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
-pub use functions::erf;
+pub use functions::{acosh, asinh, atanh, erf};
 pub use host::HostTensor;
 use value::Value;
 
@@ -545,6 +546,7 @@ fn unary(op: Unary, a: Value, of: DType, t: Tolerance) -> Value {
         Value::Int(a) => Value::Int(whole::unary(op, a, of)),
         Value::Real(a) => Value::Real(real::unary(op, a, of, t)),
         Value::Complex(a) if op == Unary::Abs => Value::Real(complex::abs(a, of, t)),
+        Value::Complex(a) if op == Unary::Imag => Value::Real(value::Real::within(a.v.im, a.e)),
         Value::Complex(a) => Value::Complex(complex::unary(op, a, of, t)),
     }
 }
@@ -556,6 +558,7 @@ fn binary(op: Binary, a: Value, b: Value, same: bool, of: DType, t: Tolerance) -
     }
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Value::Int(whole::binary(op, a, b, of)),
+        (Value::Real(a), Value::Real(b)) if op == Binary::Complex => Value::Complex(complex::join(a, b)),
         (Value::Real(a), Value::Real(b)) => Value::Real(real::binary(op, a, b, of, t)),
         (Value::Complex(a), Value::Complex(b)) => Value::Complex(complex::binary(op, a, b, of, t)),
         // The operation was checked: both operands have one dtype.

@@ -45,6 +45,18 @@ fn naive(expr: &Expr, inputs: &[f32], fuse: bool, mut noise: u64) -> f32 {
                             Unary::Log1p => d.ln_1p(),
                             Unary::Sin => d.sin(),
                             Unary::Cos => d.cos(),
+                            Unary::Tan => d.tan(),
+                            Unary::Asin => d.asin(),
+                            Unary::Acos => d.acos(),
+                            Unary::Atan => d.atan(),
+                            Unary::Sinh => d.sinh(),
+                            Unary::Cosh => d.cosh(),
+                            Unary::Asinh => asinh(d),
+                            Unary::Acosh => acosh(d),
+                            Unary::Atanh => atanh(d),
+                            Unary::Exp2 => d.exp2(),
+                            Unary::Log2 => d.log2(),
+                            Unary::Log10 => d.log10(),
                             Unary::Tanh => d.tanh(),
                             Unary::Erf => erf(d),
                             _ => functions::sigmoid(d),
@@ -76,6 +88,10 @@ fn naive(expr: &Expr, inputs: &[f32], fuse: bool, mut noise: u64) -> f32 {
                         if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
                     }
                     Binary::Pow => f64::from(x).powf(y.into()) as f32,
+                    Binary::Atan2 => f64::from(x).atan2(y.into()) as f32,
+                    Binary::Hypot => f64::from(x).hypot(y.into()) as f32,
+                    Binary::CopySign => x.copysign(y),
+                    Binary::Fmod => x % y,
                     _ if x.is_nan() || y.is_nan() => f32::NAN,
                     Binary::Min => x.min(y),
                     Binary::Max => x.max(y),
@@ -108,7 +124,7 @@ fn random_expression(words: &[u32]) -> Expr {
     for w in words {
         let pick = |shift: u32| ids[ids.len() - 1 - ((w >> shift) as usize & 0xff) % ids.len().min(6)];
         let (x, y, z) = (pick(0), pick(8), pick(16));
-        let unary: Vec<Unary> = Unary::ALL.iter().copied().filter(|&u| u != Unary::Not).collect();
+        let unary: Vec<Unary> = Unary::ALL.iter().copied().filter(|&u| u.result(DType::F32).is_some()).collect();
         let arithmetic = [
             Binary::Add,
             Binary::Sub,
@@ -121,6 +137,10 @@ fn random_expression(words: &[u32]) -> Expr {
             Binary::FloorDiv,
             Binary::Rem,
             Binary::Pow,
+            Binary::Atan2,
+            Binary::Hypot,
+            Binary::CopySign,
+            Binary::Fmod,
         ];
         let choice = (w >> 24) as usize;
         ids.push(match choice % 4 {

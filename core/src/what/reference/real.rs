@@ -1,8 +1,8 @@
 //! Arithmetic and functions of real numbers with their errors.
 
-use super::functions::{erf, sigmoid};
+use super::functions::{acosh, asinh, atanh, erf, sigmoid};
 use super::value::{Format, Real, spread};
-use super::{Binary, DType, Tolerance, Unary};
+use super::{Binary, DType, Tolerance, Unary, pairs};
 
 /// The function itself, in f64.
 fn function(op: Unary, x: f64) -> f64 {
@@ -16,6 +16,18 @@ fn function(op: Unary, x: f64) -> f64 {
         Unary::Log1p => x.ln_1p(),
         Unary::Sin => x.sin(),
         Unary::Cos => x.cos(),
+        Unary::Tan => x.tan(),
+        Unary::Asin => x.asin(),
+        Unary::Acos => x.acos(),
+        Unary::Atan => x.atan(),
+        Unary::Sinh => x.sinh(),
+        Unary::Cosh => x.cosh(),
+        Unary::Asinh => asinh(x),
+        Unary::Acosh => acosh(x),
+        Unary::Atanh => atanh(x),
+        Unary::Exp2 => x.exp2(),
+        Unary::Log2 => x.log2(),
+        Unary::Log10 => x.log10(),
         Unary::Tanh => x.tanh(),
         Unary::Erf => erf(x),
         Unary::Sigmoid => sigmoid(x),
@@ -27,7 +39,7 @@ fn function(op: Unary, x: f64) -> f64 {
         Unary::Ceil => x.ceil(),
         Unary::Trunc => x.trunc(),
         Unary::Round => x.round_ties_even(),
-        Unary::Not => f64::NAN,
+        Unary::Not | Unary::Imag => f64::NAN,
     }
 }
 
@@ -43,6 +55,17 @@ fn slope(op: Unary, x: f64, y: f64) -> f64 {
         Unary::Log1p => 1.0 / (1.0 + x),
         Unary::Sin | Unary::Cos => 1.0,
         Unary::Tanh => (1.0 - y * y).max(0.0),
+        Unary::Tan => 1.0 + y * y,
+        Unary::Asin | Unary::Acos => 1.0 / (1.0 - x * x).sqrt(),
+        Unary::Atan => 1.0 / (1.0 + x * x),
+        Unary::Sinh => x.cosh(),
+        Unary::Cosh => x.sinh(),
+        Unary::Asinh => 1.0 / x.hypot(1.0),
+        Unary::Acosh => 1.0 / ((x - 1.0) * (x + 1.0)).sqrt(),
+        Unary::Atanh => 1.0 / ((1.0 - x) * (1.0 + x)),
+        Unary::Exp2 => y * std::f64::consts::LN_2,
+        Unary::Log2 => std::f64::consts::LOG2_E / x,
+        Unary::Log10 => std::f64::consts::LOG10_E / x,
         Unary::Erf => std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp(),
         Unary::Sigmoid => y * (1.0 - y),
         _ => 0.0,
@@ -72,7 +95,8 @@ pub(super) fn unary(op: Unary, a: Real, of: DType, t: Tolerance) -> Real {
         let sure = !a.loose_zero && (op == Unary::Recip || a.v.is_sign_positive());
         return if sure { Real::new(v) } else { Real::unknown() };
     }
-    if !a.v.is_finite() && a.e == 0.0 {
+    // pi/2 is the one value at infinity that needs rounding.
+    if !a.v.is_finite() && a.e == 0.0 && op != Unary::Atan {
         return Real::new(v);
     }
     let moved = if a.e == 0.0 {
@@ -82,9 +106,14 @@ pub(super) fn unary(op: Unary, a: Real, of: DType, t: Tolerance) -> Real {
         match op {
             Unary::Sin | Unary::Cos => a.e.min(2.0),
             // A pole, or the edge of the domain, inside the range.
-            Unary::Recip | Unary::Log | Unary::Rsqrt if low <= 0.0 && high >= 0.0 => f64::INFINITY,
+            Unary::Recip | Unary::Log | Unary::Log2 | Unary::Log10 | Unary::Rsqrt if low <= 0.0 && high >= 0.0 => {
+                f64::INFINITY
+            }
+            // Between two poles it is monotonic.
+            Unary::Tan if a.e > 0.5 || low.cos() * high.cos() <= 0.0 => f64::INFINITY,
+            Unary::Cosh => spread(v, &[low.cosh(), high.cosh()]).max(slope(op, a.v, v) * a.e) * 1.001,
             _ => {
-                // All of them are monotonic. The slope takes over where the ends are closer than the reference resolves.
+                // All others are monotonic. The slope takes over where the ends are closer than the reference resolves.
                 let ends = spread(v, &[function(op, low), function(op, high)]);
                 if ends.is_infinite() { ends } else { ends.max(slope(op, a.v, v) * a.e) * 1.001 }
             }
@@ -98,7 +127,7 @@ pub(super) fn unary(op: Unary, a: Real, of: DType, t: Tolerance) -> Real {
     let (ulps, own) = match op {
         Unary::Sqrt | Unary::Recip => (t.division_ulp, 1.0),
         Unary::Rsqrt => ((op.ulp() * t.ulp_factor).max(2.0 * t.division_ulp), 3.0),
-        Unary::Erf | Unary::Sigmoid => (op.ulp() * t.ulp_factor, 4.0),
+        Unary::Erf | Unary::Sigmoid | Unary::Asinh | Unary::Acosh | Unary::Atanh => (op.ulp() * t.ulp_factor, 4.0),
         _ => (op.ulp() * t.ulp_factor, 2.0),
     };
     f.round(v, moved, ulps, own).loose_if_zero(a.loose_zero)
@@ -118,6 +147,11 @@ pub(super) fn binary(op: Binary, a: Real, b: Real, of: DType, t: Tolerance) -> R
         Binary::FloorDiv => floor_div(a, b, f, t),
         Binary::Rem => rem(a, b, f, t),
         Binary::Pow => pow(a, b, f, t),
+        Binary::Atan2 => pairs::atan2(a, b, f, t),
+        Binary::Hypot => pairs::hypot(a, b, f, t),
+        Binary::CopySign => pairs::copy_sign(a, b),
+        Binary::NextAfter => pairs::next_after(a, b, f, of),
+        Binary::Fmod => pairs::fmod(a, b, f),
         Binary::Min => {
             let r = max(Real { v: -a.v, ..a }, Real { v: -b.v, ..b });
             Real { v: -r.v, ..r }

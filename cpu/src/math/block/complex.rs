@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 /// The functions of a complex type.
 trait Number: MulAddElem {
     type Real: Copy;
+    fn imag(z: Self) -> Self::Real;
+    fn join(re: Self::Real, im: Self::Real) -> Self;
     fn unary(op: u8, z: Self) -> Self;
     fn abs(z: Self) -> Self::Real;
     fn binary(op: u8, a: Self, b: Self) -> Self;
@@ -26,6 +28,14 @@ macro_rules! number {
 
         impl Number for Complex<$t> {
             type Real = $t;
+            #[inline(always)]
+            fn imag(z: Self) -> $t {
+                z.im
+            }
+            #[inline(always)]
+            fn join(re: $t, im: $t) -> Self {
+                Complex::new(re, im)
+            }
             #[inline(always)]
             fn unary(op: u8, z: Self) -> Self {
                 const ONE: Complex<$t> = Complex::new(1.0, 0.0);
@@ -129,6 +139,8 @@ const POW: u8 = 4;
 struct Unary<T, const OP: u8>(PhantomData<T>);
 struct Binary<T, const OP: u8>(PhantomData<T>);
 struct Abs<T>(PhantomData<T>);
+struct Imag<T>(PhantomData<T>);
+struct Join<T>(PhantomData<T>);
 
 impl<T: Number, const OP: u8> Fn1 for Unary<T, OP> {
     type A = T;
@@ -148,6 +160,25 @@ impl<T: Number> Fn1 for Abs<T> {
     }
 }
 
+impl<T: Number> Fn1 for Imag<T> {
+    type A = T;
+    type R = T::Real;
+    #[inline(always)]
+    fn f(a: T) -> T::Real {
+        T::imag(a)
+    }
+}
+
+impl<T: Number> Fn2 for Join<T> {
+    type A = T::Real;
+    type B = T::Real;
+    type R = T;
+    #[inline(always)]
+    fn f(a: T::Real, b: T::Real) -> T {
+        T::join(a, b)
+    }
+}
+
 impl<T: Number, const OP: u8> Fn2 for Binary<T, OP> {
     type A = T;
     type B = T;
@@ -162,6 +193,7 @@ fn unary_of<T: Number>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
     Some(match op {
         UnaryOp::Neg => resolve_scalar::<Each<Unary<T, NEG>>>(isa),
         UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
+        UnaryOp::Imag => resolve_scalar::<Each<Imag<T>>>(isa),
         UnaryOp::Sign => resolve_scalar::<Each<Unary<T, SIGN>>>(isa),
         UnaryOp::Sqrt => resolve_scalar::<Each<Unary<T, SQRT>>>(isa),
         UnaryOp::Rsqrt => resolve_scalar::<Each<Unary<T, RSQRT>>>(isa),
@@ -187,7 +219,8 @@ pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
     }
 }
 
-fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
+/// A kernel of two operands in this form.
+pub(super) fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
     match form {
         Form::VV => resolve_scalar::<Zip<F, V, V>>(isa),
         Form::VS => resolve_scalar::<Zip<F, V, C>>(isa),
@@ -209,6 +242,8 @@ fn binary_of<T: Number>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
 /// See [`super::binary`].
 pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
     match elem {
+        Elem::F32 if op == BinaryOp::Complex => Some(zip::<Join<Complex<f32>>>(isa, form)),
+        Elem::F64 if op == BinaryOp::Complex => Some(zip::<Join<Complex<f64>>>(isa, form)),
         Elem::C64 => binary_of::<Complex<f32>>(isa, op, form),
         Elem::C128 => binary_of::<Complex<f64>>(isa, op, form),
         _ => None,

@@ -1,4 +1,4 @@
-//! Python's `//` and `%` of floats.
+//! Python's `//` and `%` of floats, and C's remainder.
 
 use super::float::Op2;
 use crate::simd::{Float, Mask, Real, Simd};
@@ -8,6 +8,9 @@ pub struct Rem;
 /// floor(a / b), consistent with [`Rem`].
 pub struct FloorDiv;
 
+/// a % b with the sign of a, as in C; always exact.
+pub struct Fmod;
+
 /// The scalar forms, for quotients too large for the vector ones and for special values.
 pub trait DivMod: Real {
     /// Quotients below it in size are found exactly by one division and one fused multiply-add.
@@ -16,6 +19,8 @@ pub trait DivMod: Real {
     fn rem(a: Self, b: Self) -> Self;
     /// a // b.
     fn floor_div(a: Self, b: Self) -> Self;
+    /// C's remainder.
+    fn fmod(a: Self, b: Self) -> Self;
 }
 
 macro_rules! div_mod {
@@ -31,6 +36,9 @@ macro_rules! div_mod {
                 } else {
                     r
                 }
+            }
+            fn fmod(a: $t, b: $t) -> $t {
+                a % b
             }
             fn floor_div(a: $t, b: $t) -> $t {
                 if b == 0.0 || a.is_infinite() {
@@ -55,9 +63,9 @@ macro_rules! div_mod {
 div_mod!(f32, 4_194_304.0);
 div_mod!(f64, 2_251_799_813_685_248.0);
 
-/// (floor(a / b), a - b floor(a / b), lanes in which these are not to be trusted).
+/// (trunc(a / b), a - b trunc(a / b), lanes in which these are not to be trusted).
 #[inline(always)]
-fn divide<S: Simd, T: DivMod>(s: S, a: T::V<S>, b: T::V<S>) -> (T::V<S>, T::V<S>, u32) {
+fn truncated<S: Simd, T: DivMod>(s: S, a: T::V<S>, b: T::V<S>) -> (T::V<S>, T::V<S>, u32) {
     let zero = T::splat(s, T::from_f64(0.0));
     let one = T::splat(s, T::from_f64(1.0));
     let ratio = a / b;
@@ -68,14 +76,31 @@ fn divide<S: Simd, T: DivMod>(s: S, a: T::V<S>, b: T::V<S>) -> (T::V<S>, T::V<S>
     let towards = b.abs() | a.sign_bit();
     let r = T::V::<S>::select(over, r + towards, r);
     let q = T::V::<S>::select(over, q - (one | ratio.sign_bit()), q);
-    // From truncated to floored.
+    let usual =
+        ratio.abs().lt(T::splat(s, T::from_f64(T::LIMIT))) & b.abs().lt(T::splat(s, T::from_f64(f64::INFINITY)));
+    (q, r, (!usual).bits())
+}
+
+/// (floor(a / b), a - b floor(a / b), lanes in which these are not to be trusted).
+#[inline(always)]
+fn divide<S: Simd, T: DivMod>(s: S, a: T::V<S>, b: T::V<S>) -> (T::V<S>, T::V<S>, u32) {
+    let zero = T::splat(s, T::from_f64(0.0));
+    let one = T::splat(s, T::from_f64(1.0));
+    let (q, r, unusual) = truncated::<S, T>(s, a, b);
     let down = (r ^ b).is_negative() & !r.eq(zero);
     let r = T::V::<S>::select(down, r + b, r);
     let q = T::V::<S>::select(down, q - one, q);
     let r = T::V::<S>::select(r.eq(zero), b.sign_bit(), r);
-    let usual =
-        ratio.abs().lt(T::splat(s, T::from_f64(T::LIMIT))) & b.abs().lt(T::splat(s, T::from_f64(f64::INFINITY)));
-    (q, r, (!usual).bits())
+    (q, r, unusual)
+}
+
+impl<T: DivMod> Op2<T> for Fmod {
+    #[inline(always)]
+    fn f<S: Simd>(s: S, a: T::V<S>, b: T::V<S>) -> T::V<S> {
+        let (_, r, mask) = truncated::<S, T>(s, a, b);
+        let r = r.abs() | a.sign_bit();
+        if mask != 0 { a.patch2(b, mask, r, T::fmod) } else { r }
+    }
 }
 
 impl<T: DivMod> Op2<T> for Rem {

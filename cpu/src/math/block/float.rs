@@ -1,9 +1,10 @@
 //! Block kernels of f32 and f64, with explicit vectors.
 
-use super::divmod::{FloorDiv, Rem};
+use super::divmod::{FloorDiv, Fmod, Rem};
 use super::entry::{Block, C, Operand, V, resolve};
 use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
-use crate::math::{double, single};
+use crate::math::precision::Precision;
+use crate::math::{double, hyperbolic, inverse, logs, single};
 use crate::simd::{Float, Isa, Real, Simd};
 use std::marker::PhantomData;
 
@@ -225,7 +226,34 @@ maths! {
     Sigmoid sigmoid;
     Sin sin;
     Cos cos;
+    Tan tan;
     Erf erf;
+}
+
+macro_rules! alike {
+    ($($name:ident $module:ident $function:ident;)+) => {$(
+        struct $name;
+        impl<T: Precision> Op1<T> for $name {
+            #[inline(always)]
+            fn f<S: Simd>(s: S, x: T::V<S>) -> T::V<S> {
+                $module::$function::<T, S>(s, x)
+            }
+        }
+    )+};
+}
+
+alike! {
+    Asin inverse asin;
+    Acos inverse acos;
+    Atan inverse atan;
+    Sinh hyperbolic sinh;
+    Cosh hyperbolic cosh;
+    Asinh hyperbolic asinh;
+    Acosh hyperbolic acosh;
+    Atanh hyperbolic atanh;
+    Exp2 logs exp2;
+    Log2 logs log2;
+    Log10 logs log10;
 }
 
 macro_rules! op2 {
@@ -247,6 +275,24 @@ op2! {
     Div: |a, b| a / b;
     Min: |a, b| a.min_nan(b);
     Max: |a, b| a.max_nan(b);
+    CopySign: |a, b| a.abs() | b.sign_bit();
+}
+
+macro_rules! alike2 {
+    ($($name:ident $function:ident;)+) => {$(
+        struct $name;
+        impl<T: Precision> Op2<T> for $name {
+            #[inline(always)]
+            fn f<S: Simd>(s: S, a: T::V<S>, b: T::V<S>) -> T::V<S> {
+                inverse::$function::<T, S>(s, a, b)
+            }
+        }
+    )+};
+}
+
+alike2! {
+    Atan2 atan2;
+    Hypot hypot;
 }
 
 struct Pow;
@@ -286,13 +332,13 @@ pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
         ($($name:ident),+) => {
             match op {
                 $(UnaryOp::$name => for_real!(elem, isa, T => Map1<$name, T>),)+
-                UnaryOp::Not => None,
+                UnaryOp::Not | UnaryOp::Imag => None,
             }
         };
     }
     pick!(
-        Neg, Abs, Sign, Sqrt, Rsqrt, Recip, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Erf, Sigmoid, Floor, Ceil, Trunc,
-        Round
+        Neg, Abs, Sign, Sqrt, Rsqrt, Recip, Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh,
+        Acosh, Atanh, Exp2, Log2, Log10, Tanh, Erf, Sigmoid, Floor, Ceil, Trunc, Round
     )
 }
 
@@ -307,7 +353,7 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
             }
         };
     }
-    pick!(Add, Sub, Mul, Div, Min, Max, Pow, Rem, FloorDiv)
+    pick!(Add, Sub, Mul, Div, Min, Max, Pow, Rem, FloorDiv, Fmod, Atan2, Hypot, CopySign)
 }
 
 pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {

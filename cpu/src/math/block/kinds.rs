@@ -94,7 +94,7 @@ impl Elem {
     }
 }
 
-/// An operation of one operand. The result has the operand's type, except `Abs` of a complex number (its real type).
+/// An operation of one operand. The result has the operand's type, except `Abs` and `Imag` of a complex number (its real type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// -x; integers wrap.
@@ -121,6 +121,30 @@ pub enum UnaryOp {
     Sin,
     /// cos x.
     Cos,
+    /// tan x.
+    Tan,
+    /// asin x; NaN outside of -1 to 1.
+    Asin,
+    /// acos x; NaN outside of -1 to 1.
+    Acos,
+    /// atan x.
+    Atan,
+    /// sinh x.
+    Sinh,
+    /// cosh x.
+    Cosh,
+    /// asinh x.
+    Asinh,
+    /// acosh x; NaN below 1.
+    Acosh,
+    /// atanh x; NaN outside of -1 to 1.
+    Atanh,
+    /// 2^x.
+    Exp2,
+    /// log2 x.
+    Log2,
+    /// log10 x.
+    Log10,
     /// tanh x.
     Tanh,
     /// The error function.
@@ -137,11 +161,13 @@ pub enum UnaryOp {
     Round,
     /// Bitwise not; of a bool, the logical one.
     Not,
+    /// The imaginary part of a complex number.
+    Imag,
 }
 
 impl UnaryOp {
     /// Every unary operation.
-    pub const ALL: [UnaryOp; 20] = [
+    pub const ALL: [UnaryOp; 33] = [
         UnaryOp::Neg,
         UnaryOp::Abs,
         UnaryOp::Sign,
@@ -154,6 +180,18 @@ impl UnaryOp {
         UnaryOp::Log1p,
         UnaryOp::Sin,
         UnaryOp::Cos,
+        UnaryOp::Tan,
+        UnaryOp::Asin,
+        UnaryOp::Acos,
+        UnaryOp::Atan,
+        UnaryOp::Sinh,
+        UnaryOp::Cosh,
+        UnaryOp::Asinh,
+        UnaryOp::Acosh,
+        UnaryOp::Atanh,
+        UnaryOp::Exp2,
+        UnaryOp::Log2,
+        UnaryOp::Log10,
         UnaryOp::Tanh,
         UnaryOp::Erf,
         UnaryOp::Sigmoid,
@@ -162,10 +200,11 @@ impl UnaryOp {
         UnaryOp::Trunc,
         UnaryOp::Round,
         UnaryOp::Not,
+        UnaryOp::Imag,
     ];
 }
 
-/// An operation of two operands of one type, with a result of that type.
+/// An operation of two operands of one type, with a result of that type but for `Complex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// a + b; integers wrap, of bools: or.
@@ -186,6 +225,18 @@ pub enum BinaryOp {
     Rem,
     /// floor(a / b), infinite where a / b is; of integers 0 where b is 0, and MIN / -1 is MIN.
     FloorDiv,
+    /// The angle of the point (b, a).
+    Atan2,
+    /// sqrt(a^2 + b^2); infinite if either is.
+    Hypot,
+    /// |a| with the sign of b.
+    CopySign,
+    /// The number next to a in the direction of b. Of f16 and bf16, held as f32: their own next number.
+    NextAfter,
+    /// The remainder with the dividend's sign, as in C.
+    Fmod,
+    /// a + ib of f32 and f64.
+    Complex,
     /// Bitwise and.
     And,
     /// Bitwise or.
@@ -200,7 +251,7 @@ pub enum BinaryOp {
 
 impl BinaryOp {
     /// Every binary operation.
-    pub const ALL: [BinaryOp; 14] = [
+    pub const ALL: [BinaryOp; 20] = [
         BinaryOp::Add,
         BinaryOp::Sub,
         BinaryOp::Mul,
@@ -210,6 +261,12 @@ impl BinaryOp {
         BinaryOp::Pow,
         BinaryOp::Rem,
         BinaryOp::FloorDiv,
+        BinaryOp::Atan2,
+        BinaryOp::Hypot,
+        BinaryOp::CopySign,
+        BinaryOp::NextAfter,
+        BinaryOp::Fmod,
+        BinaryOp::Complex,
         BinaryOp::And,
         BinaryOp::Or,
         BinaryOp::Xor,

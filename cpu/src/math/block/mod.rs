@@ -3,7 +3,7 @@
 //! An interpreter resolves each instruction once ([`unary`], [`binary`], ...) and keeps the [`BlockFn`]; running a
 //! block is then one indirect call, without a match on operation, type or instruction set. Every function here
 //! returns `None` where the operation has no meaning for the type (sine of an integer) or where the type is carried
-//! as another one (f16 and bf16 are carried as f32 and only [`cast`]).
+//! as another one (f16 and bf16 are carried as f32 and only [`cast`], but for [`BinaryOp::NextAfter`]).
 
 mod cast;
 mod compare;
@@ -14,6 +14,7 @@ mod entry;
 mod float;
 mod int;
 mod kinds;
+mod next;
 mod reduce;
 
 pub use kinds::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
@@ -30,6 +31,7 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
     float::binary(isa, op, elem, form)
         .or_else(|| int::binary(isa, op, elem, form))
         .or_else(|| complex::binary(isa, op, elem, form))
+        .or_else(|| next::binary(isa, op, elem, form))
 }
 
 /// As [`binary`], but written past the caches, for the operations that wait for memory alone. A fence must follow before

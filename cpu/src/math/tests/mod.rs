@@ -3,6 +3,7 @@
 mod accuracy;
 mod blocks;
 mod casts;
+mod pairs;
 mod reference;
 mod timing;
 

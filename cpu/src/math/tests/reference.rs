@@ -258,3 +258,174 @@ pub fn rsqrt(x: f64) -> Dd {
     let rest = Dd::from(1.0) - Dd::from(x) * two_product(y, y);
     Dd::from(y) + rest * Dd::from(0.5 * y)
 }
+
+const PI: Dd = Dd(std::f64::consts::PI, 1.224_646_799_147_353_2e-16);
+const LN10: Dd = Dd(std::f64::consts::LN_10, -2.170_756_223_382_249_4e-16);
+
+fn half(x: Dd) -> Dd {
+    Dd(x.0 * 0.5, x.1 * 0.5)
+}
+
+fn sqrt(x: Dd) -> Dd {
+    if x.0 == 0.0 {
+        return x;
+    }
+    let y = x.0.sqrt();
+    Dd::from(y) + half((x - two_product(y, y)) / Dd::from(y))
+}
+
+/// For |x| <= 1e5.
+pub fn tan(x: f64) -> Dd {
+    if x.abs() < 1e-150 || x.is_nan() { Dd::from(x) } else { sin(x, 0) / sin(x, 1) }
+}
+
+/// asin of a sum, |x| <= 0.71, by a step of Newton's method.
+fn asin_sum(x: Dd) -> Dd {
+    if x.0.abs() < 1e-120 {
+        return x;
+    }
+    let y = x.0.asin();
+    Dd::from(y) + (x - sin(y, 0)) / sin(y, 1)
+}
+
+/// 2 asin sqrt((1 - a) / 2) = acos a for 1/2 <= a <= 1.
+fn small_acos(a: f64) -> Dd {
+    let y = asin_sum(sqrt(half(Dd::from(1.0) - Dd::from(a))));
+    y + y
+}
+
+pub fn asin(x: f64) -> Dd {
+    let a = x.abs();
+    if a.is_nan() || a > 1.0 {
+        return Dd::from(f64::NAN);
+    }
+    if a < 0.5 {
+        return asin_sum(Dd::from(x));
+    }
+    let y = half(PI) - small_acos(a);
+    if x < 0.0 { -y } else { y }
+}
+
+pub fn acos(x: f64) -> Dd {
+    match x {
+        _ if x.is_nan() || x.abs() > 1.0 => Dd::from(f64::NAN),
+        _ if x.abs() < 0.5 => half(PI) - asin_sum(Dd::from(x)),
+        _ if x > 0.0 => small_acos(x),
+        _ => PI - small_acos(-x),
+    }
+}
+
+pub fn atan(x: f64) -> Dd {
+    let a = x.abs();
+    if a.is_nan() || a < 1e-150 {
+        return Dd::from(x);
+    }
+    let y = if a > 1e18 {
+        half(PI) - Dd::from(1.0 / a)
+    } else {
+        // atan a - atan t = atan((a - t) / (1 + a t)).
+        let t = tan(a.atan());
+        Dd::from(a.atan()) + (Dd::from(a) - t) / (Dd::from(1.0) + Dd::from(a) * t)
+    };
+    if x < 0.0 { -y } else { y }
+}
+
+/// The angle of (x, y), for finite numbers whose quotient is a normal number.
+pub fn atan2(y: f64, x: f64) -> Dd {
+    let (ax, ay) = (x.abs(), y.abs());
+    let q = Dd::from(ay.min(ax)) / Dd::from(ay.max(ax));
+    let first = atan(q.0);
+    let t = q.1 / (1.0 + q.0 * q.0);
+    let angle = first + Dd::from(t);
+    let angle = if ay > ax { half(PI) - angle } else { angle };
+    let angle = if x.is_sign_negative() { PI - angle } else { angle };
+    if y < 0.0 { -angle } else { angle }
+}
+
+pub fn sinh(x: f64) -> Scaled {
+    let a = x.abs();
+    if a.is_nan() || a < 1e-150 {
+        return Dd::from(x).into();
+    }
+    let Scaled(y, n) = if a > 40.0 {
+        let Scaled(e, n) = exp(Dd::from(a.min(750.0)));
+        Scaled(e, n - 1)
+    } else {
+        let Scaled(e, _) = expm1(Dd::from(a));
+        half(e + e / (e + Dd::from(1.0))).into()
+    };
+    Scaled(if x < 0.0 { -y } else { y }, n)
+}
+
+pub fn cosh(x: f64) -> Scaled {
+    let a = x.abs();
+    if a.is_nan() {
+        return Dd::from(x).into();
+    }
+    let Scaled(e, n) = exp(Dd::from(a.min(750.0)));
+    if a > 40.0 {
+        return Scaled(e, n - 1);
+    }
+    let p = 2f64.powi(n);
+    let e = Dd(e.0 * p, e.1 * p);
+    half(e + Dd::from(1.0) / e).into()
+}
+
+pub fn asinh(x: f64) -> Dd {
+    let a = x.abs();
+    if a.is_nan() || a.is_infinite() || a < 1e-120 {
+        return Dd::from(x);
+    }
+    let y = if a > 1e15 {
+        log(a) + LN2
+    } else {
+        let y = a.asinh();
+        Dd::from(y) + (Dd::from(a) - sinh(y).0) / cosh(y).0
+    };
+    if x < 0.0 { -y } else { y }
+}
+
+pub fn acosh(x: f64) -> Dd {
+    if x.is_nan() || x < 1.0 {
+        return Dd::from(f64::NAN);
+    }
+    if x == 1.0 || x.is_infinite() {
+        return Dd::from(if x == 1.0 { 0.0 } else { x });
+    }
+    if x > 1e15 {
+        return log(x) + LN2;
+    }
+    let t = x - 1.0;
+    let y = (t + (t * (t + 2.0)).sqrt()).ln_1p();
+    Dd::from(y) + (Dd::from(x) - cosh(y).0) / sinh(y).0
+}
+
+pub fn atanh(x: f64) -> Dd {
+    if x.abs() >= 1.0 || x.is_nan() || x.abs() < 1e-120 {
+        return Dd::from(if x.abs() < 0.5 { x } else { x.atanh() });
+    }
+    // atanh x - atanh t = atanh((x - t) / (1 - x t)).
+    let y = x.atanh();
+    let t = tanh(y);
+    Dd::from(y) + (Dd::from(x) - t) / (Dd::from(1.0) - Dd::from(x) * t)
+}
+
+pub fn log2(x: f64) -> Dd {
+    if x > 0.0 && x.is_finite() { log(x) / LN2 } else { Dd::from(x.ln()) }
+}
+
+pub fn log10(x: f64) -> Dd {
+    if x > 0.0 && x.is_finite() { log(x) / LN10 } else { Dd::from(x.ln()) }
+}
+
+pub fn exp2(x: f64) -> Scaled {
+    if x.is_nan() {
+        return Dd::from(x).into();
+    }
+    exp(LN2 * Dd::from(x.clamp(-1090.0, 1090.0)))
+}
+
+/// sqrt(x^2 + y^2) for numbers whose squares are normal.
+pub fn hypot(x: f64, y: f64) -> Dd {
+    sqrt(two_product(x, x) + two_product(y, y))
+}

@@ -35,7 +35,8 @@ fn block_kernels_cost_this_much() {
             let b = time(|| run1(g, &double, &mut z));
             println!("  {:10} {a:7.3} {b:7.3}", format!("{op:?}"));
         }
-        for op in BinaryOp::ALL {
+        // Complex numbers are wider than the results have room for.
+        for op in BinaryOp::ALL.into_iter().filter(|&op| op != BinaryOp::Complex) {
             let (Some(f), Some(g)) = (binary(isa, op, Elem::F32, Form::VV), binary(isa, op, Elem::F64, Form::VV))
             else {
                 continue;

@@ -1,0 +1,174 @@
+//! Making tensors from numbers: ranges, grids, triangles.
+
+use millstream_core::{DType, Error};
+
+use crate::tensor::Tensor;
+
+/// Which way the first two tensors of a grid run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Indexing {
+    /// The first varies along columns, the second along rows, as x and y do on paper.
+    #[default]
+    Xy,
+    /// Tensor number i varies along dimension number i.
+    Ij,
+}
+
+/// The dtype in which numbers of this one are computed.
+fn computed(dtype: DType) -> DType {
+    if dtype == DType::F64 || dtype == DType::C128 { DType::F64 } else { DType::F32 }
+}
+
+impl Tensor {
+    /// `start`, `start + step`, ... up to but without `stop`, each computed by itself, so that errors do not add up.
+    ///
+    /// ```
+    /// use millstream::{DType, Tensor};
+    /// assert_eq!(Tensor::arange_by(0.0, 1.0, 0.25, DType::F32).to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75]);
+    /// assert_eq!(Tensor::arange_by(5.0, 0.0, -2.0, DType::I32).to_vec::<i32>()?, [5, 3, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange_by(start: f64, stop: f64, step: f64, dtype: DType) -> Tensor {
+        let count = ((stop - start) / step).ceil();
+        if step == 0.0 || !count.is_finite() || count > i64::MAX as f64 / 2.0 {
+            return Tensor::build("arange_by", || {
+                Err(Error::argument(format!("from {start} to {stop} by {step} there is no end")))
+            });
+        }
+        let index = Tensor::arange(0, count.max(0.0) as i64);
+        let whole = |x: f64| x.fract() == 0.0 && x.abs() < 9e15;
+        if whole(start) && whole(step) && !dtype.is_float() && !dtype.is_complex() {
+            return (index * step as i64 + start as i64).cast(dtype);
+        }
+        (index.cast(computed(dtype)) * step + start).cast(dtype)
+    }
+
+    /// `count` numbers from `start` to `stop`, both included, evenly apart; the ends are exact.
+    ///
+    /// ```
+    /// use millstream::{DType, Tensor};
+    /// assert_eq!(Tensor::linspace(0.0, 1.0, 5, DType::F32).to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
+        let index = Tensor::arange(0, count as i64);
+        let last = count.saturating_sub(1);
+        let step = if last == 0 { 0.0 } else { (stop - start) / last as f64 };
+        // Each half from its own end.
+        let forth = index.cast(computed(dtype)) * step + start;
+        let back = stop - (last as i64 - &index).cast(computed(dtype)) * step;
+        (index * 2).le(last as i64).choose(&forth, &back).cast(dtype)
+    }
+
+    /// `count` powers of `base`, with exponents evenly from `start` to `stop`.
+    #[track_caller]
+    pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Tensor {
+        let exponents = Tensor::linspace(start, stop, count, computed(dtype));
+        let powers = match base {
+            2.0 => exponents.exp2(),
+            _ => exponents.full_like(millstream_core::Scalar::from_f64(base, computed(dtype))).pow(&exponents),
+        };
+        powers.cast(dtype)
+    }
+
+    /// `count` numbers from `start` to `stop`, each the same multiple of the one before; both have the same sign.
+    #[track_caller]
+    pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
+        let ratio = stop / start;
+        if ratio.is_nan() || ratio <= 0.0 || ratio.is_infinite() {
+            return Tensor::build("geomspace", || {
+                Err(Error::argument(format!("no multiple leads from {start} to {stop}")))
+            });
+        }
+        let exponents = Tensor::linspace(0.0, ratio.log2(), count, computed(dtype));
+        (exponents.exp2() * start).cast(dtype)
+    }
+
+    /// A matrix with ones on diagonal number `diagonal` (0 the main one, above it positive), zeros elsewhere.
+    ///
+    /// ```
+    /// use millstream::{DType, Tensor};
+    /// assert_eq!(Tensor::eye(2, 3, 1, DType::I32).to_vec::<i32>()?, [0, 1, 0, 0, 0, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Tensor {
+        places(rows, columns).eq(diagonal).cast(dtype)
+    }
+
+    /// The lower triangles of matrices: zeros above diagonal number `diagonal`.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_shape(&[2, 2], &[1, 2, 3, 4]);
+    /// assert_eq!(x.tril(0).to_vec::<i32>()?, [1, 0, 3, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn tril(&self, diagonal: i64) -> Tensor {
+        self.triangle("tril", |place| place.le(diagonal))
+    }
+
+    /// The upper triangles of matrices: zeros below diagonal number `diagonal`.
+    #[track_caller]
+    pub fn triu(&self, diagonal: i64) -> Tensor {
+        self.triangle("triu", |place| place.ge(diagonal))
+    }
+
+    #[track_caller]
+    fn triangle(&self, op: &'static str, keep: impl FnOnce(Tensor) -> Tensor) -> Tensor {
+        Tensor::build(op, || {
+            self.check()?;
+            let [.., rows, columns] = *self.shape() else {
+                return Err(Error::shape(format!("a tensor of shape {:?} is no matrix", self.shape())));
+            };
+            Ok(keep(places(rows, columns)).choose(self, &self.zeros_like()))
+        })
+    }
+
+    /// A tensor of the same shape and dtype whose elements nobody should rely on; they are zeros.
+    #[track_caller]
+    pub fn empty_like(&self) -> Tensor {
+        self.zeros_like()
+    }
+
+    /// Each of these vectors spread over the grid of all of them, as views.
+    ///
+    /// ```
+    /// use millstream::{Indexing, Tensor};
+    /// let grid = Tensor::meshgrid(&[&Tensor::arange(0, 2), &Tensor::arange(0, 3)], Indexing::Ij);
+    /// assert_eq!(grid[1].to_vec::<i64>()?, [0, 1, 2, 0, 1, 2]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn meshgrid(vectors: &[&Tensor], indexing: Indexing) -> Vec<Tensor> {
+        let mut order: Vec<usize> = (0..vectors.len()).collect();
+        if indexing == Indexing::Xy && order.len() >= 2 {
+            order.swap(0, 1);
+        }
+        let mut shape = vec![1; vectors.len()];
+        for (i, vector) in vectors.iter().enumerate() {
+            shape[order[i]] = vector.len();
+        }
+        let spread = |(i, vector): (usize, &&Tensor)| {
+            Tensor::build("meshgrid", || {
+                vector.check()?;
+                if vector.rank() > 1 {
+                    return Err(Error::shape(format!("a grid is made of vectors, not of shape {:?}", vector.shape())));
+                }
+                let mut own = vec![1; vectors.len()];
+                own[order[i]] = vector.len();
+                Ok(vector.reshape(&own).broadcast(&shape))
+            })
+        };
+        vectors.iter().enumerate().map(spread).collect()
+    }
+}
+
+/// The number of the diagonal of each element.
+#[track_caller]
+fn places(rows: usize, columns: usize) -> Tensor {
+    Tensor::arange(0, columns as i64) - Tensor::arange(0, rows as i64).unsqueeze(1)
+}

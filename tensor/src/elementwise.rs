@@ -1,0 +1,366 @@
+//! Functions of single elements that are made of others: tests, parts of complex numbers, activations, other names.
+//!
+//! They cost no kernel of their own: what they are made of fuses. Error bounds are those of their parts; where a formula
+//! would lose digits the function says what it does instead. Integers are taken as f32 where the result is a fraction.
+
+use millstream_core::{Binary, DType, Kind as Family, Scalar, Unary};
+
+use crate::ops::Operand;
+use crate::reduce::Keep;
+use crate::tensor::Tensor;
+
+impl Tensor {
+    fn is_whole(&self) -> bool {
+        matches!(self.dtype().kind(), Family::Bool | Family::Signed | Family::Unsigned)
+    }
+
+    /// True where the element is neither infinite nor NaN; of a complex number, both parts.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_slice(&[1.0f32, f32::INFINITY, f32::NAN]);
+    /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false, false]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn is_finite(&self) -> Tensor {
+        match self.dtype() {
+            d if d.is_complex() => self.real().is_finite().and(&self.imag().is_finite()),
+            _ if self.is_whole() => self.eq(self),
+            _ => self.abs().lt(f64::INFINITY),
+        }
+    }
+
+    /// True where the element is infinite; of a complex number, either part.
+    #[track_caller]
+    pub fn is_inf(&self) -> Tensor {
+        match self.dtype() {
+            d if d.is_complex() => self.real().is_inf().or(&self.imag().is_inf()),
+            _ if self.is_whole() => self.ne(self),
+            _ => self.abs().eq(f64::INFINITY),
+        }
+    }
+
+    /// True where the sign is negative, also of -0; nothing is said about NaN.
+    #[track_caller]
+    pub fn signbit(&self) -> Tensor {
+        match self.dtype().kind() {
+            Family::Float => self.ones_like().copysign(self).lt(0.0),
+            Family::Bool => self.ne(self),
+            _ => self.lt(0),
+        }
+    }
+
+    /// The real part; of a real tensor, the tensor itself.
+    #[track_caller]
+    pub fn real(&self) -> Tensor {
+        self.cast(self.dtype().real())
+    }
+
+    /// The imaginary part; of a real tensor, zeros.
+    #[track_caller]
+    pub fn imag(&self) -> Tensor {
+        if self.dtype().is_complex() { self.unary(Unary::Imag) } else { self.zeros_like() }
+    }
+
+    /// The complex conjugate; of a real tensor, the tensor itself.
+    #[track_caller]
+    pub fn conj(&self) -> Tensor {
+        if self.dtype().is_complex() { Tensor::complex(&self.real(), &-self.imag()) } else { self.clone() }
+    }
+
+    /// The complex numbers of these real and imaginary parts: c128 if one of them is f64, else c64.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let z = Tensor::complex(&Tensor::from_slice(&[3.0f32]), &Tensor::from_slice(&[4.0f32]));
+    /// assert_eq!(z.abs().to_vec::<f32>()?, [5.0]);
+    /// assert_eq!(z.conj().imag().to_vec::<f32>()?, [-4.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn complex(real: &Tensor, imaginary: &Tensor) -> Tensor {
+        real.binary(Binary::Complex, imaginary)
+    }
+
+    /// The complex numbers of these moduli and angles in radians.
+    #[track_caller]
+    pub fn polar(modulus: &Tensor, angle: &Tensor) -> Tensor {
+        Tensor::complex(&(modulus * angle.cos()), &(modulus * angle.sin()))
+    }
+
+    /// The angle of a complex number in radians, from -pi to pi, within 2 units in the last place of its parts' angle; of a real
+    /// number 0, or pi where it is negative.
+    #[track_caller]
+    pub fn angle(&self) -> Tensor {
+        self.imag().atan2(&self.real())
+    }
+
+    /// The tensor itself.
+    #[track_caller]
+    pub fn positive(&self) -> Tensor {
+        self.clone()
+    }
+
+    /// `log(exp(x) + exp(y))` without overflow.
+    #[track_caller]
+    pub fn logaddexp<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+        let x = self.as_float();
+        let y = other.into().beside(x.dtype()).as_float();
+        let most = x.maximum(&y);
+        let sum = &most + (-(&x - &y).abs()).exp().log1p();
+        // Of two equal infinities the difference is none.
+        most.is_inf().choose(&most, &sum)
+    }
+
+    /// `x && y` of what is not 0.
+    #[track_caller]
+    pub fn logical_and<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+        self.cast(DType::Bool).and(&other.into().beside(self.dtype()).cast(DType::Bool))
+    }
+
+    /// `x || y` of what is not 0.
+    #[track_caller]
+    pub fn logical_or<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+        self.cast(DType::Bool).or(&other.into().beside(self.dtype()).cast(DType::Bool))
+    }
+
+    /// True where exactly one is not 0.
+    #[track_caller]
+    pub fn logical_xor<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+        self.cast(DType::Bool).xor(&other.into().beside(self.dtype()).cast(DType::Bool))
+    }
+
+    /// True where the element is 0.
+    #[track_caller]
+    pub fn logical_not(&self) -> Tensor {
+        self.cast(DType::Bool).not()
+    }
+
+    /// The remainder with the dividend's sign, as C's `fmod` and Rust's `%`; always exact. Integers by 0 give 0.
+    #[track_caller]
+    pub fn fmod<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+        let other = other.into().beside(self.dtype());
+        if !self.is_whole() || !other.is_whole() {
+            return self.binary(Binary::Fmod, &other);
+        }
+        // From the remainder with the divisor's sign.
+        let r = self.rem(&other);
+        let unlike = self.lt(0).ne(&other.lt(0)).and(&r.ne(0));
+        unlike.choose(&(&r - &other), &r)
+    }
+
+    /// The tensor with elements below `low` raised to it and above `high` lowered to it; `None` leaves that side open.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_slice(&[-1i32, 5, 9]);
+    /// assert_eq!(x.clip(Some(0.into()), None).to_vec::<i32>()?, [0, 5, 9]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clip(&self, low: Option<Operand<'_>>, high: Option<Operand<'_>>) -> Tensor {
+        let raised = low.map_or_else(|| self.clone(), |low| self.maximum(low));
+        high.map_or_else(|| raised.clone(), |high| raised.minimum(high))
+    }
+
+    /// `x + weight (end - x)`.
+    #[track_caller]
+    pub fn lerp<'a, 'b>(&self, end: impl Into<Operand<'a>>, weight: impl Into<Operand<'b>>) -> Tensor {
+        let x = self.as_float();
+        let way = &end.into().beside(x.dtype()) - &x;
+        &x + way * &weight.into().beside(x.dtype())
+    }
+
+    /// NaN replaced by `nan`, infinities by the given numbers, or by the largest and the lowest finite ones of the dtype.
+    #[track_caller]
+    pub fn nan_to_num(&self, nan: f64, positive: Option<f64>, negative: Option<f64>) -> Tensor {
+        if self.dtype().is_complex() {
+            let part = |x: Tensor| x.nan_to_num(nan, positive, negative);
+            return Tensor::complex(&part(self.real()), &part(self.imag()));
+        }
+        if self.is_whole() {
+            return self.clone();
+        }
+        let most = match self.dtype() {
+            DType::F16 => 65504.0,
+            DType::BF16 => 3.389_531_389_251_535_5e38,
+            DType::F32 => f64::from(f32::MAX),
+            _ => f64::MAX,
+        };
+        let x = self.is_nan().choose(nan, self);
+        let x = self.eq(f64::INFINITY).choose(positive.unwrap_or(most), &x);
+        self.eq(f64::NEG_INFINITY).choose(negative.unwrap_or(-most), &x)
+    }
+
+    /// True where `|x - y| <= absolute + relative |y|`, where both are equal, or, with `nan_equal`, where both are NaN.
+    #[track_caller]
+    pub fn isclose(&self, other: &Tensor, relative: f64, absolute: f64, nan_equal: bool) -> Tensor {
+        let near = (self - other).abs().le(&(other.abs() * relative + absolute));
+        // Infinities are close to nothing but themselves.
+        let near = near.and(&other.is_finite()).or(&self.eq(other));
+        if nan_equal { near.or(&self.is_nan().and(&other.is_nan())) } else { near }
+    }
+
+    /// Whether all elements are close to each other, as a tensor of one bool; see [`Tensor::isclose`].
+    #[track_caller]
+    pub fn allclose(&self, other: &Tensor, relative: f64, absolute: f64, nan_equal: bool) -> Tensor {
+        self.isclose(other, relative, absolute, nan_equal).all(&[], Keep::No)
+    }
+
+    /// `log(1 + exp(x))` without overflow.
+    #[track_caller]
+    pub fn softplus(&self) -> Tensor {
+        let x = self.as_float();
+        x.maximum(0) + (-x.abs()).exp().log1p()
+    }
+
+    /// `log(sigmoid(x))` without underflow.
+    #[track_caller]
+    pub fn log_sigmoid(&self) -> Tensor {
+        let x = self.as_float();
+        x.minimum(0) - (-x.abs()).exp().log1p()
+    }
+
+    /// `x`, or `alpha (exp(x) - 1)` where x is negative.
+    #[track_caller]
+    pub fn elu(&self, alpha: f64) -> Tensor {
+        let x = self.as_float();
+        x.gt(0.0).choose(&x, &(x.minimum(0).expm1() * alpha))
+    }
+
+    /// The scaled [`Tensor::elu`] of self-normalizing networks.
+    #[track_caller]
+    pub fn selu(&self) -> Tensor {
+        self.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5
+    }
+
+    /// `x`, or `slope x` where x is negative.
+    #[track_caller]
+    pub fn leaky_relu(&self, slope: f64) -> Tensor {
+        let x = self.as_float();
+        x.lt(0.0).choose(&(&x * slope), &x)
+    }
+
+    /// `min(max(x, 0), 6)`.
+    #[track_caller]
+    pub fn relu6(&self) -> Tensor {
+        self.clamp(0, 6)
+    }
+
+    /// `min(max(x + 3, 0), 6) / 6`.
+    #[track_caller]
+    pub fn hard_sigmoid(&self) -> Tensor {
+        (self.as_float() + 3.0).relu6() / 6.0
+    }
+
+    /// `x * hard_sigmoid(x)`.
+    #[track_caller]
+    pub fn hard_swish(&self) -> Tensor {
+        self * self.hard_sigmoid()
+    }
+
+    /// `x * tanh(softplus(x))`.
+    #[track_caller]
+    pub fn mish(&self) -> Tensor {
+        self * self.softplus().tanh()
+    }
+
+    /// `x / (1 + |x|)`.
+    #[track_caller]
+    pub fn softsign(&self) -> Tensor {
+        let x = self.as_float();
+        &x / (x.abs() + 1.0)
+    }
+
+    /// The Gaussian error linear unit by the hyperbolic tangent: `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`.
+    #[track_caller]
+    pub fn gelu_tanh(&self) -> Tensor {
+        let x = self.as_float();
+        let inner = (&x + x.square() * &x * 0.044_715) * (2.0 / std::f64::consts::PI).sqrt();
+        &x * 0.5 * (inner.tanh() + 1.0)
+    }
+
+    /// `log(x / (1 - x))`.
+    #[track_caller]
+    pub fn logit(&self) -> Tensor {
+        let x = self.as_float();
+        x.log() - (-&x).log1p()
+    }
+
+    /// Degrees as radians.
+    #[track_caller]
+    pub fn deg2rad(&self) -> Tensor {
+        self.as_float() * (std::f64::consts::PI / 180.0)
+    }
+
+    /// Radians as degrees.
+    #[track_caller]
+    pub fn rad2deg(&self) -> Tensor {
+        self.as_float() * (180.0 / std::f64::consts::PI)
+    }
+
+    /// Zeros of the same shape and dtype.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Tensor {
+        self.full_like(Scalar::zero(self.dtype()))
+    }
+
+    /// Ones of the same shape and dtype.
+    #[track_caller]
+    pub fn ones_like(&self) -> Tensor {
+        self.full_like(Scalar::one(self.dtype()))
+    }
+
+    /// One number everywhere, in the same shape.
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
+        match self.check() {
+            Ok(()) => Tensor::full(self.shape(), value),
+            Err(_) => self.clone(),
+        }
+    }
+}
+
+macro_rules! aliases {
+    ($($(#[$doc:meta])* $name:ident $method:ident),* $(,)?) => {
+        impl Tensor {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
+                self.$method(other)
+            })*
+        }
+    };
+}
+
+aliases! {
+    /// [`Tensor::floor_div`] under the name of NumPy and PyTorch.
+    floor_divide floor_div,
+    /// [`Tensor::rem`] under the name of NumPy and PyTorch.
+    remainder rem,
+    /// [`Tensor::and`] under the name of NumPy and PyTorch.
+    bitwise_and and,
+    /// [`Tensor::or`] under the name of NumPy and PyTorch.
+    bitwise_or or,
+    /// [`Tensor::xor`] under the name of NumPy and PyTorch.
+    bitwise_xor xor,
+    /// [`Tensor::shl`] under the name of NumPy and PyTorch.
+    bitwise_left_shift shl,
+    /// [`Tensor::shr`] under the name of NumPy and PyTorch.
+    bitwise_right_shift shr,
+}
+
+impl Tensor {
+    /// [`Tensor::recip`] under the name of NumPy and PyTorch.
+    #[track_caller]
+    pub fn reciprocal(&self) -> Tensor {
+        self.recip()
+    }
+
+    /// [`Tensor::not`] under the name of the Python Array API.
+    #[track_caller]
+    pub fn bitwise_invert(&self) -> Tensor {
+        self.not()
+    }
+}
