@@ -134,4 +134,9 @@ impl Backend for WgpuBackend {
         let program = millstream_codegen::generate(op, variant, &self.target)?;
         Ok(Arc::new(WgpuKernel::new(self.gpu.clone(), program)?))
     }
+
+    fn load(&self, op: &Op, variant: &Variant, bytes: &[u8]) -> Result<Arc<dyn Kernel>> {
+        let program = millstream_codegen::generate(op, variant, &self.target)?;
+        Ok(Arc::new(WgpuKernel::load(self.gpu.clone(), program, bytes)?))
+    }
 }

@@ -1,9 +1,14 @@
 //! Kernels: WGSL text made into pipelines.
+//!
+//! Where the driver can say what it compiled (Vulkan), a kernel has bytes: a head that names the text, and the driver's data
+//! for the pipelines made so far, which is the first entry's when the kernel is kept. They only make compiling quicker: from data that the
+//! driver no longer takes, it compiles as if there were none.
 
 use std::sync::{Arc, OnceLock};
 
 use millstream_codegen::{Prepared, Program, Source};
 use millstream_core::backend::{BackendStream, Bindings, Kernel, Launch};
+use millstream_core::cache::stable_hash;
 use millstream_core::{Error, Op, Result};
 use smallvec::SmallVec;
 
@@ -18,6 +23,8 @@ pub(crate) struct Compiled {
     module: wgpu::ShaderModule,
     /// The first is made at once, so that a kernel that does not compile says so; the others at their first use.
     entries: Vec<(String, OnceLock<wgpu::ComputePipeline>)>,
+    /// What the driver keeps of what it has compiled.
+    cache: Option<wgpu::PipelineCache>,
     /// How many buffers each entry is given.
     pub buffers: usize,
 }
@@ -26,6 +33,18 @@ impl Compiled {
     /// Compiles WGSL with these entries, each of which takes so many buffers. The text must be our own: it is trusted to stay
     /// inside its buffers and to end.
     pub(crate) fn new(gpu: &Gpu, text: &str, entries: &[&str], buffers: usize) -> Result<Compiled> {
+        Compiled::with(gpu, text, entries, buffers, None)
+    }
+
+    /// As [`Compiled::new`], with the help of what the driver said when it last compiled this text.
+    fn with(gpu: &Gpu, text: &str, entries: &[&str], buffers: usize, known: Option<Known<'_>>) -> Result<Compiled> {
+        let cache = known.map(|known| {
+            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: known.data, fallback: true };
+            // SAFETY: the data is what `get_data` gave for this driver and device: who keeps it checks that it was not damaged,
+            // its head says for which text it was made, and `wgpu` and the driver look at heads of their own.
+            gpu.call(What::Compile, || unsafe { gpu.device.create_pipeline_cache(&descriptor) })
+        });
+        let cache = cache.transpose()?;
         let layout = gpu.binds.layout(gpu, buffers)?;
         let source = wgpu::ShaderSource::Wgsl(text.into());
         let descriptor = wgpu::ShaderModuleDescriptor { label: None, source };
@@ -36,7 +55,7 @@ impl Compiled {
             unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) }
         })?;
         let entries = entries.iter().map(|name| (name.to_string(), OnceLock::new())).collect();
-        let compiled = Compiled { layout, module, entries, buffers };
+        let compiled = Compiled { layout, module, entries, cache, buffers };
         compiled.pipeline(gpu, 0)?;
         Ok(compiled)
     }
@@ -59,11 +78,41 @@ impl Compiled {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache: self.cache.as_ref(),
             })
         })?;
         Ok(slot.get_or_init(|| pipeline))
     }
+}
+
+/// What the driver is told about a kernel that it may have compiled before.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    data: Option<&'a [u8]>,
+}
+
+/// What a kernel's bytes begin with; the number changes with their form.
+const MAGIC: &[u8; 8] = b"MSWGPU\x00\x01";
+/// Magic and the hash of the text.
+const HEADER: usize = 8 + 16;
+/// The most data to keep. One kernel's takes tens of kilobytes, but in a process that has compiled thousands of kernels a
+/// driver has been seen to put megabytes into each.
+const MOST: usize = 256 << 10;
+
+fn pack(text: &str, data: &[u8]) -> Vec<u8> {
+    [&MAGIC[..], &stable_hash(text.as_bytes()).to_le_bytes(), data].concat()
+}
+
+fn unpack<'a>(text: &str, bytes: &'a [u8]) -> Result<&'a [u8]> {
+    let bad = |why: &str| Error::format(format!("a cached kernel {why}"));
+    let (head, data) = bytes.split_at_checked(HEADER).ok_or_else(|| bad("is cut off"))?;
+    if &head[..8] != MAGIC || data.is_empty() {
+        return Err(bad("has another form"));
+    }
+    if head[8..] != stable_hash(text.as_bytes()).to_le_bytes() {
+        return Err(bad("was made from another text"));
+    }
+    Ok(data)
 }
 
 /// A generated kernel.
@@ -74,16 +123,37 @@ pub(crate) struct WgpuKernel {
 }
 
 impl WgpuKernel {
+    /// Compiles a program.
     pub(crate) fn new(gpu: Arc<Gpu>, program: Program) -> Result<WgpuKernel> {
+        let known = gpu.features.contains(wgpu::Features::PIPELINE_CACHE).then_some(Known { data: None });
+        WgpuKernel::with(gpu, program, known)
+    }
+
+    /// Compiles a program with the help of what [`Kernel::bytes`] gave.
+    pub(crate) fn load(gpu: Arc<Gpu>, program: Program, bytes: &[u8]) -> Result<WgpuKernel> {
+        if !gpu.features.contains(wgpu::Features::PIPELINE_CACHE) {
+            return Err(Error::unsupported(format!("{} has no kernel binaries", gpu.name)));
+        }
+        let data = unpack(&program.text, bytes)?.to_vec();
+        WgpuKernel::with(gpu, program, Some(Known { data: Some(&data) }))
+    }
+
+    fn with(gpu: Arc<Gpu>, program: Program, known: Option<Known<'_>>) -> Result<WgpuKernel> {
         let source: &Source = &program;
         let entries: Vec<&str> = source.entries.iter().map(|e| e.name.as_str()).collect();
         let buffers = source.operands + usize::from(source.has_workspace);
-        let compiled = Arc::new(Compiled::new(&gpu, &source.text, &entries, buffers)?);
+        let compiled = Arc::new(Compiled::with(&gpu, &source.text, &entries, buffers, known)?);
         Ok(WgpuKernel { gpu, program, compiled })
     }
 }
 
 impl Kernel for WgpuKernel {
+    fn bytes(&self) -> Option<Vec<u8>> {
+        let cache = self.compiled.cache.as_ref()?;
+        let data = self.gpu.call(What::Compile, || cache.get_data()).ok().flatten()?;
+        (data.len() <= MOST).then(|| pack(&self.program.text, &data))
+    }
+
     fn text(&self) -> String {
         self.program.text.clone()
     }

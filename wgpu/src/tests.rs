@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Backend, BackendStream, Place, Priority};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
-use millstream_core::{ErrorKind, Event};
+use millstream_core::{Access, Binary, DType, ErrorKind, Event, ExprBuilder, Op};
 
 use crate::backend::WgpuBackend;
 use crate::family::{Api, WgpuFamily};
@@ -163,6 +163,46 @@ fn text_that_is_no_wgsl_gives_an_error_that_shows_the_place() {
         assert_eq!(error.kind(), ErrorKind::Compile);
         // The device still works.
         times_plus(backend);
+    });
+}
+
+#[test]
+fn a_kernel_is_made_again_from_its_bytes_and_only_from_its_own() {
+    let op = |binary| {
+        let mut b = ExprBuilder::new();
+        let (x, y) = (b.input(0, DType::I32), b.input(1, DType::I32));
+        let z = b.binary(binary, x, y).unwrap();
+        let row = || Access::new(DType::I32, &[1]);
+        Op::map(&[100], vec![row(), row()], vec![row()], b.finish(&[z])).unwrap()
+    };
+    let (sum, product) = (op(Binary::Add), op(Binary::Mul));
+    on_each(|backend| {
+        let variant = backend.variants(&sum).remove(0);
+        let kernel = backend.compile(&sum, &variant).unwrap();
+        if !backend.gpu().features.contains(wgpu::Features::PIPELINE_CACHE) {
+            assert!(kernel.bytes().is_none());
+            assert_eq!(backend.load(&sum, &variant, b"bytes").err().unwrap().kind(), ErrorKind::Unsupported);
+            return;
+        }
+        let bytes = kernel.bytes().unwrap();
+        let again = backend.load(&sum, &variant, &bytes).unwrap();
+        assert_eq!(again.text(), kernel.text());
+        let mut other = bytes.clone();
+        other[0] ^= 1;
+        for (what, bytes, op) in [
+            ("nothing", &[][..], &sum),
+            ("a head alone", &bytes[..24], &sum),
+            ("a part of a head", &bytes[..10], &sum),
+            ("another form", &other[..], &sum),
+            ("another kernel's", &bytes[..], &product),
+        ] {
+            let error = backend.load(op, &variant, bytes).err().unwrap_or_else(|| panic!("{what} was taken"));
+            assert_eq!(error.kind(), ErrorKind::Format, "{what}: {error}");
+        }
+        // The library's own head behind ours: what it refuses is compiled as if there were no data.
+        let mut stale = bytes.clone();
+        stale[24] ^= 0xff;
+        assert_eq!(backend.load(&sum, &variant, &stale).unwrap().text(), kernel.text());
     });
 }
 
