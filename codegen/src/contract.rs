@@ -54,7 +54,22 @@ struct Writer<'a, 'f> {
     batch: Vec<String>,
 }
 
-/// Whether an operand is a plain f32 input, side by side along k or along its own dimension: it can then be read by fours.
+/// Whether elements of this dtype are moved by fours in contractions whose sums are f32.
+fn is_moved_by_four(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// Whether outputs of a contraction are written by fours: they lie side by side along n, its only dimension.
+pub(crate) fn writes_by_four(op: &Op, contract: &Contract) -> bool {
+    contract.k - contract.n == 1
+        && op
+            .outputs
+            .iter()
+            .all(|a| op.dims[contract.n] != 1 && a.strides[contract.n] == 1 && is_moved_by_four(a.dtype))
+}
+
+/// Whether an operand is a plain input of floats, side by side along k or along its own dimension: it can then be read by
+/// fours.
 pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] {
     let rank = op.dims.len();
     [(&contract.lhs, contract.m..contract.n), (&contract.rhs, contract.n..contract.k)].map(|(expr, own)| {
@@ -65,8 +80,8 @@ pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] 
         // Elements of one buffer must not be read in two ways by one kernel.
         let elsewhere = contract.epilogue.nodes().iter().any(|(node, _)| *node == Node::Input(n as u16));
         let single = own.len() == 1 && rank - contract.k == 1 && none.is_none() && !elsewhere;
-        let f32s = access.dtype == DType::F32 && contract.acc == DType::F32;
-        (single && f32s && access.is_plain() && (one == rank - 1 || own.contains(&one))).then_some(one)
+        let floats = is_moved_by_four(access.dtype) && contract.acc == DType::F32;
+        (single && floats && access.is_plain() && (one == rank - 1 || own.contains(&one))).then_some(one)
     })
 }
 
@@ -334,13 +349,7 @@ impl<'a> Writer<'a, '_> {
         let Blocks { thread, .. } = self.blocks;
         let c = self.contract;
         // Columns in fours are written together where every output lies side by side along n.
-        let wide = self.vector
-            && fours
-            && c.k - c.n == 1
-            && (0..c.epilogue.outputs().len()).all(|o| {
-                let operand = self.frame.output(o);
-                self.frame.class(operand, c.n) == Class::One && self.frame.access(operand).dtype == DType::F32
-            });
+        let wide = self.vector && fours && writes_by_four(self.frame.op, c);
         let mut columns = Vec::new();
         for j in 0..thread.n {
             let place = self.offset(Side::Right, j);

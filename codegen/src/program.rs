@@ -17,7 +17,7 @@ use millstream_core::{Access, Body, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use crate::attention;
-use crate::contract::{Blocks, reads_by_four};
+use crate::contract::{Blocks, reads_by_four, writes_by_four};
 use crate::frame::{Frame, Layout, Word};
 use crate::map::SIDE;
 use crate::rows::{Walk, writes_elements};
@@ -327,17 +327,16 @@ impl Program {
                 match (dim, expr.as_input()) {
                     (Some(dim), Some(input)) => {
                         can &= fits(&op.inputs[input as usize], &op.dims, dim);
-                        aligned.push((input as usize, 16));
+                        aligned.push((input as usize, 4 * op.inputs[input as usize].dtype.size()));
                     }
                     _ => can = false,
                 }
             }
             // Outputs are written by fours where they lie so; the kernel then relies on it.
-            let wide = c.k - c.n == 1 && op.outputs.iter().all(|a| a.strides[c.n] == 1 && a.dtype.size() == 4);
-            if wide {
+            if writes_by_four(op, c) {
                 for (o, a) in op.outputs.iter().enumerate() {
                     can &= fits(a, &op.dims, c.n);
-                    aligned.push((op.inputs.len() + o, 16));
+                    aligned.push((op.inputs.len() + o, 4 * a.dtype.size()));
                 }
             }
         }
