@@ -9,6 +9,7 @@ use crate::attention;
 use crate::contract::{self, Blocks};
 use crate::indexed;
 use crate::map;
+use crate::matrix;
 use crate::program::Program;
 use crate::rows::{self, Walk};
 use crate::target::{Dialect, Target};
@@ -93,6 +94,8 @@ const TILES: [&str; 2] = ["tiles", "tiles wide"];
 const GATHER: [&str; 2] = ["gather", "gather wide"];
 const SCAN: [&str; 2] = ["scan", "scan wide"];
 const ATTENTION: [&str; 2] = ["attention", "attention wide"];
+/// Blocks of f16 on matrix units; indices that need 64 bits are for [`TILES`].
+const MATRICES: &str = "matrices";
 
 /// The ways to compute an operation, the preferred one first.
 pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Variant> {
@@ -116,10 +119,16 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
                 Variant { family: names[wide], tile: Tile { blocks: blocks.into_iter().collect() } }
             })
             .collect(),
-        Body::Contract(c) => blocks(op, c.acc, target)
-            .into_iter()
-            .map(|b| Variant { family: TILES[wide], tile: Tile { blocks: [b.thread, b.group].into_iter().collect() } })
-            .collect(),
+        Body::Contract(c) => {
+            let matrices = if wide == 0 { matrix::blocks(op, c, target) } else { Vec::new() };
+            let tiles = blocks(op, c.acc, target);
+            let variant = |family: &'static str, b: Blocks| Variant {
+                family,
+                tile: Tile { blocks: [b.thread, b.group].into_iter().collect() },
+            };
+            let matrices = matrices.into_iter().map(|b| variant(MATRICES, b));
+            matrices.chain(tiles.into_iter().map(|b| variant(TILES[wide], b))).collect()
+        }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(SCAN)],
         Body::Attention(_) => vec![plain(ATTENTION)],
@@ -142,8 +151,9 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         attention::generate(op, target, wide)
     } else if of(SCAN) {
         indexed::generate_scan(op, target, wide)
-    } else if of(TILES) {
+    } else if of(TILES) || family == MATRICES {
         match variant.tile.blocks[..] {
+            [thread, group] if family == MATRICES => matrix::generate(op, target, Blocks { thread, group }),
             [thread, group] => contract::generate(op, target, Blocks { thread, group }, wide),
             _ => Err(Error::internal("a contraction needs two blocks")),
         }

@@ -413,6 +413,9 @@ impl<'a> Frame<'a> {
             }
             Dialect::Wgsl => {
                 let buffers = self.wgsl_buffers(&bodies);
+                if bodies.contains("coop_mat") {
+                    text += "enable f16;\nenable wgpu_cooperative_matrix;\n";
+                }
                 text += given;
                 if [&buffers, &self.shared, &library, &bodies].iter().any(|t| t.contains("c128")) {
                     text += "alias c128 = vec2<f64>;\n";
@@ -424,9 +427,14 @@ impl<'a> Frame<'a> {
                 text += &library;
                 text += &self.shared;
                 for (entry, body) in &self.bodies {
+                    let subgroup = if words(body).iter().any(|w| w == "subgroup") {
+                        ", @builtin(subgroup_id) subgroup: u32"
+                    } else {
+                        ""
+                    };
                     text += &format!(
                         "@compute @workgroup_size({})\nfn {}(@builtin(local_invocation_index) thread: u32, \
-                         @builtin(workgroup_id) block: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>) {{\n\
+                         @builtin(workgroup_id) block: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>{subgroup}) {{\n\
                          \x20   let lane = idx(thread);\n    let group = idx(block.x + block.y * grid.x);\n    \
                          let groups = idx(grid.x * grid.y);\n",
                         entry.group, entry.name
@@ -472,6 +480,14 @@ impl<'a> Frame<'a> {
                 _ => "u32",
             };
             text += &format!("@group(0) @binding({operand}) var<storage, read_write> b{operand}: array<{kind}>;\n");
+            // Halves as they are, alone or by fours, where a kernel does not compute with them itself.
+            for (name, kind) in [("e", "f16"), ("h", "vec4<f16>")] {
+                if bodies.contains(&format!(" {name}{operand}[")) {
+                    text += &format!(
+                        "@group(0) @binding({operand}) var<storage, read_write> {name}{operand}: array<{kind}>;\n"
+                    );
+                }
+            }
             if bodies.contains(&format!("v{operand}[")) {
                 text += &format!(
                     "@group(0) @binding({operand}) var<storage, read_write> v{operand}: array<vec4<{kind}>>;\n"

@@ -11,6 +11,7 @@ mod frame;
 mod indexed;
 mod listing;
 mod map;
+mod matrix;
 mod notation;
 mod program;
 mod rows;

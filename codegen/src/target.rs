@@ -28,4 +28,6 @@ pub struct Target {
     pub max_buffers: usize,
     /// Units that work independently: what a grid should fill.
     pub units: usize,
+    /// The threads of every subgroup, if subgroups multiply squares of 16 by 16 f16 and add them up in f32.
+    pub matrices: Option<u32>,
 }

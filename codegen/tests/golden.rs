@@ -18,6 +18,7 @@ fn target(dialect: Dialect) -> Target {
         shared_memory: 32 << 10,
         max_buffers: 8,
         units: 16,
+        matrices: None,
     }
 }
 

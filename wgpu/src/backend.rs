@@ -35,6 +35,7 @@ impl WgpuBackend {
             shared_memory: gpu.limits.max_compute_workgroup_storage_size as usize,
             max_buffers: profile.max_bindings,
             units: profile.units,
+            matrices: matrices(&gpu, adapter),
         };
         Ok(Arc::new(WgpuBackend { gpu, profile, target }))
     }
@@ -48,6 +49,21 @@ impl WgpuBackend {
     pub(crate) fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
+}
+
+/// The threads of a subgroup, if all have so many and multiply squares of 16 by 16 f16, adding up in f32.
+fn matrices(gpu: &Gpu, adapter: &wgpu::Adapter) -> Option<u32> {
+    use wgpu::{CooperativeScalarType as Scalar, Features};
+    let needed = Features::EXPERIMENTAL_COOPERATIVE_MATRIX | Features::SHADER_F16 | Features::SUBGROUP;
+    let info = adapter.get_info();
+    let one_size = info.subgroup_min_size == info.subgroup_max_size && info.subgroup_min_size > 0;
+    let known = gpu.features.contains(needed)
+        && adapter.cooperative_matrix_properties().iter().any(|p| {
+            (p.m_size, p.n_size, p.k_size) == (16, 16, 16)
+                && (p.ab_type, p.cr_type) == (Scalar::F16, Scalar::F32)
+                && !p.saturating_accumulation
+        });
+    (known && one_size).then_some(info.subgroup_min_size)
 }
 
 /// An error where a copy would leave the memory.

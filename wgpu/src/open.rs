@@ -28,26 +28,45 @@ fn wanted() -> wgpu::Features {
         | wgpu::Features::PIPELINE_CACHE
         | wgpu::Features::IMMEDIATES
         | wgpu::Features::MAPPABLE_PRIMARY_BUFFERS
+        | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
 }
 
-/// Opens the adapter's device. A driver that refuses, or loses the device at its first use, is asked for less.
-pub(crate) fn open(name: &str, adapter: &wgpu::Adapter) -> Result<Opened> {
-    let all = adapter.limits();
-    let features = adapter.features() & wanted();
-    let attempts = [
+/// What a driver is asked for, one after the other: everything, then less and less.
+fn attempts(all: &wgpu::Limits, features: wgpu::Features) -> Vec<(wgpu::Limits, wgpu::Features)> {
+    vec![
         (all.clone(), features),
-        (wgpu::Limits::defaults().or_worse_values_from(&all), features),
-        (wgpu::Limits::downlevel_defaults().or_worse_values_from(&all), wgpu::Features::empty()),
-    ];
+        (all.clone(), features - wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
+        (
+            wgpu::Limits::defaults().or_worse_values_from(all),
+            features - wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX,
+        ),
+        (wgpu::Limits::downlevel_defaults().or_worse_values_from(all), wgpu::Features::empty()),
+    ]
+}
+
+/// The first of the attempts that works, with the reason why the one before it did not.
+fn first<T>(
+    name: &str,
+    attempts: Vec<(wgpu::Limits, wgpu::Features)>,
+    mut open: impl FnMut(wgpu::Limits, wgpu::Features) -> std::result::Result<T, String>,
+) -> Result<(T, Option<String>)> {
     let mut reduced = None;
     for (limits, features) in attempts {
-        match attempt(adapter, limits, features) {
-            Ok((device, queue, health)) => return Ok(Opened { device, queue, health, reduced }),
+        match open(limits, features) {
+            Ok(opened) => return Ok((opened, reduced)),
             Err(reason) => reduced = Some(reason),
         }
     }
     let reason = reduced.unwrap_or_default();
     Err(Error::no_device(format!("{name} could not be opened: {reason}")))
+}
+
+/// Opens the adapter's device. A driver that refuses, or loses the device at its first use, is asked for less.
+pub(crate) fn open(name: &str, adapter: &wgpu::Adapter) -> Result<Opened> {
+    let attempts = attempts(&adapter.limits(), adapter.features() & wanted());
+    let ((device, queue, health), reduced) =
+        first(name, attempts, |limits, features| attempt(adapter, limits, features))?;
+    Ok(Opened { device, queue, health, reduced })
 }
 
 fn attempt(
@@ -59,6 +78,9 @@ fn attempt(
         label: Some("millstream"),
         required_features: features,
         required_limits: limits,
+        // SAFETY: the one experimental feature that we ask for multiplies matrices, in kernels of our own that load and
+        // store whole squares inside their arrays.
+        experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
         // The pool already asks for few large buffers; blocks of the library's own would only be held idle.
         memory_hints: wgpu::MemoryHints::MemoryUsage,
         ..Default::default()
@@ -86,4 +108,43 @@ fn trial(device: &wgpu::Device, queue: &wgpu::Queue) -> std::result::Result<(), 
     queue.submit([encoder.finish()]);
     let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(20)) };
     device.poll(poll).map(|_| ()).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(refusals: usize) -> (Vec<(wgpu::Limits, wgpu::Features)>, Result<(usize, Option<String>)>) {
+        let all = wgpu::Limits { max_storage_buffer_binding_size: 1 << 30, ..wgpu::Limits::defaults() };
+        let features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        let mut list = Vec::new();
+        let opened = first("gl:0", attempts(&all, features), |limits, features| {
+            list.push((limits, features));
+            if list.len() > refusals { Ok(list.len()) } else { Err(format!("refusal {}", list.len())) }
+        });
+        (list, opened)
+    }
+
+    #[test]
+    fn a_driver_that_refuses_is_asked_for_less_and_the_reason_is_kept() {
+        let (list, opened) = asked(0);
+        assert_eq!((list.len(), opened.unwrap()), (1, (1, None)));
+        let (list, opened) = asked(3);
+        assert_eq!(opened.unwrap(), (4, Some("refusal 3".to_string())));
+        for pair in list.windows(2) {
+            let ((more, many), (less, few)) = (&pair[0], &pair[1]);
+            assert!(less.max_storage_buffer_binding_size <= more.max_storage_buffer_binding_size);
+            assert!(less.max_storage_buffers_per_shader_stage <= more.max_storage_buffers_per_shader_stage);
+            assert!(many.contains(*few) && (less != more || few != many), "{pair:?}");
+        }
+        assert!(list[3].1.is_empty());
+    }
+
+    #[test]
+    fn a_driver_that_refuses_everything_is_an_error_with_the_last_reason() {
+        let (list, opened) = asked(usize::MAX);
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), millstream_core::ErrorKind::NoDevice);
+        assert!(error.to_string().contains(&format!("refusal {}", list.len())), "{error}");
+    }
 }

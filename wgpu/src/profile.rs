@@ -75,6 +75,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         ("f16", has(wgpu::Features::SHADER_F16)),
         ("f64", f64s),
         ("int64", int64),
+        ("matrices", has(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX)),
         ("subgroups", has(wgpu::Features::SUBGROUP)),
         ("timestamps", gpu.timer.is_some()),
         ("immediates", has(wgpu::Features::IMMEDIATES)),

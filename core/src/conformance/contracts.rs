@@ -124,6 +124,16 @@ pub(super) fn products(random: &mut Random) -> Result<Vec<Case>> {
     }
     out.push(Product::new("large", 130, 70, 260).case("matmul", DType::F32, DType::F32, random)?);
     out.push(Product::new("large", 70, 130, 130).case("matmul", DType::BF16, DType::BF16, random)?);
+    // Several blocks of matrix units, read by fours and by ones, in both directions.
+    out.push(Product::new("large", 132, 136, 76).case("matmul", DType::F16, DType::F16, random)?);
+    let turned = Product { a: [1, 132], b: [1, 76], ..Product::new("transposed", 132, 136, 76) };
+    out.push(turned.case("matmul", DType::F16, DType::F32, random)?);
+    out.push(Product { shift: 1, ..Product::new("misaligned", 70, 68, 36) }.case(
+        "matmul",
+        DType::F16,
+        DType::F16,
+        random,
+    )?);
     for dtype in [DType::F16, DType::BF16] {
         out.push(Product::new("half result", 20, 18, 30).case("matmul", dtype, dtype, random)?);
     }
