@@ -174,12 +174,10 @@ impl Family for WgpuFamily {
 fn can_compute(adapter: &wgpu::Adapter) -> Result<()> {
     let flags = adapter.get_downlevel_capabilities().flags;
     let info = adapter.get_info();
-    if info.backend == wgpu::Backend::Gl && !gl_can_compute(&info.driver_info) {
-        let version = info.driver_info;
-        return Err(Error::unsupported(format!(
-            "{} comes with OpenGL {version}; compute shaders need OpenGL 4.3 or OpenGL ES 3.1",
-            info.name
-        )));
+    if info.backend == wgpu::Backend::Gl
+        && let Some(reason) = gl_lacks_compute(&info.driver_info)
+    {
+        return Err(Error::unsupported(format!("{} comes with {reason}", info.name)));
     }
     if flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
         && adapter.limits().max_storage_buffers_per_shader_stage >= 3
@@ -189,17 +187,22 @@ fn can_compute(adapter: &wgpu::Adapter) -> Result<()> {
     Err(Error::unsupported(format!("{} has no compute shaders with enough storage buffers in this API", info.name)))
 }
 
-/// Whether an OpenGL of this version has compute shaders. A driver may show the functions in an older version, too, but
-/// its shader language does not have them there.
-fn gl_can_compute(version: &str) -> bool {
+/// Why an OpenGL of this version has no compute shaders; `None` where it has. A driver may show the functions in an older
+/// version, too, but its shader language does not have them there.
+fn gl_lacks_compute(version: &str) -> Option<String> {
+    if version.starts_with("WebGL") {
+        return Some(format!("{version}, and WebGL has no compute shaders; browsers compute through WebGPU"));
+    }
     let es = version.starts_with("OpenGL ES");
     let number = version.trim_start_matches(|c: char| !c.is_ascii_digit());
     let mut parts = number.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().ok());
-    match (parts.next().flatten(), parts.next().flatten()) {
+    let enough = match (parts.next().flatten(), parts.next().flatten()) {
         (Some(major), Some(minor)) => (major, minor) >= if es { (3, 1) } else { (4, 3) },
         // What cannot be read is left to the driver.
         _ => true,
-    }
+    };
+    let named = if es { version.to_string() } else { format!("OpenGL {version}") };
+    (!enough).then(|| format!("{named}; compute shaders need OpenGL 4.3 or OpenGL ES 3.1"))
 }
 
 /// The adapters of an API, real GPUs first, or why there are none.
@@ -291,9 +294,14 @@ mod tests {
             ("4.2 Something", false),
             ("OpenGL ES 3.2 Mesa", true),
             ("OpenGL ES 3.0 Something", false),
+            ("WebGL 2.0 (OpenGL ES 3.0 Chromium)", false),
             ("", true),
         ] {
-            assert_eq!(gl_can_compute(version), can, "{version}");
+            assert_eq!(gl_lacks_compute(version).is_none(), can, "{version}");
         }
+        let reason = gl_lacks_compute("WebGL 2.0 (OpenGL ES 3.0 Chromium)").unwrap();
+        assert!(reason.contains("no compute shaders") && reason.contains("WebGPU"), "{reason}");
+        let reason = gl_lacks_compute("3.3.0 NVIDIA 580.159.04").unwrap();
+        assert!(reason.contains("3.3.0") && reason.contains("need OpenGL 4.3"), "{reason}");
     }
 }

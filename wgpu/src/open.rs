@@ -31,8 +31,11 @@ fn wanted() -> wgpu::Features {
         | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
 }
 
+/// What a driver is asked for.
+type Wish = (wgpu::Limits, wgpu::Features);
+
 /// What a driver is asked for, one after the other: everything, then less and less.
-fn attempts(all: &wgpu::Limits, features: wgpu::Features) -> Vec<(wgpu::Limits, wgpu::Features)> {
+fn attempts(all: &wgpu::Limits, features: wgpu::Features) -> Vec<Wish> {
     vec![
         (all.clone(), features),
         (all.clone(), features - wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
@@ -47,7 +50,7 @@ fn attempts(all: &wgpu::Limits, features: wgpu::Features) -> Vec<(wgpu::Limits, 
 /// The first of the attempts that works, with the reason why the one before it did not.
 fn first<T>(
     name: &str,
-    attempts: Vec<(wgpu::Limits, wgpu::Features)>,
+    attempts: Vec<Wish>,
     mut open: impl FnMut(wgpu::Limits, wgpu::Features) -> std::result::Result<T, String>,
 ) -> Result<(T, Option<String>)> {
     let mut reduced = None;
@@ -114,7 +117,7 @@ fn trial(device: &wgpu::Device, queue: &wgpu::Queue) -> std::result::Result<(), 
 mod tests {
     use super::*;
 
-    fn asked(refusals: usize) -> (Vec<(wgpu::Limits, wgpu::Features)>, Result<(usize, Option<String>)>) {
+    fn asked(refusals: usize) -> (Vec<Wish>, Result<(usize, Option<String>)>) {
         let all = wgpu::Limits { max_storage_buffer_binding_size: 1 << 30, ..wgpu::Limits::defaults() };
         let features = wgpu::Features::SHADER_F16 | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
         let mut list = Vec::new();

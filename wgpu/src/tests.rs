@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millstream_core::backend::{Backend, BackendStream, Place, Priority};
+use millstream_core::backend::{Backend, BackendStream, Place, Priority, Support};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Access, Binary, DType, ErrorKind, Event, ExprBuilder, Op};
 
@@ -203,6 +203,31 @@ fn a_kernel_is_made_again_from_its_bytes_and_only_from_its_own() {
         let mut stale = bytes.clone();
         stale[24] ^= 0xff;
         assert_eq!(backend.load(&sum, &variant, &stale).unwrap().text(), kernel.text());
+    });
+}
+
+#[test]
+fn more_buffers_than_a_kernel_can_have_are_refused_with_the_numbers() {
+    on_each(|backend| {
+        let most = backend.profile().max_bindings;
+        let sum_of = |inputs: usize| {
+            let mut b = ExprBuilder::new();
+            let mut sum = b.input(0, DType::F32);
+            for i in 1..inputs {
+                let x = b.input(i as u16, DType::F32);
+                sum = b.binary(Binary::Add, sum, x).unwrap();
+            }
+            let rows = || vec![Access::new(DType::F32, &[1]); inputs];
+            Op::map(&[10], rows(), vec![Access::new(DType::F32, &[1])], b.finish(&[sum])).unwrap()
+        };
+        assert_eq!(backend.supports(&sum_of(most - 1)), Support::Native);
+        match backend.supports(&sum_of(most)) {
+            Support::No(reason) => assert!(
+                reason.contains(&(most + 1).to_string()) && reason.contains(&format!("at most {most}")),
+                "{reason}"
+            ),
+            other => panic!("{other:?}"),
+        }
     });
 }
 

@@ -121,6 +121,8 @@ fn more_than_the_device_gives_is_out_of_memory() {
         for bytes in [1usize << 42, usize::try_from(device.profile().max_binding).unwrap() + 1] {
             let error = Storage::alloc(device, bytes, MemoryKind::Device, stream).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+            let most = format!("at most {} bytes", device.profile().max_binding);
+            assert!(error.suggestion().is_some_and(|s| s.contains(&most)), "{error} ({:?})", error.suggestion());
         }
         assert!(!device.is_lost());
         let error = Storage::alloc(device, 4096, MemoryKind::Unified, stream).err().unwrap();
