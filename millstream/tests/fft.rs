@@ -107,6 +107,18 @@ fn transforms_of_any_length_and_axis_follow_the_definition() -> Result<()> {
 }
 
 #[test]
+fn long_rows_of_smooth_and_of_prime_length_keep_the_bound() -> Result<()> {
+    let mut random = Random::fresh();
+    for n in [997, 1000, 1024, 2017] {
+        let values: Vec<C> = (0..n).map(|_| C::new(random.unit(), random.unit())).collect();
+        let x = Tensor::from_slice(&values).cast(DType::C64);
+        let want = defined(&numbers(&x)?, n, false, FftNorm::Backward);
+        close(&numbers(&x.fft(None, 0, FftNorm::Backward))?, &want, n, f64::from(f32::EPSILON));
+    }
+    Ok(())
+}
+
+#[test]
 fn several_axes_are_one_after_the_other_and_inverses_lead_back() -> Result<()> {
     let mut random = Random::fresh();
     let x = Tensor::from_shape(&[3, 4, 5], &random.floats(60));
