@@ -4,6 +4,7 @@ use millstream::DType;
 
 use super::calls::Call;
 use super::compute::{self, Compute};
+use super::conv;
 use super::events::Waiting;
 use crate::failure::{Failure, Outcome};
 
@@ -153,6 +154,7 @@ impl Case {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
+            None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
             None => {
                 Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
             }
@@ -207,8 +209,15 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
+    let convolutions = [(conv::FORM.0.to_string(), conv::FORM.1)];
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
-    forms.chain(copies).chain(named).map(|(form, about)| format!("  {form:<36} {about}")).collect::<Vec<_>>().join("\n")
+    forms
+        .chain(convolutions)
+        .chain(copies)
+        .chain(named)
+        .map(|(form, about)| format!("  {form:<36} {about}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

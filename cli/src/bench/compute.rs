@@ -24,8 +24,8 @@ pub struct Compute {
     pub inputs: Vec<Vec<usize>>,
     /// How many elements the result has.
     pub elements: usize,
-    /// The graph, as a program would write it.
-    pub build: fn(&[Tensor]) -> Tensor,
+    /// The graph, as a program would write it, from the inputs and sizes.
+    pub build: fn(&[Tensor], &[usize]) -> Tensor,
     /// An element of the result in double precision, from the inputs and sizes.
     pub expected: fn(&[Normal], &[usize], usize) -> f64,
     /// How many input elements one such element takes: what checking it costs.
@@ -68,7 +68,7 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
         sizes: sizes.to_vec(),
         inputs: vec![vec![m, k], vec![k, n]],
         elements: m * n,
-        build: |x| x[0].matmul(&x[1]),
+        build: |x, _| x[0].matmul(&x[1]),
         expected: dot,
         reach: 2 * k,
         flop: 2 * (m * k * n) as u64,
@@ -85,7 +85,7 @@ pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
     inputs.push(vec![n]);
     Compute {
         inputs,
-        build: |x| (x[0].matmul(&x[1]) + &x[2]).gelu(),
+        build: |x, _| (x[0].matmul(&x[1]) + &x[2]).gelu(),
         expected: |of, sizes, i| {
             let bias = of.last().map_or(f64::NAN, |b| b.at(i % sizes[2]));
             let v = dot(of, sizes, i) + bias;
@@ -106,7 +106,7 @@ pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
         sizes: sizes.to_vec(),
         inputs: vec![vec![b, h, s, d]; 3],
         elements,
-        build: |x| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
+        build: |x, _| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
         expected: |of, sizes, i| {
             let (s, d) = (sizes[2], sizes[3]);
             let (head, query, column) = (i / (s * d), i / d % s, i % d);
@@ -133,7 +133,7 @@ fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
         sizes: vec![n],
         inputs: vec![vec![n]; inputs],
         elements: n,
-        build: |x| x[0].clone(),
+        build: |x, _| x[0].clone(),
         expected: |of, _, i| of[0].at(i),
         reach: inputs,
         flop: flop * n as u64,
@@ -144,13 +144,13 @@ fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
 
 /// A copy.
 pub fn copy(dtype: DType, sizes: &[usize]) -> Compute {
-    Compute { build: |x| x[0].copy(), ..elementwise(dtype, sizes[0], 1, 0) }
+    Compute { build: |x, _| x[0].copy(), ..elementwise(dtype, sizes[0], 1, 0) }
 }
 
 /// `x + y`.
 pub fn add(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x| &x[0] + &x[1],
+        build: |x, _| &x[0] + &x[1],
         expected: |of, _, i| of[0].at(i) + of[1].at(i),
         ..elementwise(dtype, sizes[0], 2, 1)
     }
@@ -158,13 +158,13 @@ pub fn add(dtype: DType, sizes: &[usize]) -> Compute {
 
 /// `exp(x)`.
 pub fn exp(dtype: DType, sizes: &[usize]) -> Compute {
-    Compute { build: |x| x[0].exp(), expected: |of, _, i| of[0].at(i).exp(), ..elementwise(dtype, sizes[0], 1, 1) }
+    Compute { build: |x, _| x[0].exp(), expected: |of, _, i| of[0].at(i).exp(), ..elementwise(dtype, sizes[0], 1, 1) }
 }
 
 /// `tanh(1.5x + y) * sigmoid(x) - sqrt(|y|)`.
 pub fn chain(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |t| {
+        build: |t, _| {
             let (x, y) = (&t[0], &t[1]);
             (x * 1.5 + y).tanh() * x.sigmoid() - y.abs().sqrt()
         },
@@ -181,7 +181,7 @@ pub fn sum(dtype: DType, sizes: &[usize]) -> Compute {
     let n = sizes[0];
     Compute {
         elements: 1,
-        build: |x| x[0].sum(&[], Keep::No),
+        build: |x, _| x[0].sum(&[], Keep::No),
         expected: |of, sizes, _| (0..sizes[0]).map(|i| of[0].at(i)).sum(),
         reach: n,
         bytes: bytes(dtype, &[n, 1]),
@@ -198,7 +198,7 @@ fn rows(dtype: DType, sizes: &[usize], flop: u64) -> Compute {
 /// Softmax of each row.
 pub fn softmax(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x| x[0].softmax(-1),
+        build: |x, _| x[0].softmax(-1),
         expected: |of, sizes, i| {
             let c = sizes[1];
             let row = i / c * c;
@@ -212,7 +212,7 @@ pub fn softmax(dtype: DType, sizes: &[usize]) -> Compute {
 /// Each row brought to mean 0 and variance 1.
 pub fn layernorm(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x| x[0].layernorm(1, 1e-5),
+        build: |x, _| x[0].layernorm(1, 1e-5),
         expected: |of, sizes, i| {
             let c = sizes[1];
             let row: Vec<f64> = (i / c * c..i / c * c + c).map(|j| of[0].at(j)).collect();
@@ -227,7 +227,7 @@ pub fn layernorm(dtype: DType, sizes: &[usize]) -> Compute {
 /// A transposed copy.
 pub fn transpose(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x| x[0].transpose().contiguous(),
+        build: |x, _| x[0].transpose().contiguous(),
         expected: |of, sizes, i| of[0].at(i % sizes[0] * sizes[1] + i / sizes[0]),
         reach: 1,
         ..rows(dtype, sizes, 0)
@@ -239,7 +239,7 @@ pub fn colsum(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
         elements: c,
-        build: |x| x[0].sum(&[0], Keep::No),
+        build: |x, _| x[0].sum(&[0], Keep::No),
         expected: |of, sizes, i| (0..sizes[0]).map(|r| of[0].at(r * sizes[1] + i)).sum(),
         reach: r,
         bytes: bytes(dtype, &[r * c, c]),

@@ -8,6 +8,7 @@ mod baseline;
 mod calls;
 mod cases;
 mod compute;
+mod conv;
 mod events;
 mod launches;
 mod random;
@@ -238,12 +239,12 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     let mut once = || {
         let start = Instant::now();
         if by_host {
-            (compute.build)(&inputs).eval()?;
+            (compute.build)(&inputs, &compute.sizes).eval()?;
             return Ok(start.elapsed());
         }
         let before = device.stream().record_timed()?;
         let began = Instant::now();
-        let result = (compute.build)(&inputs);
+        let result = (compute.build)(&inputs, &compute.sizes);
         result.eval_on(device.stream())?;
         host_us.push(began.elapsed().as_secs_f64() * 1e6);
         let after = device.stream().record_timed()?;
@@ -262,7 +263,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         timing::settle(timing::STRETCH, &mut once)?;
     }
     let timing = timing::repeat(place.seconds, most, &mut once)?;
-    let max_err = largest_error(compute, &sources, &(compute.build)(&inputs))?;
+    let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
     let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
     let mut timed = Row::new(name, device, timing).with_rates(&rates, &profile);
     if !device.candidates().is_empty() {
@@ -358,7 +359,8 @@ mod tests {
         let compute = case(name);
         let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
         let inputs: Vec<Tensor> = sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape)).collect();
-        largest_error(&compute, &sources, &change((compute.build)(&inputs))).unwrap_or_else(|f| panic!("{f}"))
+        largest_error(&compute, &sources, &change((compute.build)(&inputs, &compute.sizes)))
+            .unwrap_or_else(|f| panic!("{f}"))
     }
 
     #[test]

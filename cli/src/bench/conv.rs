@@ -1,0 +1,90 @@
+//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, channels first.
+
+use millstream::{Conv, DType, Tensor};
+
+use super::compute::{Compute, Shown};
+use super::random::Normal;
+
+/// The form of the name, for people.
+pub const FORM: (&str, &str) = ("conv_f32_NxCxHxW_KxRxS_sTpP", "K filters of RxS over N images, stride T, padding P");
+/// Sizes beyond this are a slip of the pen.
+const LARGEST: usize = 1 << 24;
+
+/// The case of that name, if it is a convolution.
+pub fn parse(name: &str) -> Option<Compute> {
+    let rest = name.strip_prefix("conv_f32_")?;
+    let mut parts = rest.split('_');
+    let (image, filters, how) = (parts.next()?, parts.next()?, parts.next()?);
+    let numbers = |text: &str| -> Option<Vec<usize>> { text.split('x').map(|n| n.parse().ok()).collect() };
+    let (stride, padding) = how.strip_prefix('s')?.split_once('p')?;
+    let mut sizes = numbers(image).filter(|s| s.len() == 4)?;
+    sizes.extend(numbers(filters).filter(|s| s.len() == 3)?);
+    sizes.push(stride.parse().ok()?);
+    if parts.next().is_some() || sizes.contains(&0) {
+        return None;
+    }
+    sizes.push(padding.parse().ok()?);
+    if sizes.iter().any(|&n| n > LARGEST) {
+        return None;
+    }
+    let &[n, c, h, w, k, r, s, stride, padding] = sizes.as_slice() else { return None };
+    let out = |size: usize, window: usize| Some((size + 2 * padding).checked_sub(window)? / stride + 1);
+    let (oh, ow) = (out(h, r)?, out(w, s)?);
+    let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
+    let bytes = product(&[n, c, h, w])? + product(&[k, c, r, s])? + product(&[n, k, oh, ow])?;
+    let flop = product(&[n, k, oh, ow])?.checked_mul(product(&[c, r, s])?)?.checked_mul(2)?;
+    Some(Compute {
+        dtype: DType::F32,
+        inputs: vec![vec![n, c, h, w], vec![k, c, r, s]],
+        elements: n * k * oh * ow,
+        build,
+        expected,
+        reach: 2 * c * r * s,
+        flop,
+        bytes: 4 * bytes,
+        shown: Shown::Flop,
+        sizes,
+    })
+}
+
+fn build(x: &[Tensor], sizes: &[usize]) -> Tensor {
+    x[0].conv2d(&x[1], None, &Conv::new().stride(sizes[7]).padding(sizes[8]))
+}
+
+/// An element of the result in double precision.
+fn expected(of: &[Normal], sizes: &[usize], i: usize) -> f64 {
+    let ([x, f, ..], &[_, c, h, w, k, r, s, stride, padding]) = (of, sizes) else { return f64::NAN };
+    let (oh, ow) = ((h + 2 * padding - r) / stride + 1, (w + 2 * padding - s) / stride + 1);
+    let (ox, oy, filter, image) = (i % ow, i / ow % oh, i / ow / oh % k, i / ow / oh / k);
+    let mut sum = 0.0;
+    for (channel, y, z) in (0..c).flat_map(|c| (0..r).flat_map(move |y| (0..s).map(move |z| (c, y, z)))) {
+        let (iy, ix) = ((oy * stride + y).wrapping_sub(padding), (ox * stride + z).wrapping_sub(padding));
+        if iy < h && ix < w {
+            let place = ((image * c + channel) * h + iy) * w + ix;
+            sum += x.at(place) * f.at(((filter * c + channel) * r + y) * s + z);
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_convolutions_say_all_sizes() {
+        let case = parse("conv_f32_1x64x56x56_64x3x3_s1p1").unwrap();
+        assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 56 * 56 * 64 * 9));
+        assert_eq!(parse("conv_f32_1x3x224x224_64x7x7_s2p3").unwrap().elements, 64 * 112 * 112);
+        for bad in [
+            "conv_f32_1x64x56x56_64x3x3_s0p1",
+            "conv_f32_1x64x56_64x3x3_s1p1",
+            "conv_f32_1x64x2x2_64x3x3_s1p0",
+            "conv_f32_1x64x56x56_64x3x3",
+            "conv_f32_1x64x56x56_64x3x3_s1p1_",
+            "conv_f32_9999999x9999999x9999999x999999_64x3x3_s1p1",
+        ] {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+}
