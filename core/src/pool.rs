@@ -200,7 +200,7 @@ impl State {
     ) -> Option<Box<Chunk>> {
         let chunks = self.quick.get_mut(list)?;
         let past = chunks.last_mut()?.past.get_mut();
-        if past.home == Some(stream) && past.uses.is_empty() {
+        if past.home == Some(stream) && past.uses.iter().all(|(user, _)| *user == stream) {
             return chunks.pop();
         }
         let mut now = Now { source, fences: &mut self.fences, time: self.time, garbage };
