@@ -1,4 +1,5 @@
-//! Captured plans: a plan of several steps that is run often is queued in one call, where the device has that.
+//! Captured plans: a plan that is run often is queued in one call, where the device has that. For several steps this saves a
+//! call each; for a single one, too, since a driver queues what it has seen before for less than a launch that is new to it.
 //!
 //! An instance owns the memory of its intermediate values, so that only inputs and outputs move between two runs. Threads
 //! that run one plan at the same time get instances of their own.
@@ -14,8 +15,10 @@ use smallvec::SmallVec;
 use super::make::Plan;
 use super::run::Run;
 
-/// How often a plan runs step by step before it is captured.
+/// How often a plan of several steps runs step by step before it is captured.
 const RUNS_BEFORE: u32 = 3;
+/// The same for a plan of one step, which gains some microseconds each time for a capture that takes a hundred.
+const RUNS_BEFORE_ONE: u32 = 20;
 /// How many instances of a plan are kept.
 const MOST: usize = 8;
 
@@ -45,11 +48,12 @@ impl Instances {
         let plan = run.plan;
         // A captured plan is one thing to the device: whoever profiles wants to see its steps.
         let seen = device.profiler().is_on();
-        let alone = plan.steps.len() < 2 || stream.is_synchronous() || seen || !device.has(Idea::Capture);
+        let alone = plan.steps.is_empty() || stream.is_synchronous() || seen || !device.has(Idea::Capture);
         if alone || self.impossible.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if self.runs.fetch_add(1, Ordering::Relaxed) < RUNS_BEFORE {
+        let before = if plan.steps.len() == 1 { RUNS_BEFORE_ONE } else { RUNS_BEFORE };
+        if self.runs.fetch_add(1, Ordering::Relaxed) < before {
             self.runs.fetch_min(u32::MAX / 2, Ordering::Relaxed);
             return Ok(None);
         }
@@ -60,8 +64,11 @@ impl Instances {
         {
             stream.depend(event)?;
         }
-        instance.adapt(run, device)?;
-        Ok(Some(instance))
+        if instance.adapt(run, device)? {
+            return Ok(Some(instance));
+        }
+        self.idle.lock().push(instance);
+        Ok(None)
     }
 
     fn make(&self, run: &Run<'_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
@@ -93,12 +100,12 @@ impl Instance {
         device.replay(&*self.captured, plan.steps.len(), stream)
     }
 
-    /// Makes the launches work on the memory and numbers of this run.
-    fn adapt(&mut self, run: &Run<'_>, device: &Device) -> Result<()> {
+    /// Makes the launches work on the memory and numbers of this run; false where launching the plan's only step anew costs less.
+    fn adapt(&mut self, run: &Run<'_>, device: &Device) -> Result<bool> {
         let (memory, offsets, params) = (run.memory(), run.offsets(), run.params());
         let same_numbers = self.params == params && self.offsets == offsets;
         if same_numbers && self.memory == memory {
-            return Ok(());
+            return Ok(true);
         }
         let moved: SmallVec<[Moved; 8]> = self
             .memory
@@ -113,6 +120,9 @@ impl Instance {
             self.memory[..i].iter().all(|&(f, b)| from + bytes as u64 <= f || f + b as u64 <= from)
         });
         if !(same_numbers && clear && self.captured.rebind(&moved)?) {
+            if run.plan.steps.len() == 1 {
+                return Ok(false);
+            }
             let arena = self.arena.as_deref();
             let captured = &mut *self.captured;
             with_stream(device, |private| {
@@ -120,7 +130,7 @@ impl Instance {
             })?;
         }
         (self.memory, self.offsets, self.params) = (memory, offsets, params);
-        Ok(())
+        Ok(true)
     }
 }
 
