@@ -203,7 +203,12 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     }
     // Few long rows do not fill the device: groups share them.
     let groups = count.div_ceil(list[0].rows);
-    let (lanes, rows) = if across { ((threads / 32).max(1), 32.min(threads)) } else { (threads, 1) };
+    // Where all threads of the device have enough to do, larger groups leave fewer parts to join.
+    let many = target.dialect == Dialect::Cuda && count == 1 && length >= target.units * 2048 * 16;
+    let (lanes, rows) = match across {
+        true => ((threads / 32).max(1), 32.min(threads)),
+        false => (if many { most } else { threads }, 1),
+    };
     let split = Walk { lanes, rows, held: 0, across, split: true };
     if length > 4096 && groups < target.units {
         list.insert(0, split);

@@ -453,8 +453,10 @@ impl<'a> Frame<'a> {
         let mut vectors = String::new();
         for operand in 0..self.operands() {
             let kind = memory_type(self.access(operand).dtype);
-            let constant = if self.is_output(operand) { "" } else { "const " };
-            parameters.push(format!("{constant}{kind}* __restrict__ b{operand}"));
+            // Inputs must not be `__restrict__`: they would be read by loads for which nothing else may ever write the memory,
+            // while the kernel before this one still does until `follow` returns.
+            let (constant, alone) = if self.is_output(operand) { ("", "__restrict__ ") } else { ("const ", "") };
+            parameters.push(format!("{constant}{kind}* {alone}b{operand}"));
             vectors += &format!("    auto const v{operand} = ({constant}vec4<{kind}>*)b{operand};\n");
         }
         if self.has_workspace {
@@ -463,7 +465,8 @@ impl<'a> Frame<'a> {
         parameters.push("const __grid_constant__ Args args".into());
         format!(
             "extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{vectors}    const idx lane = threadIdx.x;\n    \
-             const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;\n    const idx groups = idx(gridDim.x) * gridDim.y;\n",
+             const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;\n    const idx groups = idx(gridDim.x) * gridDim.y;\n    \
+             follow();\n",
             entry.group,
             entry.name,
             parameters.join(", ")

@@ -49,6 +49,19 @@ ms_device u32 zero_word() { return 0; }
 ms_device i32 quotient(i32 a, i32 b) { return i32(u32(a) / u32(b)); }
 ms_device i64 quotient(i64 a, i64 b) { return i64(u64(a) / u64(b)); }
 ms_device void workgroupBarrier() { __syncthreads(); }
+// After a step in which the first `half` threads of each row, all side by side, took over what the next `half` had. The last
+// step is for the whole group to see.
+template <class T> ms_device void halfBarrier(T half) {
+    if (half > 32 || half == 1) __syncthreads();
+    else __syncwarp();
+}
+// The first thing a kernel does. The next kernel of the stream may be set up from now on; this one goes on when the one
+// before it is through and what that wrote can be seen. Kernels so launched overlap in nothing but their beginnings.
+ms_device void follow() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
 ms_device f32 f16_to_f32(u32 bits) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits)); return x; }
 ms_device u32 f32_to_f16(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 // Without the cases that division must heed: one step from the hardware's reciprocal is right to an ulp.
@@ -60,3 +73,14 @@ ms_device f32 ratio_f32(f32 a, f32 b) {
 }
 ms_device f32 quotient_f32(f32 a, f32 b) { return a / b; }
 ms_device f32 root_f32(f32 x) { return sqrtf(x); }
+// The functions of CUDA where they are shorter than those of the library, which pay for what shader compilers may do. Their
+// bounds are NVIDIA's, for compilation without fast-math: 1 ulp for exp, 2 for tanh and erf.
+ms_device f32 exp_f32(f32 x) { return expf(x); }
+ms_device f32 tanh_f32(f32 x) { return tanhf(x); }
+ms_device f32 erf_f32(f32 x) { return erff(x); }
+// 1 / (1 + e^-x), 3 ulp: exp has one, the sum half of one, the hardware's reciprocal one. Subnormal results are zero.
+ms_device f32 sigmoid_f32(f32 x) {
+    f32 r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x)));
+    return r;
+}

@@ -225,9 +225,9 @@ impl Program {
             Shape::Map { fours, threads } => {
                 let by_one = vec![(usize::from(fours), self.groups_for(all, threads), vec![all as i64])];
                 let aligned = if fours { self.fours(op, rank - 1, rank == 1) } else { None };
-                let by_four = aligned
-                    .is_some()
-                    .then(|| vec![(0, self.groups_for(all / 4, threads), vec![(all / 4) as i64, (all % 4) as i64])]);
+                // A thread for every four: groups that begin and end all the time keep the memory busier than few that walk on.
+                let groups = (all / 4).div_ceil(u64::from(threads)).clamp(1, u64::from(self.target.max_grid));
+                let by_four = aligned.is_some().then(|| vec![(0, groups, vec![(all / 4) as i64, (all % 4) as i64])]);
                 Ok(Plan { by_four, by_one, aligned: aligned.unwrap_or_default(), workspace: 0 })
             }
             Shape::Squares { side, threads } => {

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -56,7 +56,14 @@ pub(crate) struct Context {
     pub(crate) events: EventPool,
     pub(crate) watchers: Arc<Watchers>,
     pub(crate) slots: Slots,
+    /// Launches a kernel that may be set up while the one before it still runs, where driver and device have that (compute
+    /// capability 9.0; graphs keep it since CUDA 12.3). Only for kernels that wait for the one before by themselves.
+    pub(crate) early_launch: Option<EarlyLaunch>,
 }
+
+/// The driver's function for launches with attributes.
+pub(crate) type EarlyLaunch =
+    unsafe extern "C" fn(*const sys::LaunchConfig, sys::Function, *mut *mut c_void, *mut *mut c_void) -> Status;
 
 /// The driver, initialised, and the number of devices; or why there is none.
 pub(crate) fn devices() -> Result<(&'static Driver, usize)> {
@@ -118,7 +125,9 @@ impl Context {
         // SAFETY: the driver writes a handle.
         check(unsafe { (driver.primary_retain)(&mut raw, device) }, "opening a CUDA device")?;
         drop(all);
+        let can_follow = properties.capability >= (9, 0) && properties.driver >= (12, 3);
         Ok(Arc::new(Context {
+            early_launch: driver.launch_ex.filter(|_| can_follow),
             driver,
             properties,
             name,

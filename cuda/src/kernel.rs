@@ -53,6 +53,8 @@ pub(crate) struct Generated {
     program: Program,
     module: Arc<Module>,
     functions: SmallVec<[sys::Function; 4]>,
+    /// Whether its kernels wait for the one before them by themselves: what was compiled for an older architecture does not.
+    follows: bool,
     bytes: Vec<u8>,
 }
 
@@ -81,7 +83,8 @@ impl Generated {
         let module = Arc::new(Module::load(context, &binary)?);
         let functions = program.entries.iter().map(|e| module.function(&e.name)).collect::<Result<_>>()?;
         let bytes = pack(fingerprint, &binary);
-        Ok(Generated { context: context.clone(), program, module, functions, bytes })
+        let follows = binary.is_native && context.properties.capability >= (9, 0);
+        Ok(Generated { context: context.clone(), program, module, functions, follows, bytes })
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -138,7 +141,7 @@ impl Generated {
             let _range = nvtx::range(&entry.name);
             stream.launch(
                 &self.module,
-                Shape { function, grid: dispatch.grid, group: entry.group },
+                Shape { function, grid: dispatch.grid, group: entry.group, follows: self.follows },
                 &addresses,
                 dispatch.words,
             )

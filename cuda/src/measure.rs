@@ -91,7 +91,7 @@ impl Kernels {
         stream: &CudaStream,
     ) -> Result<()> {
         let function = self.module.function(name)?;
-        stream.launch(&self.module, Shape { function, grid: [groups, 1, 1], group }, addresses, &words)
+        stream.launch(&self.module, Shape { function, grid: [groups, 1, 1], group, follows: false }, addresses, &words)
     }
 }
 

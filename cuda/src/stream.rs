@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::event::CudaEvent;
 use crate::gate::Gate;
 use crate::module::Module;
-use crate::sys::driver::{self as sys, number};
+use crate::sys::driver::{self as sys, LaunchAttribute, LaunchConfig, number};
 
 /// A kernel and how it is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) struct Shape {
     pub(crate) function: sys::Function,
     pub(crate) grid: [u32; 3],
     pub(crate) group: u32,
+    /// Whether the kernel waits by itself until the one before it is through, so that it may be set up earlier.
+    pub(crate) follows: bool,
 }
 
 /// A launch as a capture has recorded it: enough to change its arguments later.
@@ -119,10 +121,23 @@ impl CudaStream {
     pub(crate) fn launch(&self, module: &Arc<Module>, shape: Shape, addresses: &[u64], words: &[u32]) -> Result<()> {
         let [x, y, z] = shape.grid;
         let (driver, none) = (self.context.driver, std::ptr::null_mut());
-        let status = with_params(addresses, words, |params| {
-            // SAFETY: the function is of a module that its kernel keeps loaded, and the parameters are as many and as
-            // large as the generated text declares; the driver copies them before it returns.
-            unsafe { (driver.launch)(shape.function, x, y, z, shape.group, 1, 1, 0, self.raw, params, none) }
+        let early = if shape.follows { self.context.early_launch } else { None };
+        // SAFETY: in both, the function is of a module that its kernel keeps loaded, and the parameters are as many and as
+        // large as the generated text declares; the driver copies all it is given before it returns.
+        let status = with_params(addresses, words, |params| match early {
+            Some(launch) => {
+                let attribute = LaunchAttribute { id: number::LAUNCH_OVERLAPPING, pad: 0, value: 1, rest: [0; 15] };
+                let config = LaunchConfig {
+                    grid: shape.grid,
+                    block: [shape.group, 1, 1],
+                    shared: 0,
+                    stream: self.raw,
+                    attributes: &raw const attribute,
+                    count: 1,
+                };
+                unsafe { launch(&raw const config, shape.function, params, none) }
+            }
+            None => unsafe { (driver.launch)(shape.function, x, y, z, shape.group, 1, 1, 0, self.raw, params, none) },
         });
         self.context.check(status, "launching a kernel")?;
         if self.capturing.load(Ordering::Relaxed) {

@@ -7,7 +7,7 @@ __device__ __forceinline__ f32 keep_f32(f32 x) {
 }
 __shared__ vec4<f32> left[144];
 __shared__ vec4<f32> right[144];
-extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* b0, const f32* b1, const f32* b2, f32* __restrict__ b3, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (const vec4<f32>*)b1;
     auto const v2 = (const vec4<f32>*)b2;
@@ -15,6 +15,7 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto number2 = bitcast<idx>(args.w[2]);
@@ -285,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* __r
         }
     }
 }
-extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* b0, const f32* b1, const f32* b2, f32* __restrict__ b3, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (const vec4<f32>*)b1;
     auto const v2 = (const vec4<f32>*)b2;
@@ -293,6 +294,7 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* __re
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto number2 = bitcast<idx>(args.w[2]);

@@ -5,13 +5,14 @@ struct Args { u32 w[8]; };
 __device__ __forceinline__ f32 keep_f32(f32 x) {
     return bitcast<f32>(bitcast<u32>(x) ^ zero_word());
 }
-extern "C" __global__ void __launch_bounds__(256) map_by_four(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(256) map_by_four(const f32* b0, const f32* b1, f32* __restrict__ b2, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (const vec4<f32>*)b1;
     auto const v2 = (vec4<f32>*)b2;
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto base0 = bitcast<idx>(args.w[1]);
     const auto base1 = bitcast<idx>(args.w[2]);
@@ -119,13 +120,14 @@ extern "C" __global__ void __launch_bounds__(256) map_by_four(const f32* __restr
         b2[p_87] = t_86;
     }
 }
-extern "C" __global__ void __launch_bounds__(256) map_by_one(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(256) map_by_one(const f32* b0, const f32* b1, f32* __restrict__ b2, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (const vec4<f32>*)b1;
     auto const v2 = (vec4<f32>*)b2;
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto base0 = bitcast<idx>(args.w[1]);
     const auto base1 = bitcast<idx>(args.w[2]);

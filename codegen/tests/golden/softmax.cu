@@ -1,9 +1,9 @@
 typedef i32 idx;
 struct Args { u32 w[8]; };
 
-// 2^n for -126 <= n <= 127; exact.
-__device__ __forceinline__ f32 pow2_f32(i32 n) {
-    return bitcast<f32>(u32(n + 127) << 23u);
+// x as it is, but opaque to a compiler that would merge the operations before with those after.
+__device__ __forceinline__ f32 keep_f32(f32 x) {
+    return bitcast<f32>(bitcast<u32>(x) ^ zero_word());
 }
 // Whether x is NaN.
 __device__ __forceinline__ bool is_nan_f32(f32 x) {
@@ -13,55 +13,18 @@ __device__ __forceinline__ bool is_nan_f32(f32 x) {
 __device__ __forceinline__ f32 keep_nan_f32(f32 y, f32 x) {
     return bitcast<f32>(ms_select(bitcast<u32>(y), bitcast<u32>(x), is_nan_f32(x)));
 }
-// x as it is, but opaque to a compiler that would merge the operations before with those after.
-__device__ __forceinline__ f32 keep_f32(f32 x) {
-    return bitcast<f32>(bitcast<u32>(x) ^ zero_word());
-}
-// e^r - 1 for |r| <= ln(2)/2, to 2^-28 of e^r.
-__device__ __forceinline__ f32 exp_core_f32(f32 r) {
-    const auto r2 = r * r;
-    const auto a = ms_fma(0.16666517f, r, 0.49999994f);
-    const auto b = ms_fma(0.008369131f, r, 0.041668106f);
-    const auto p = ms_fma(ms_fma(0.0013836435f, r2, b), r2, a);
-    return ms_fma(p, r2, r);
-}
-// 1.5 * 2^23: added to |x| < 2^22 it leaves x rounded to an integer in the low bits of the sum.
-constexpr auto ROUND_F32 = 12582912.0f;
-// log2(e).
-constexpr auto LOG2_E_F32 = 1.442695f;
-// ln(2) - LN2_HI.
-constexpr auto LN2_LO_F32 = 1.4286068e-6f;
-// ln(2) with its low 9 bits cleared, so that n LN2_HI is exact for |n| < 512.
-constexpr auto LN2_HI_F32 = 0.69314575f;
-// e^x 2^k for |k| <= 4, 1 ulp; the result may leave the range where e^x alone would not, and the other way round.
-__device__ __forceinline__ f32 exp_scaled_f32(f32 x, i32 k) {
-    const auto low = ms_select(x, -107.0f, x < -107.0f);
-    const auto y = ms_select(low, 92.0f, low > 92.0f);
-    const auto t = keep_f32(ms_fma(y, LOG2_E_F32, ROUND_F32));
-    const auto n = t - ROUND_F32;
-    const auto r = ms_fma(-n, LN2_LO_F32, keep_f32(ms_fma(-n, LN2_HI_F32, y)));
-    const auto q = exp_core_f32(r);
-    // 2^n in two factors, so that n = 128 works and subnormal results round once.
-    const auto e = (bitcast<i32>(t) - 0x4b400000) + k;
-    const auto part = e >> 1u;
-    const auto scale = pow2_f32(part);
-    return keep_nan_f32(ms_fma(q, scale, scale) * pow2_f32(e - part), x);
-}
-// e^x, 1 ulp.
-__device__ __forceinline__ f32 exp_f32(f32 x) {
-    return exp_scaled_f32(x, 0);
-}
 // The larger; NaN if either is.
 __device__ __forceinline__ f32 max_f32(f32 a, f32 b) {
     return keep_nan_f32(keep_nan_f32(ms_select(b, a, a > b), b), a);
 }
 __shared__ f32 all_f32[256];
-extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* __restrict__ b0, f32* __restrict__ b1, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* b0, f32* __restrict__ b1, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (vec4<f32>*)b1;
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto base0 = bitcast<idx>(args.w[2]);
@@ -135,12 +98,13 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* __restric
         }
     }
 }
-extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* __restrict__ b0, f32* __restrict__ b1, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* b0, f32* __restrict__ b1, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<f32>*)b0;
     auto const v1 = (vec4<f32>*)b1;
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto base0 = bitcast<idx>(args.w[2]);

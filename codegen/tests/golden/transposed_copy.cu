@@ -2,12 +2,13 @@ typedef i32 idx;
 struct Args { u32 w[12]; };
 
 __shared__ f32 square0[1056];
-extern "C" __global__ void __launch_bounds__(256) map_by_squares(const u16* __restrict__ b0, u16* __restrict__ b1, const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(256) map_by_squares(const u16* b0, u16* __restrict__ b1, const __grid_constant__ Args args) {
     auto const v0 = (const vec4<u16>*)b0;
     auto const v1 = (vec4<u16>*)b1;
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
+    follow();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto number2 = bitcast<idx>(args.w[2]);

@@ -62,6 +62,28 @@ pub(crate) struct KernelNodeParams {
     pub(crate) extra: *mut *mut c_void,
 }
 
+/// A launch with attributes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaunchConfig {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared: c_uint,
+    pub(crate) stream: Stream,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) count: c_uint,
+}
+
+/// One attribute of a launch: its number, and a value of up to 64 bytes that begins with a number.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: c_int,
+    pub(crate) pad: c_int,
+    pub(crate) value: c_int,
+    pub(crate) rest: [c_int; 15],
+}
+
 /// What an update of an executable graph says.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +170,7 @@ library! {
         fn capture_info as b"cuStreamGetCaptureInfo_v2\0"(
             Stream, *mut c_int, *mut u64, *mut Graph, *mut *const GraphNode, *mut usize
         ) -> Status;
+        fn launch_ex as b"cuLaunchKernelEx\0"(*const LaunchConfig, Function, *mut *mut c_void, *mut *mut c_void) -> Status;
         fn graph_update as b"cuGraphExecUpdate_v2\0"(GraphExec, Graph, *mut GraphUpdateInfo) -> Status;
     }
 }
@@ -165,6 +188,7 @@ pub(crate) mod number {
     pub(crate) const WAIT_VALUE_GEQ: c_uint = 0;
     pub(crate) const CAPTURE_RELAXED: c_int = 2;
     pub(crate) const CAPTURE_ACTIVE: c_int = 1;
+    pub(crate) const LAUNCH_OVERLAPPING: c_int = 6;
     pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
     pub(crate) const MEMORY_HOST: c_uint = 1;
     pub(crate) const JIT_ERROR_LOG: c_int = 5;
