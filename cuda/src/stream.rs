@@ -122,8 +122,6 @@ impl CudaStream {
         let [x, y, z] = shape.grid;
         let (driver, none) = (self.context.driver, std::ptr::null_mut());
         let early = if shape.follows { self.context.early_launch } else { None };
-        // SAFETY: in both, the function is of a module that its kernel keeps loaded, and the parameters are as many and as
-        // large as the generated text declares; the driver copies all it is given before it returns.
         let status = with_params(addresses, words, |params| match early {
             Some(launch) => {
                 let attribute = LaunchAttribute { id: number::LAUNCH_OVERLAPPING, pad: 0, value: 1, rest: [0; 15] };
@@ -135,8 +133,11 @@ impl CudaStream {
                     attributes: &raw const attribute,
                     count: 1,
                 };
+                // SAFETY: the function is of a module that its kernel keeps loaded, and the parameters are as many and as
+                // large as the generated text declares; the driver copies all it is given before it returns.
                 unsafe { launch(&raw const config, shape.function, params, none) }
             }
+            // SAFETY: as above.
             None => unsafe { (driver.launch)(shape.function, x, y, z, shape.group, 1, 1, 0, self.raw, params, none) },
         });
         self.context.check(status, "launching a kernel")?;

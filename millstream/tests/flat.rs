@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use millstream::{Device, Devices, Tensor, default_runtime};
+use millstream::{Device, Tensor, default_runtime};
 
 /// Bytes of host memory that the process has touched and holds; `None` where the system does not say.
 fn resident() -> Option<usize> {

@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* b0, f32* 
             if (member < half) {
                 all_f32[lane] = max_f32(all_f32[lane], all_f32[lane + half * idx(1)]);
             }
-            workgroupBarrier();
+            halfBarrier(half);
         }
         const auto r_11 = all_f32[beside * idx(16)];
         workgroupBarrier();
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_4(const f32* b0, f32* 
             if (member < half) {
                 all_f32[lane] = (all_f32[lane] + all_f32[lane + half * idx(1)]);
             }
-            workgroupBarrier();
+            halfBarrier(half);
         }
         const auto r_21 = all_f32[beside * idx(16)];
         workgroupBarrier();
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* b0, f32* 
             if (member < half) {
                 all_f32[lane] = max_f32(all_f32[lane], all_f32[lane + half * idx(1)]);
             }
-            workgroupBarrier();
+            halfBarrier(half);
         }
         const auto r_22 = all_f32[beside * idx(16)];
         workgroupBarrier();
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(256) rows_by_1(const f32* b0, f32* 
             if (member < half) {
                 all_f32[lane] = (all_f32[lane] + all_f32[lane + half * idx(1)]);
             }
-            workgroupBarrier();
+            halfBarrier(half);
         }
         const auto r_32 = all_f32[beside * idx(16)];
         workgroupBarrier();
