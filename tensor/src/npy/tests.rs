@@ -106,7 +106,7 @@ fn what_is_no_npy_file_is_refused_with_the_reason() {
         (b"".to_vec(), "ends after 0 bytes"),
         (b"\x93NUM".to_vec(), "ends after 4 bytes"),
         (b"hello, this is text".to_vec(), "no npy file"),
-        (b"PK\x03\x04zip archive".to_vec(), "unpack it"),
+        (b"PK\x03\x04zip archive".to_vec(), "load_npz"),
         (b"\x93NUMPY\x01".to_vec(), "within the version"),
         (b"\x93NUMPY\x01\x00\x10".to_vec(), "header's length"),
         (b"\x93NUMPY\x09\x00aaaaaaaaaaaaaaaaa".to_vec(), "version 9.0"),

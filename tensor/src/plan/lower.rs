@@ -76,7 +76,21 @@ struct Writer<'a, 'b> {
     memo: FxHashMap<(usize, Layout), Id>,
 }
 
-impl Tables<'_> {
+impl<'a> Tables<'a> {
+    /// Nothing read yet.
+    fn new(graph: &'a Graph, fused: &'a Fused, cluster: usize, rank: usize) -> Tables<'a> {
+        Tables {
+            graph,
+            fused,
+            cluster,
+            rank,
+            inputs: Vec::new(),
+            reads: Vec::new(),
+            known: FxHashMap::default(),
+            params: Vec::new(),
+        }
+    }
+
     /// Whether this node is written out here rather than read.
     fn is_inside(&self, node: usize) -> bool {
         let c = self.fused.of[node];
@@ -280,16 +294,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         _ => None,
     };
     let rank = c.domain.len() + groups.as_ref().map_or(0, |g| g.k.len());
-    let mut tables = Tables {
-        graph,
-        fused,
-        cluster,
-        rank,
-        inputs: Vec::new(),
-        reads: Vec::new(),
-        known: FxHashMap::default(),
-        params: Vec::new(),
-    };
+    let mut tables = Tables::new(graph, fused, cluster, rank);
     let element = Layout::contiguous(&c.domain)?;
     // Where each dimension of the domain stands in the operation's index space, and that space's sizes.
     let (dims, space): (Vec<usize>, Dims) = match &c.form {
@@ -357,16 +362,7 @@ fn concat(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Ve
     for edge in &node.inputs {
         let domain = edge.layout.shape();
         let rank = domain.len();
-        let mut tables = Tables {
-            graph,
-            fused,
-            cluster,
-            rank,
-            inputs: Vec::new(),
-            reads: Vec::new(),
-            known: FxHashMap::default(),
-            params: Vec::new(),
-        };
+        let mut tables = Tables::new(graph, fused, cluster, rank);
         let mut writer = Writer {
             tables: &mut tables,
             builder: ExprBuilder::new(),
