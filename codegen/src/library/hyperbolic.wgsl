@@ -42,7 +42,7 @@ fn log_of_sum_f32(w: f32, low: f32, one: f32, more: f32) -> f32 {
     let e = i32(moved >> 23u);
     let inverse = pow2_f32(127 - e);
     // What the sum loses to rounding is still here; the slope of the logarithm is nearly 1 - f.
-    let f = fma(inverse, w, fma(inverse, one, -1.0f));
+    let f = fma(inverse, w, keep_f32(fma(inverse, one, -1.0f)));
     let n = f32(e - 127) + more;
     let part = inverse * low;
     let rest = log_rest_f32(f) + fma(-f, part, part);

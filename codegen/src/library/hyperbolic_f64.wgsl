@@ -43,7 +43,7 @@ fn log_of_sum_f64(w: f64, low: f64, one: f64, more: f64) -> f64 {
     let e = i32(u32(moved >> 52u));
     let inverse = pow2_f64(1023 - e);
     // What the sum loses to rounding is still here; the slope of the logarithm is nearly 1 - f.
-    let f = fma(inverse, w, fma(inverse, one, -1.0lf));
+    let f = fma(inverse, w, keep_f64(fma(inverse, one, -1.0lf)));
     let n = f64(e - 1023) + more;
     let part = inverse * low;
     let rest = log_rest_f64(f) + fma(-f, part, part);
