@@ -1,4 +1,4 @@
-//! Functions of the expression language that the host computes. Where a function of [`Tensor`](millstream::Tensor) has several
+//! Functions of the expression language that the host computes. Where a function of [`Tensor`] has several
 //! results, `part` says which is meant.
 
 use millstream::{FftNorm, MatrixNorm, Side, Tensor};
