@@ -249,8 +249,10 @@ fn floor_div(a: Real, b: Real, f: Format, t: Tolerance) -> Real {
         let tail = b.v.is_infinite() && a.v.is_finite() && a.v != 0.0 && (a.v < 0.0) != (b.v < 0.0);
         return Real::within(v, if tail { 1.0 } else { 0.0 }).loose_if_zero(true);
     }
-    // Where the quotient is too large to be a whole number of its own, taking off the remainder rounds once more.
+    // Taking off the remainder rounds twice more. Where that may be half a whole number or more, rounding down may then go
+    // to the whole number below.
     let rounding = 2.0 * f.u * v.abs();
+    let rounding = if rounding >= 0.5 { rounding + 1.0 } else { rounding };
     Real::within(v, spread(v, &[q.low().floor(), q.high().floor()]) + rounding).loose_if_zero(true)
 }
 
