@@ -340,21 +340,77 @@ fn svd<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>, vectors: bool, fu
     }
     // The algorithm squares: keep it from overflowing.
     let (a, scale) = scaled(a);
-    let found = SVD::try_new(a, vectors, vectors, f64::EPSILON, 1000 * k.max(30));
-    let found = found.ok_or_else(|| Error::numeric("svd did not converge"))?;
-    let values = found.singular_values.iter().map(|v| v * scale).collect();
-    let none = || DMatrix::zeros(0, 0);
-    let (u, v) = (found.u.unwrap_or_else(none), found.v_t.unwrap_or_else(none));
-    if !vectors || !full {
-        return Ok((u, values, v));
+    let wide = m < n;
+    let (left, values, right) = tall_svd(if wide { a.adjoint() } else { a })?;
+    let values = values.into_iter().map(|v| v * scale).collect();
+    if !vectors {
+        return Ok((DMatrix::zeros(0, 0), values, DMatrix::zeros(0, 0)));
     }
-    Ok((completed(u), values, completed(v.adjoint()).adjoint()))
+    let (u, v) = if wide { (right, left) } else { (left, right) };
+    if full { Ok((completed(u), values, completed(v).adjoint())) } else { Ok((u, values, v.adjoint())) }
+}
+
+/// Of a matrix with no fewer rows than columns: left vectors, values from the largest down, right vectors, in columns.
+///
+/// The bidiagonal algorithm loses what is small beside the largest value, so it gives only the start: rotations of two columns
+/// at a time (one-sided Jacobi) make all columns of `a v` orthogonal to full precision. They need few sweeps from there.
+fn tall_svd<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> Result<Singular<F>> {
+    let (m, n) = a.shape();
+    let start = SVD::try_new_unordered(a.clone(), false, true, f64::EPSILON, 100 * n.max(30));
+    let start = start.and_then(|found| found.v_t).map(|v| v.adjoint());
+    let mut v = start.filter(|v| v.iter().all(|x| x.is_finite())).unwrap_or_else(|| DMatrix::identity(n, n));
+    // What the start lacks of being unitary would stay in the result.
+    v = qr(v, false).0;
+    let mut w = a * &v;
+    // Of a matrix of lower rank, columns shrink with each sweep and never come to rest: what is left of them is nothing.
+    let nothing = (f64::EPSILON * f64::EPSILON * w.norm()).powi(2);
+    let mut turned = true;
+    for _ in 0..60 {
+        turned = false;
+        for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
+            let (p, q) = (w.column(i), w.column(j));
+            let (alpha, beta, gamma) = (p.norm_squared(), q.norm_squared(), p.dotc(&q));
+            let size = gamma.modulus();
+            if alpha.min(beta) > nothing && size > f64::EPSILON * (m as f64).sqrt() * alpha.sqrt() * beta.sqrt() {
+                turned = true;
+                let zeta = (beta - alpha) / (2.0 * size);
+                let t = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
+                let c = 1.0 / t.hypot(1.0);
+                turn(&mut w, i, j, gamma.unscale(size).conjugate(), c, c * t);
+                turn(&mut v, i, j, gamma.unscale(size).conjugate(), c, c * t);
+            }
+        }
+        if !turned {
+            break;
+        }
+    }
+    if turned {
+        return Err(Error::numeric("svd did not converge"));
+    }
+    let sizes: Vec<f64> = w.column_iter().map(|c| c.norm()).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&i, &j| sizes[j].total_cmp(&sizes[i]));
+    let values: Vec<f64> = order.iter().map(|&i| sizes[i]).collect();
+    let rank = values.iter().take_while(|v| **v * **v > nothing).count();
+    let mut u = w.select_columns(&order[..rank]);
+    u.column_iter_mut().zip(&values).for_each(|(mut c, v)| c.unscale_mut(*v));
+    let u = completed(u).columns(0, n).into_owned();
+    Ok((u, values, v.select_columns(&order)))
+}
+
+/// Columns i and j turned in their plane, after the second was multiplied with a phase.
+fn turn<F: ComplexField<RealField = f64> + Copy>(a: &mut DMatrix<F>, i: usize, j: usize, phase: F, c: f64, s: f64) {
+    for row in 0..a.nrows() {
+        let (p, q) = (a[(row, i)], a[(row, j)] * phase);
+        a[(row, i)] = p.scale(c) - q.scale(s);
+        a[(row, j)] = p.scale(s) + q.scale(c);
+    }
 }
 
 /// The matrix divided by its largest magnitude, to a power of two, and that power.
 fn scaled<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> (DMatrix<F>, f64) {
     let largest = a.iter().map(|v| v.real().abs().max(v.imaginary().abs())).fold(0.0, f64::max);
-    if largest == 0.0 || (1e-100..1e100).contains(&largest) {
+    if largest == 0.0 || (1e-60..1e60).contains(&largest) {
         return (a, 1.0);
     }
     // Two steps, because the reciprocal of a subnormal power is not finite.
