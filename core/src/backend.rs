@@ -9,7 +9,8 @@
 //! - It never panics and never blocks longer than it must: work is queued on a stream, in that stream's order.
 //! - Bindings have been checked against the operation before a launch: a kernel need not check addresses again, except
 //!   that a guarded access must not read outside its binding.
-//! - Memory belongs to the caller. A backend keeps no reference to it beyond the stream's completion.
+//! - Memory belongs to the caller. A backend keeps no reference to it beyond the stream's completion. What it derives from an
+//!   operand for later launches, it puts where the operand's binding says ([`Binding::kept`]).
 
 use std::any::Any;
 use std::future::Future;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::how::{DeviceProfile, Variant};
+use crate::kept::Kept;
 use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::what::{Op, Scalar};
 
@@ -198,6 +200,8 @@ pub struct Binding<'a> {
     pub start: usize,
     /// The first byte after those that belong to this operand.
     pub end: usize,
+    /// Where forms of the operand may be put for later launches, if it is a value that stays the same.
+    pub kept: Option<&'a Arc<Kept>>,
 }
 
 /// All that a launch needs beside what was prepared.

@@ -17,6 +17,7 @@ use crate::backend::Place;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::kept::Kept;
 use crate::memory::{MemoryKind, RawMemory};
 use crate::pool::Block;
 use crate::profiler::{Record, RecordKind};
@@ -56,6 +57,13 @@ impl Storage {
         Ok(Arc::new(Storage { device: device.clone(), held: Held::Pooled(block) }))
     }
 
+    /// Memory on a device that is nice to have: `None` where it would take waiting for other work, or is not there. For use
+    /// within calls, or until events say so.
+    pub(crate) fn spare(device: &Device, bytes: usize, kind: MemoryKind) -> Option<Arc<Storage>> {
+        let block = device.pool().try_alloc(bytes, kind, device.stream().id())?;
+        Some(Arc::new(Storage { device: device.clone(), held: Held::Pooled(block) }))
+    }
+
     /// The device it lies on.
     pub fn device(&self) -> &Device {
         &self.device
@@ -85,7 +93,7 @@ impl Storage {
     }
 
     /// The first byte, where the host can address it.
-    fn host_pointer(&self) -> Option<*mut u8> {
+    pub fn host_pointer(&self) -> Option<*mut u8> {
         // SAFETY: the offset lies inside the allocation that `host` points to.
         self.memory().host.map(|p| unsafe { p.as_ptr().add(self.offset()) })
     }
@@ -104,6 +112,8 @@ pub struct Resident {
     pub storage: Arc<Storage>,
     /// The last write, if it may still be running.
     pub ready: Option<Event>,
+    /// What the device derives from the value, if it is to be kept.
+    pub kept: Option<Arc<Kept>>,
 }
 
 impl Resident {
@@ -114,13 +124,27 @@ impl Resident {
 }
 
 struct Replica {
+    /// What the device derives from the value, if it is to be kept.
+    kept: Option<Arc<Kept>>,
     storage: Arc<Storage>,
     version: u64,
     ready: Option<Event>,
 }
 
+impl Replica {
+    fn new(storage: Arc<Storage>, version: u64, ready: Option<Event>) -> Replica {
+        Replica { kept: None, storage, version, ready }
+    }
+
+    fn resident(&self) -> Resident {
+        Resident { storage: self.storage.clone(), ready: self.ready.clone(), kept: self.kept.clone() }
+    }
+}
+
 struct State {
     version: u64,
+    /// Whether devices may keep what they derive from the current value.
+    kept: bool,
     replicas: SmallVec<[Replica; 1]>,
 }
 
@@ -144,8 +168,8 @@ impl Buffer {
 
     /// A buffer over memory that was allocated before.
     pub fn from_storage(storage: Arc<Storage>, bytes: usize, mode: Mode) -> Buffer {
-        let replica = Replica { storage, version: 0, ready: None };
-        let state = State { version: 0, replicas: SmallVec::from_buf([replica]) };
+        let replica = Replica::new(storage, 0, None);
+        let state = State { version: 0, kept: false, replicas: SmallVec::from_buf([replica]) };
         Buffer(Arc::new(Inner { bytes, mode, state: Mutex::new(state) }))
     }
 
@@ -234,15 +258,33 @@ impl Buffer {
     /// The current value on a device, for reading: moved there first if need be, on that device's stream.
     pub fn on(&self, device: &Device, stream: &Stream) -> Result<Resident> {
         let mut state = self.0.state.lock();
-        let version = state.version;
-        if let Some(r) = state.replicas.iter().find(|r| r.version == version && self.serves(r, device)) {
-            return Ok(Resident { storage: r.storage.clone(), ready: r.ready.clone() });
+        let (version, kept) = (state.version, state.kept);
+        if let Some(r) = state.replicas.iter_mut().find(|r| r.version == version && self.serves(r, device)) {
+            if kept && r.kept.is_none() {
+                r.kept = Some(Arc::new(Kept::new(&r.storage.device, self.0.bytes)));
+            }
+            return Ok(r.resident());
         }
         if self.0.mode == Mode::Explicit {
             return Err(Error::argument(format!("the buffer's current value is not on {}", device.name()))
                 .suggest("move it there first with move_to, or use the automatic mode"));
         }
         self.bring(&mut state, device, stream)
+    }
+
+    /// Lets devices keep what they derive from the value (an operand in the order in which their kernels read it) from its
+    /// next use on, until it is written or dropped. Worth it for values that are used many times, such as a model's weights.
+    /// What is kept is counted in the device's pool; for each way in which the value is read it takes about as much memory
+    /// again, four times at most.
+    pub fn keep(&self) {
+        self.0.state.lock().kept = true;
+    }
+
+    /// How many forms of the current value devices keep, and their bytes.
+    pub fn kept(&self) -> (usize, usize) {
+        let state = self.0.state.lock();
+        let sizes = state.replicas.iter().filter_map(|r| r.kept.as_ref()).map(|k| k.size());
+        sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
     /// Moves the current value to a device ahead of its use. Returns at once; the copy is queued.
@@ -260,14 +302,16 @@ impl Buffer {
         let mut state = self.0.state.lock();
         state.version += 1;
         let version = state.version;
-        if let Some(i) = state.replicas.iter().position(|r| self.serves(r, device)) {
-            let r = &mut state.replicas[i];
+        // What was derived from the old value serves nobody who reads from now on.
+        state.kept = false;
+        state.replicas.iter_mut().for_each(|r| r.kept = None);
+        if let Some(r) = state.replicas.iter_mut().find(|r| self.serves(r, device)) {
             r.version = version;
-            return Ok(Resident { storage: r.storage.clone(), ready: r.ready.clone() });
+            return Ok(r.resident());
         }
         let storage = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
-        state.replicas.push(Replica { storage: storage.clone(), version, ready: None });
-        Ok(Resident { storage, ready: None })
+        state.replicas.push(Replica::new(storage.clone(), version, None));
+        Ok(Resident { storage, ready: None, kept: None })
     }
 
     /// Notes the event that completes the last write on a device.
@@ -310,7 +354,7 @@ impl Buffer {
             .replicas
             .iter()
             .find(|r| r.version == version && !r.storage.device.is_lost())
-            .map(|r| Resident { storage: r.storage.clone(), ready: r.ready.clone() })
+            .map(Replica::resident)
             .ok_or_else(|| {
                 Error::device_lost("the only current copy of this value was on a device that is gone")
                     .suggest("compute the value again from inputs that live on the host or another device")
@@ -321,11 +365,14 @@ impl Buffer {
             // Neither side is the host: stage through it.
             let host = device.host();
             let staged = self.transfer(&source, &host, host.stream())?;
-            state.replicas.push(Replica { storage: staged.storage.clone(), version, ready: staged.ready.clone() });
+            state.replicas.push(Replica::new(staged.storage.clone(), version, staged.ready.clone()));
             self.transfer(&staged, device, stream)?
         };
         state.replicas.retain(|r| !r.storage.device.same(device));
-        state.replicas.push(Replica { storage: resident.storage.clone(), version, ready: resident.ready.clone() });
+        let mut replica = Replica::new(resident.storage, version, resident.ready);
+        replica.kept = state.kept.then(|| Arc::new(Kept::new(device, self.0.bytes)));
+        let resident = replica.resident();
+        state.replicas.push(replica);
         Ok(resident)
     }
 
@@ -371,7 +418,7 @@ impl Buffer {
                 ..Record::at(profiler, started)
             });
         }
-        Ok(Resident { storage: to, ready })
+        Ok(Resident { storage: to, ready, kept: None })
     }
 }
 

@@ -149,6 +149,13 @@ struct Request {
     stream: StreamId,
 }
 
+/// Whether a request waits for pending uses before it fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Wait,
+    None,
+}
+
 /// The numbers that go into the trace.
 #[derive(Clone, Copy)]
 struct Stamp {
@@ -286,6 +293,16 @@ impl Pool {
     /// A block of at least so many bytes, for work on this stream. Its content is whatever was there before. Zero bytes
     /// give a block that has an address and no bytes to use.
     pub fn alloc(self: &Arc<Pool>, bytes: usize, kind: MemoryKind, stream: StreamId) -> Result<Block> {
+        self.get(bytes, kind, stream, Patience::Wait)
+    }
+
+    /// The same for memory that is nice to have: `None` where it is not there, without a wait for pending uses. Work that others
+    /// wait for may therefore ask.
+    pub fn try_alloc(self: &Arc<Pool>, bytes: usize, kind: MemoryKind, stream: StreamId) -> Option<Block> {
+        self.get(bytes, kind, stream, Patience::None).ok()
+    }
+
+    fn get(self: &Arc<Pool>, bytes: usize, kind: MemoryKind, stream: StreamId, patience: Patience) -> Result<Block> {
         let Some(size) = self.classes.fit(bytes) else {
             return Err(self.refusal(bytes).suggest(format!(
                 "work in smaller pieces: this device gives at most {} bytes at once",
@@ -303,7 +320,7 @@ impl Pool {
         });
         let (chunk, stamp) = match quick {
             Some(found) => found,
-            None => self.alloc_slowly(&request, &mut garbage)?,
+            None => self.alloc_slowly(&request, patience, &mut garbage)?,
         };
         if self.tracing.load(Ordering::Relaxed) {
             self.trace_chunk(MemoryAction::Alloc, &chunk, stream, stamp);
@@ -312,7 +329,12 @@ impl Pool {
     }
 
     #[cold]
-    fn alloc_slowly(&self, request: &Request, garbage: &mut Vec<Event>) -> Result<(Box<Chunk>, Stamp)> {
+    fn alloc_slowly(
+        &self,
+        request: &Request,
+        patience: Patience,
+        garbage: &mut Vec<Event>,
+    ) -> Result<(Box<Chunk>, Stamp)> {
         let source = &*self.source;
         {
             let mut state = self.state.lock();
@@ -338,7 +360,8 @@ impl Pool {
                 return Ok(made);
             }
         }
-        if self.wait_for_pending()
+        if patience == Patience::Wait
+            && self.wait_for_pending()
             && let Some(made) = self.reclaim(request, Keep::Nothing, garbage)
         {
             return Ok(made);

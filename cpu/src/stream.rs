@@ -16,7 +16,7 @@ use std::sync::Arc;
 use millstream_core::backend::{BackendStream, Binding, Bindings, Launch};
 use millstream_core::event::Event;
 use millstream_core::memory::{RawMemory, StreamId};
-use millstream_core::{Error, Result, Scalar};
+use millstream_core::{Error, Kept, Result, Scalar};
 use parking_lot::{Condvar, Mutex};
 
 use crate::workers::Workers;
@@ -129,17 +129,19 @@ struct OwnedBinding {
     offset: usize,
     start: usize,
     end: usize,
+    kept: Option<Arc<Kept>>,
 }
 
 impl From<&Binding<'_>> for OwnedBinding {
     fn from(b: &Binding<'_>) -> OwnedBinding {
-        OwnedBinding { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end }
+        OwnedBinding { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, kept: b.kept.cloned() }
     }
 }
 
 impl OwnedBinding {
     fn lend(&self) -> Binding<'_> {
-        Binding { memory: &self.memory, offset: self.offset, start: self.start, end: self.end }
+        let kept = self.kept.as_ref();
+        Binding { memory: &self.memory, offset: self.offset, start: self.start, end: self.end, kept }
     }
 }
 

@@ -23,7 +23,7 @@ fn scale(n: usize) -> Op {
 }
 
 fn bind<'a>(room: &'a Room<'_>) -> Binding<'a> {
-    Binding { memory: &room.1, offset: 0, start: 0, end: room.1.bytes }
+    Binding { memory: &room.1, offset: 0, start: 0, end: room.1.bytes, kept: None }
 }
 
 fn prepared(backend: &CudaBackend, op: &Op) -> Arc<dyn Launch> {

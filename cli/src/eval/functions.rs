@@ -448,6 +448,7 @@ mod tests {
         "to_bytes",
         "explain",
         "buffer",
+        "keep",
         "runtime",
     ];
 

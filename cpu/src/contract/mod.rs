@@ -18,15 +18,17 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::{ContractSizes, Variant};
-use millstream_core::{Body, Error, Op, Result};
+use millstream_core::{Body, Error, Op, Result, Storage};
 
 use crate::backend::Machine;
-use crate::gemm::{self, Blocking, Gemm, GemmError, Output, PackSource, Pairs, Shape, workspace_bytes};
+use crate::gemm::{
+    self, Blocking, Gemm, GemmError, Output, PackSource, Packed, PackedLayout, Pairs, Shape, workspace_bytes,
+};
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
 use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
-use operand::{Operand, Side};
+use operand::{Operand, Side, packed};
 pub(crate) use variants::variants;
 
 /// The product's name for an instruction set.
@@ -164,6 +166,24 @@ impl<T: Sum> Contraction<T> {
         )
     }
 
+    /// The packed form of an operand that stays the same, if it is one.
+    fn kept(
+        &self,
+        gemm: &Gemm<'_, T>,
+        side: gemm::Side,
+        bindings: &Bindings<'_>,
+    ) -> Result<Option<(Arc<Storage>, PackedLayout)>> {
+        let Shape { batch, m, n, .. } = gemm.shape;
+        let (operand, source) = if side == gemm::Side::A { (&self.lhs, gemm.a) } else { (&self.rhs, gemm.b) };
+        // Single rows and columns are multiplied by reading the other operand once, where it lies.
+        if m <= 1 || n <= 1 || batch > 1 && !source.same_for_batch() {
+            return Ok(None);
+        }
+        let layout = gemm.packed_layout(side);
+        let form = operand.kept(bindings, source, (gemm.isa, side), layout, &self.machine.workers)?;
+        Ok(form.map(|f| (f, layout)))
+    }
+
     /// Both operands in pairs; `None` where the numbers are not fit for that.
     #[allow(clippy::type_complexity)]
     fn in_pairs<'a>(
@@ -208,7 +228,14 @@ impl<T: Sum> Run for Contraction<T> {
             },
             None => &mut [],
         };
-        let gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
+        let mut gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
+        // Operands that stay the same are packed once.
+        let kept_a = self.kept(&gemm, gemm::Side::A, bindings)?;
+        let kept_b = self.kept(&gemm, gemm::Side::B, bindings)?;
+        let packed_a = kept_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout)?, *layout));
+        let packed_b = kept_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout)?, *layout));
+        gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
+        gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
         gemm.run(&self.machine.workers, room).map_err(|e: GemmError| Error::internal(e.to_string()).in_op("contract"))
     }
 }

@@ -6,17 +6,20 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use millstream_core::backend::{Binding, Bindings};
-use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar};
+use millstream_core::kept::FormName;
+use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
 
 use super::dispatch::{Extent, Sum};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
-use crate::gemm::{self, Batch, PackSource};
+use crate::gemm::{self, Batch, PackSource, PackedLayout};
 use crate::simd::Isa;
 use crate::stream::host_address;
+use crate::workers::Workers;
 
 /// Where each product of the batch begins.
 pub(super) enum BatchPlaces {
@@ -70,6 +73,8 @@ enum General {
 pub(super) struct Operand {
     matrix: Option<Matrix>,
     general: General,
+    /// If it is one input without guards: the input, and what says which of its elements are packed in which order.
+    form: Option<(usize, FormName)>,
 }
 
 /// The dimensions of one side.
@@ -89,9 +94,14 @@ impl Operand {
         };
         // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
         let plain = if acc == DType::Bool { None } else { as_stored::<T>(expr, acc) };
-        let mut matrix = None;
+        let (mut matrix, mut form) = (None, None);
         if let Some(i) = plain {
             let view = view(i)?;
+            form = op.inputs.get(i).filter(|a| a.is_plain()).map(|a| {
+                let axes = [side.row.clone(), side.depth.clone()].into_iter().flatten();
+                let walk = axes.flat_map(|d| [op.dims[d] as u64, a.strides[d] as u64]);
+                (i, [a.dtype as u64, a.base as u64, side.row.len() as u64].into_iter().chain(walk).collect())
+            });
             if let (true, Some(row), Some(depth)) = (view.is_plain(), view.row.single(), view.depth.single()) {
                 let batch = BatchPlaces::of(&view);
                 matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, depth, batch });
@@ -102,7 +112,7 @@ impl Operand {
                 let quick =
                     T::DTYPE == DType::F32 && matches!(isa, Isa::Avx2 | Isa::Avx512) && matrix.is_none() && neighbours;
                 let tables = op.inputs.get(i).filter(|_| quick).and_then(|a| Tables::new(&view, a, &op.dims));
-                return Ok(Operand { matrix, general: General::Plucked(i, view, tables) });
+                return Ok(Operand { matrix, general: General::Plucked(i, view, tables), form });
             }
         }
         let mut views = Vec::new();
@@ -117,7 +127,40 @@ impl Operand {
         let expr = converted::<T>(expr, acc)?;
         let same = |i: usize| views.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
         let formula = Formula::new(&expr, op, &same, side.batch.clone(), across, lane, isa)?;
-        Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }) })
+        Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }), form })
+    }
+
+    /// The whole operand, product 0 of it, packed in this layout, if its value is kept and there is room for that. `source` is what
+    /// packs it, for this instruction set and side.
+    pub(super) fn kept<T: Sum>(
+        &self,
+        bindings: &Bindings<'_>,
+        source: &dyn PackSource<T>,
+        how: (gemm::Isa, gemm::Side),
+        layout: PackedLayout,
+        workers: &Workers,
+    ) -> Result<Option<Arc<Storage>>> {
+        let Some((input, name)) = &self.form else { return Ok(None) };
+        let binding = find(bindings.inputs, *input)?;
+        let Some(kept) = binding.kept else { return Ok(None) };
+        // Whatever decides about the bytes is part of the name.
+        let PackedLayout { rows, depth, panel, kc } = layout;
+        let place = binding.offset.wrapping_sub(binding.start);
+        let mut name: FormName = name.clone();
+        name.extend([place, how.0 as usize, how.1 as usize, T::DTYPE as usize].map(|n| n as u64));
+        name.extend([rows, depth, panel, kc].map(|n| n as u64));
+        let elements = layout.elements();
+        kept.form(&name, (elements * size_of::<T>()).max(1), |at| {
+            // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.
+            let elements = unsafe {
+                at.write_bytes(0, elements * size_of::<T>());
+                std::slice::from_raw_parts_mut(at.cast::<T>(), elements)
+            };
+            if layout.pack(source, workers, elements) {
+                return Ok(());
+            }
+            Err(Error::internal("an operand that is kept is smaller than its product needs"))
+        })
     }
 
     /// The dtype of the matrix that the operand is, if it is one.
@@ -188,6 +231,15 @@ impl Operand {
             (None, General::Computed(c)) => format!("computed from {} inputs:\n{}", c.views.len(), c.formula.text()),
         }
     }
+}
+
+/// The elements of a kept form; `None` if there are fewer than the layout has.
+pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout) -> Option<&'a [T]> {
+    let elements = layout.elements();
+    let bytes = form.memory().bytes.checked_sub(form.offset())?;
+    let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
+    // SAFETY: a form is memory that `Operand::kept` filled with such elements, and that nobody writes any more.
+    Some(unsafe { std::slice::from_raw_parts(first.cast::<T>(), elements) })
 }
 
 /// If the expression is one input whose stored values are read as `T` directly: its number.

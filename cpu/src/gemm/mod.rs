@@ -188,11 +188,26 @@ impl<T: Element> Gemm<'_, T> {
         }
     }
 
+    /// How an operand is packed that this product reads without packing it again.
+    pub fn packed_layout(&self, side: Side) -> PackedLayout {
+        let side = match side {
+            side if !self.turned() => side,
+            Side::A => Side::B,
+            Side::B => Side::A,
+        };
+        let this = self.oriented();
+        PackedLayout::new::<T>(side, this.isa, this.shape, &this.blocking)
+    }
+
+    /// Whether it is computed as its transpose. The two sides of AMX are packed in different ways.
+    fn turned(&self) -> bool {
+        self.isa != Isa::Amx && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
+    }
+
     /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
     fn oriented(&self) -> Self {
         match self.out {
-            // The two sides of AMX are packed in different ways.
-            Output::Plain(c) if c.col != 1 && c.row == 1 && self.isa != Isa::Amx => {
+            Output::Plain(c) if self.turned() => {
                 let blocking = self.blocking.transposed();
                 Gemm {
                     shape: self.shape.transposed(),

@@ -116,14 +116,14 @@ impl Run<'_> {
     }
 
     fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
-        let (storage, bytes): (&'b Storage, usize) = match operand.slot {
+        let (storage, bytes, kept): (&'b Storage, usize, _) = match operand.slot {
             Slot::Leaf(leaf) => {
                 let Some(Ok(buffer)) = self.capture.leaves[leaf].value() else {
                     return Err(Error::internal("a leaf has no value"));
                 };
-                (&self.leaves[leaf].storage, buffer.len())
+                (&self.leaves[leaf].storage, buffer.len(), self.leaves[leaf].kept.as_ref())
             }
-            Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes),
+            Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes, None),
             Slot::Arena(offset, bytes) => {
                 let mut binding = in_arena(arena, offset, bytes)?;
                 binding.offset = (binding.offset as isize + operand.offset * operand.size as isize) as usize;
@@ -134,12 +134,12 @@ impl Run<'_> {
         let start = storage.offset();
         let elements = edge as isize + operand.offset;
         let offset = start as isize + elements * operand.size as isize;
-        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes })
+        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, kept })
     }
 }
 
 fn in_arena(arena: Option<&Storage>, offset: usize, bytes: usize) -> Result<Binding<'_>> {
     let arena = arena.ok_or_else(|| Error::internal("a plan without an arena uses it"))?;
     let start = arena.offset() + offset;
-    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes })
+    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes, kept: None })
 }

@@ -1,0 +1,237 @@
+//! Values that stay the same are packed once; nobody can tell but by the clock and the memory.
+
+use millstream::core::Priority;
+use millstream::cpu::{CpuFamily, CpuOptions};
+use millstream::{Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};
+
+/// Numbers that differ from run to run; `MILLSTREAM_SEED` repeats one.
+struct Random(u64);
+
+impl Random {
+    fn fresh() -> Random {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(now);
+        println!("MILLSTREAM_SEED={seed}");
+        Random(seed | 1)
+    }
+
+    fn values(&mut self, count: usize) -> Vec<f32> {
+        let next = |_| {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..count).map(next).collect()
+    }
+
+    fn tensor(&mut self, shape: &[usize], device: &Device) -> Tensor {
+        Tensor::from_shape(shape, &self.values(shape.iter().product())).to(device)
+    }
+}
+
+/// A CPU of its own, so that other tests' memory is not in its pool.
+fn cpu(threads: usize) -> Device {
+    let family = CpuFamily::new(CpuOptions { threads: Some(threads), ..CpuOptions::default() });
+    millstream::core::Runtime::builder().family(family).build().device("cpu").unwrap()
+}
+
+fn bits(x: &Tensor) -> Vec<u64> {
+    x.cast(DType::F64).to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+#[test]
+fn products_with_kept_operands_are_the_same_bit_by_bit() {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    for (m, k, n) in [(33, 70, 65), (130, 300, 97), (2, 64, 17), (257, 9, 40), (5, 600, 1), (1, 33, 50)] {
+        for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32] {
+            let (x, w) = (r.tensor(&[m, k], &device) * 100.0, r.tensor(&[k, n], &device) * 100.0);
+            let (x, w) = (x.cast(dtype), w.cast(dtype));
+            let turned = |t: &Tensor| t.transpose().copy();
+            let (right, right_turned, left) = (w.copy(), turned(&w), turned(&x));
+            let plain = bits(&x.matmul(&w));
+            let plain_turned = bits(&x.matmul(&turned(&w).transpose()));
+            let plain_left = bits(&turned(&x).transpose().matmul(&w));
+            for kept in [&right, &right_turned, &left] {
+                kept.keep().unwrap();
+            }
+            for round in 0..2 {
+                let about = format!("{m} {k} {n} {dtype} round {round}");
+                assert_eq!(bits(&x.matmul(&right)), plain, "right {about}");
+                assert_eq!(bits(&x.matmul(&right_turned.transpose())), plain_turned, "turned {about}");
+                assert_eq!(bits(&left.transpose().matmul(&w)), plain_left, "left {about}");
+            }
+            let forms = right.buffer().unwrap().kept().0;
+            assert_eq!(forms, usize::from(m > 1 && n > 1), "{m} {k} {n} {dtype}");
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_kept_value_are_told_apart() {
+    let (mut r, device) = (Random::fresh(), cpu(1));
+    let w = r.tensor(&[40, 50], &device);
+    let x = r.tensor(&[30, 20], &device);
+    let all = w.copy().keep().unwrap();
+    for _ in 0..2 {
+        for (row, col) in [(0, 0), (3, 0), (0, 5), (20, 29), (7, 11)] {
+            let part = |t: &Tensor| t.slice(0, row, row + 20, 1).slice(1, col, col + 21, 1);
+            assert_eq!(bits(&x.matmul(&part(&all))), bits(&x.matmul(&part(&w))), "{row} {col}");
+            let back = |t: &Tensor| part(t).flip(0);
+            assert_eq!(bits(&x.matmul(&back(&all))), bits(&x.matmul(&back(&w))), "{row} {col} flipped");
+        }
+    }
+}
+
+#[test]
+fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    for channels in [Channels::First, Channels::Last] {
+        for groups in [1, 3] {
+            let shape = if channels == Channels::First { [2, 6, 11, 13] } else { [2, 11, 13, 6] };
+            let (x, w) = (r.tensor(&shape, &device), r.tensor(&[36, 6 / groups, 3, 3], &device));
+            let bias = r.tensor(&[36], &device);
+            let how = Conv::new().padding(1).groups(groups).channels(channels);
+            let plain = bits(&x.conv2d(&w, Some(&bias), &how).relu());
+            let kept = w.copy().keep()?;
+            for _ in 0..3 {
+                assert_eq!(bits(&x.conv2d(&kept, Some(&bias), &how).relu()), plain);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_new_value_in_the_memory_of_a_kept_one_is_not_taken_for_it() {
+    let (mut r, device) = (Random::fresh(), cpu(1));
+    let x = r.tensor(&[64, 128], &device);
+    for round in 0..12 {
+        let w = r.tensor(&[128, 96], &device);
+        let plain = bits(&x.matmul(&w));
+        let kept = (&w + 0.0f32).keep().unwrap();
+        assert_eq!(bits(&x.matmul(&kept)), plain, "round {round}");
+        drop(kept);
+        // Most likely computed into the memory that was just given up, and kept in its place.
+        let again = (&w * 2.0f32).keep().unwrap();
+        assert_eq!(bits(&x.matmul(&again)), bits(&(x.matmul(&w) * 2.0f32)), "round {round}");
+    }
+}
+
+#[test]
+fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(1));
+    let x = r.tensor(&[48, 64], &device);
+    let (first, second) = (r.tensor(&[64, 80], &device), r.tensor(&[64, 80], &device));
+    Tensor::eval_all(&[&x, &first, &second])?;
+    let (plain_first, plain_second) = (bits(&x.matmul(&first)), bits(&x.matmul(&second)));
+    let stream = device.take_stream(Priority::Normal)?;
+    for _ in 0..10 {
+        let gate = Event::new();
+        stream.depend(&gate)?;
+        let old = &first + 0.0;
+        old.eval_on(&stream)?;
+        old.keep()?;
+        let by_old = x.matmul(&old);
+        by_old.eval_on(&stream)?;
+        drop(old);
+        // On the same stream memory is used again at once, while the product above still waits.
+        let new = &second + 0.0;
+        new.eval_on(&stream)?;
+        new.keep()?;
+        let by_new = x.matmul(&new);
+        by_new.eval_on(&stream)?;
+        gate.signal();
+        assert_eq!(bits(&by_old), plain_first);
+        assert_eq!(bits(&by_new), plain_second);
+        assert_eq!(bits(&x.matmul(&new)), plain_second);
+    }
+    device.return_stream(stream);
+    Ok(())
+}
+
+#[test]
+fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(1));
+    let (old, new) = (r.values(64 * 80), r.values(64 * 80));
+    let bytes = |v: &[f32]| v.iter().flat_map(|f| f.to_ne_bytes()).collect::<Vec<u8>>();
+    let buffer = Buffer::from_bytes(&device, &bytes(&old), Mode::Automatic)?;
+    let tensor =
+        || Ok::<_, millstream::Error>(Tensor::from_buffer(buffer.clone(), DType::F32, Layout::contiguous(&[64, 80])?));
+    let x = r.tensor(&[40, 64], &device);
+    let plain = |v: &[f32]| bits(&x.matmul(&Tensor::from_shape(&[64, 80], v).to(&device)));
+    buffer.keep();
+    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&old));
+    assert_eq!(buffer.kept().0, 1);
+    let place = buffer.write(&device, device.stream())?.storage;
+    let to = place.host_pointer().unwrap();
+    // SAFETY: the buffer has these bytes, and nothing reads it meanwhile.
+    unsafe { std::ptr::copy_nonoverlapping(bytes(&new).as_ptr(), to, new.len() * 4) };
+    buffer.written(&device, None);
+    assert_eq!(buffer.kept(), (0, 0));
+    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&new));
+    // It is another value: whoever wants it kept says so again.
+    assert_eq!(buffer.kept(), (0, 0));
+    buffer.keep();
+    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&new));
+    assert_eq!(buffer.kept().0, 1);
+    Ok(())
+}
+
+#[test]
+fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    let in_use = || device.pool().stats().in_use;
+    let x = r.tensor(&[40, 300], &device);
+    // Now it lies on that device.
+    x.sum(&[], Keep::No).eval()?;
+    let before = in_use();
+    let w = r.tensor(&[300, 300], &device).keep()?;
+    let without = in_use();
+    x.matmul(&w).eval()?;
+    let (forms, bytes) = w.buffer()?.kept();
+    assert_eq!(forms, 1);
+    assert!(bytes >= 300 * 300 * 4 && in_use() >= without + bytes, "{bytes}");
+    // However many parts are read, forms take a bounded share.
+    for i in 0..100 {
+        x.matmul(&w.slice(1, i, i + 200, 1)).eval()?;
+    }
+    let (forms, bytes) = w.buffer()?.kept();
+    assert!(forms > 1 && bytes <= 4 * 300 * 300 * 4 + (64 << 10), "{forms} {bytes}");
+    drop(w);
+    assert_eq!(in_use(), before);
+    // Without room for it, products are computed all the same.
+    let w = r.tensor(&[300, 300], &device).keep()?;
+    let plain = bits(&x.matmul(&w.copy()));
+    device.pool().trim(0);
+    device.pool().set_limit(device.pool().stats().reserved);
+    let filler: Vec<Buffer> =
+        std::iter::from_fn(|| Buffer::new(&device, 64 << 10, Mode::Automatic, device.stream()).ok()).collect();
+    drop(filler.into_iter().take(8).collect::<Vec<_>>());
+    let product = x.matmul(&w);
+    if product.eval().is_ok() {
+        device.pool().set_limit(usize::MAX);
+        assert_eq!(bits(&product), plain);
+    }
+    Ok(())
+}
+
+#[test]
+fn many_threads_share_a_kept_value() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    for _ in 0..5 {
+        let (x, w) = (r.tensor(&[60, 70], &device), r.tensor(&[70, 90], &device));
+        Tensor::eval_all(&[&x, &w])?;
+        let plain = bits(&x.matmul(&w.copy()));
+        let kept = w.keep()?;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10 {
+                        assert_eq!(bits(&x.matmul(&kept)), plain);
+                    }
+                });
+            }
+        });
+        assert_eq!(kept.buffer()?.kept().0, 1);
+    }
+    Ok(())
+}
