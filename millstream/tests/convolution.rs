@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Numbers, devices, seed};
+use common::{Random, devices, seed};
 use millstream::{Channels, Conv, DType, Device, Keep, Pool, Result, Tensor};
 
 /// Values in row-major order with their shape.
@@ -13,9 +13,9 @@ struct Data {
 }
 
 impl Data {
-    fn random(numbers: &mut Numbers, shape: &[usize]) -> Data {
+    fn random(numbers: &mut Random, shape: &[usize]) -> Data {
         let n: usize = shape.iter().product();
-        Data { shape: shape.to_vec(), values: (0..n).map(|_| numbers.unit()).collect() }
+        Data { shape: shape.to_vec(), values: (0..n).map(|_| numbers.unit() as f32).collect() }
     }
 
     fn tensor(&self, device: &Device) -> Tensor {
@@ -79,10 +79,9 @@ struct Geometry {
 }
 
 impl Geometry {
-    fn random(n: &mut Numbers, axes: usize) -> Geometry {
+    fn random(n: &mut Random, axes: usize) -> Geometry {
         let groups = [1, 1, 2, 3][n.below(4)];
-        let many =
-            |n: &mut Numbers, low: usize, high: usize| (0..axes).map(|_| low + n.below(high - low + 1)).collect();
+        let many = |n: &mut Random, low: usize, high: usize| (0..axes).map(|_| low + n.below(high - low + 1)).collect();
         let (kernel, dilation): (Vec<usize>, Vec<usize>) = (many(n, 1, 3), many(n, 1, 2));
         let span: Vec<usize> = kernel.iter().zip(&dilation).map(|(k, d)| (k - 1) * d + 1).collect();
         let longest = if axes == 3 { 4 } else { 9 };
@@ -159,9 +158,8 @@ fn tries(device: &Device) -> usize {
 #[test]
 fn convolutions_equal_loops_over_every_window() {
     let seed = seed();
-    println!("MILLSTREAM_SEED={seed}");
     for device in devices() {
-        let mut n = Numbers(seed);
+        let mut n = Random::new(seed);
         for t in 0..tries(&device) {
             let axes = [2, 1, 2, 3][t % 4];
             let g = Geometry::random(&mut n, axes);
@@ -196,9 +194,8 @@ fn convolutions_equal_loops_over_every_window() {
 #[test]
 fn transposed_convolutions_are_the_transposes_of_convolutions() {
     let seed = seed();
-    println!("MILLSTREAM_SEED={seed}");
     for device in devices() {
-        let mut n = Numbers(seed);
+        let mut n = Random::new(seed);
         for t in 0..tries(&device).div_ceil(2) {
             let axes = [2, 1, 2, 3][t % 4];
             // The convolution g maps images of `sizes` to `places`; its transpose maps them back.
@@ -266,9 +263,8 @@ fn a_convolution_with_bias_activation_and_residual_is_one_kernel() -> Result<()>
 #[test]
 fn pooling_equals_loops_over_every_window() {
     let seed = seed();
-    println!("MILLSTREAM_SEED={seed}");
     for device in devices() {
-        let mut n = Numbers(seed);
+        let mut n = Random::new(seed);
         for t in 0..tries(&device) {
             let axes = [2, 1, 2, 3][t % 4];
             let kernel: Vec<usize> = (0..axes).map(|_| 1 + n.below(3)).collect();
@@ -334,9 +330,8 @@ fn pooling_equals_loops_over_every_window() {
 #[test]
 fn adaptive_pooling_covers_every_element() {
     let seed = seed();
-    println!("MILLSTREAM_SEED={seed}");
     let cpu = devices().into_iter().find(Device::is_host).unwrap();
-    let mut n = Numbers(seed);
+    let mut n = Random::new(seed);
     for _ in 0..20 {
         let sizes = [1 + n.below(9), 1 + n.below(9)];
         let out = [1 + n.below(sizes[0]), 1 + n.below(sizes[1])];
@@ -384,9 +379,8 @@ fn padding_alone_and_below_other_operations_puts_the_value_around() -> Result<()
 #[test]
 fn einsum_equals_loops_over_all_labels() {
     let seed = seed();
-    println!("MILLSTREAM_SEED={seed}");
     for device in devices() {
-        let mut n = Numbers(seed);
+        let mut n = Random::new(seed);
         for formula in [
             "ij,jk->ik",
             "ij,jk->ki",

@@ -2,15 +2,15 @@
 
 mod common;
 
-use common::{Numbers, devices, seed};
+use common::{Random, devices, seed};
 use millstream::core::profiler::RecordKind;
 use millstream::{DType, Device, Devices, ErrorKind, Keep, Tensor, default_runtime};
 
 /// A program of some steps over square matrices, drawn from the numbers. Values stay near 1, so that devices can be compared.
-fn program(numbers: &mut Numbers, device: &Device) -> Tensor {
+fn program(numbers: &mut Random, device: &Device) -> Tensor {
     let n = 3 + numbers.below(30);
-    let data = |numbers: &mut Numbers| {
-        let values: Vec<f32> = (0..n * n).map(|_| numbers.unit()).collect();
+    let data = |numbers: &mut Random| {
+        let values: Vec<f32> = (0..n * n).map(|_| numbers.unit() as f32).collect();
         Tensor::from_shape(&[n, n], &values).to(device)
     };
     let mut live = vec![data(numbers), data(numbers)];
@@ -44,9 +44,9 @@ fn random_programs_agree_on_all_devices() {
     let devices = devices();
     let host = devices[0].clone();
     for case in 0..40 {
-        let expected = program(&mut Numbers(seed + case), &host).to_vec::<f32>().unwrap();
+        let expected = program(&mut Random::new(seed + case), &host).to_vec::<f32>().unwrap();
         for device in &devices[1..] {
-            let got = program(&mut Numbers(seed + case), device).to_vec::<f32>().unwrap();
+            let got = program(&mut Random::new(seed + case), device).to_vec::<f32>().unwrap();
             assert_eq!(got.len(), expected.len());
             for (i, (g, e)) in got.iter().zip(&expected).enumerate() {
                 let close = (g - e).abs() <= 2e-3 * (1.0 + e.abs());

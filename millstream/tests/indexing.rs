@@ -2,15 +2,9 @@
 
 mod common;
 
-use millstream::{DType, Device, Generator, Keep, Runtime, Tensor, default_runtime};
+use millstream::{DType, Device, Generator, Keep, Tensor};
 
-use common::Random;
-
-/// The devices that can be opened here.
-fn devices() -> Vec<Device> {
-    let runtime: &Runtime = default_runtime().unwrap();
-    runtime.list().into_iter().filter_map(|(name, there)| there.and_then(|()| runtime.device(&name)).ok()).collect()
-}
+use common::{Random, devices};
 
 fn values(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| random.unit() as f32).collect()

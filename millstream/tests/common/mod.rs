@@ -3,15 +3,25 @@
 
 use millstream::{Device, Runtime, Tensor, default_runtime};
 
-/// A stream of random numbers (SplitMix64). A failing test prints its seed; `MILLSTREAM_SEED` repeats it.
+/// A new seed, printed, so that a failing test shows it; `MILLSTREAM_SEED` repeats one.
+pub fn seed() -> u64 {
+    let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
+    let seed = given.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64));
+    println!("MILLSTREAM_SEED={seed}");
+    seed
+}
+
+/// A stream of random numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
+    /// The stream of a new seed.
     pub fn fresh() -> Random {
-        let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
-        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64);
-        let seed = given.unwrap_or_else(clock);
-        println!("MILLSTREAM_SEED={seed}");
+        Random::new(seed())
+    }
+
+    /// The same stream for the same seed.
+    pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
@@ -71,30 +81,4 @@ pub fn devices() -> Vec<Device> {
             }
         })
         .collect()
-}
-
-/// Numbers that look random and are the same on every call with the same seed.
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    pub fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-}
-
-pub fn seed() -> u64 {
-    let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or_else(|| std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_nanos() as u64))
 }
