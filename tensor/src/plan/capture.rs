@@ -319,7 +319,7 @@ impl Capture {
                 shape: node.shape.to_vec(),
                 dtype: node.dtype,
                 inputs,
-                first_param: first_param as u16,
+                first_param,
             });
         }
         if edges != self.edges.len() || params != self.params.len() {
@@ -350,7 +350,7 @@ pub(crate) struct GraphNode {
     pub dtype: millstream_core::DType,
     pub inputs: Vec<Edge>,
     /// The first of its numbers in [`Capture::params`].
-    pub first_param: u16,
+    pub first_param: usize,
 }
 
 /// What a node reads: a value through a layout.

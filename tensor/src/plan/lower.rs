@@ -34,7 +34,7 @@ pub(crate) struct Lowered {
     /// Elements from the beginning of the values that it stores to the first that it writes.
     pub write_offset: isize,
     /// For each of the operation's parameters, its number among the graph's.
-    pub params: Vec<u16>,
+    pub params: Vec<usize>,
     pub name: String,
 }
 
@@ -64,7 +64,7 @@ struct Tables<'a> {
     inputs: Vec<Access>,
     reads: Vec<Read>,
     known: FxHashMap<(Read, Access), u16>,
-    params: Vec<u16>,
+    params: Vec<usize>,
 }
 
 /// One expression being written, over some of the operation's dimensions.
@@ -97,7 +97,7 @@ impl<'a> Tables<'a> {
         c == self.cluster || self.fused.inlined[c]
     }
 
-    fn param(&mut self, global: u16) -> u16 {
+    fn param(&mut self, global: usize) -> u16 {
         let at = self.params.iter().position(|&p| p == global).unwrap_or_else(|| {
             self.params.push(global);
             self.params.len() - 1
@@ -409,7 +409,7 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
         other => return Err(Error::internal(format!("{} does not stand alone", other.name())).into()),
     };
     let name = format!("{} {}", op.name(), node.kind.name());
-    let params = (0..op.params() as u16).map(|p| node.first_param + p).collect();
+    let params = (0..op.params()).map(|p| node.first_param + p).collect();
     Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0 }])
 }
 

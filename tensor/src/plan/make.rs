@@ -41,7 +41,7 @@ pub(crate) struct Step {
     pub work: Arc<Work>,
     pub inputs: SmallVec<[Operand; 4]>,
     pub outputs: SmallVec<[Operand; 2]>,
-    pub params: SmallVec<[u16; 4]>,
+    pub params: SmallVec<[usize; 4]>,
     /// Scratch memory in the arena: bytes into it, and how many.
     pub workspace: Option<(usize, usize)>,
     pub cost: Cost,

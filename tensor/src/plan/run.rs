@@ -85,7 +85,7 @@ impl Run<'_> {
             }
             let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
             for &p in &step.params {
-                let value = self.capture.params.get(p as usize);
+                let value = self.capture.params.get(p);
                 params.push(*value.ok_or_else(|| Error::internal("a parameter is missing"))?);
             }
             let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
