@@ -185,11 +185,17 @@ fn evaluate_on(
                 place_on_host(&capture, &refusal, device, stream)?;
                 continue;
             }
-            return choose::run(&mut capture, device, trigger);
+            match choose::run(&mut capture, device, trigger) {
+                Err(e) if is_raced(&e) && races < 100 => {
+                    races += 1;
+                    continue;
+                }
+                other => return other,
+            }
         }
         let (planned, found) = match plan_for(&mut capture, device) {
             // Another thread computed part of the graph between the walk and the planning: look again.
-            Err(e) if e.fault().to_string() == capture::raced().fault().to_string() && races < 100 => {
+            Err(e) if is_raced(&e) && races < 100 => {
                 races += 1;
                 continue;
             }
@@ -216,6 +222,11 @@ fn evaluate_on(
         }
         return Ok(());
     }
+}
+
+/// Whether planning failed only because another thread computed part of the graph meanwhile.
+fn is_raced(error: &Error) -> bool {
+    error.fault().to_string() == capture::raced().fault().to_string()
 }
 
 /// A node seen whole.
