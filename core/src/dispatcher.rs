@@ -132,9 +132,13 @@ fn input_reach(op: &Op, input: usize) -> (isize, isize) {
     let access = &op.inputs[input];
     let (mut low, mut high) = reach(access, &op.dims, matches!(op.body, Body::Host(_)));
     if let (Body::Gather(lookups), 0, true) = (&op.body, input, high > low) {
+        if lookups.iter().any(|l| l.size == 0) {
+            // Every place is out of range: nothing is read.
+            return (0, 0);
+        }
         let size = access.dtype.size() as isize;
         for l in lookups {
-            let far = (l.size as isize - 1).max(0).saturating_mul(l.stride).saturating_mul(size);
+            let far = (l.size as isize - 1).saturating_mul(l.stride).saturating_mul(size);
             low = low.saturating_add(far.min(0));
             high = high.saturating_add(far.max(0));
         }
