@@ -263,3 +263,35 @@ fn damaged_safetensors_files_are_errors() {
     let good = [written("fuzz.safetensors", |p| Tensor::save_safetensors(p, &all))];
     fuzz("safetensors", &good, |bytes| Tensor::from_safetensors_bytes(bytes).map(|_| ()));
 }
+
+#[test]
+fn entries_of_an_archive_that_share_bytes_are_refused() {
+    let x = Tensor::zeros(&[1 << 16], DType::F32);
+    let list = [("a", &x), ("b", &x)];
+    let mut bytes = written("shared.npz", |p| Tensor::save_npz(p, &list, Compression::Deflated));
+    assert_eq!(Tensor::from_npz_bytes(&bytes).unwrap().len(), 2);
+    // Both entries of the directory give the place of the first, in the last 8 bytes of their 64-bit field.
+    let central: Vec<usize> = (0..bytes.len() - 4).filter(|&i| bytes[i..].starts_with(b"PK\x01\x02")).collect();
+    let field = |at: usize| at + 46 + "a.npy".len() + 4 + 16;
+    let (from, to) = (field(central[0]), field(central[1]));
+    bytes.copy_within(from..from + 8, to);
+    let error = Tensor::from_npz_bytes(&bytes).unwrap_err();
+    assert!(error.kind() == ErrorKind::Format && error.to_string().contains("share bytes"), "{error}");
+}
+
+#[test]
+fn files_without_a_byte_are_told() {
+    let file = Scratch::new("nothing");
+    std::fs::write(&file.0, b"").unwrap();
+    let errors = [
+        Tensor::load_npy(&file.0).err(),
+        Tensor::map_npy(&file.0).err(),
+        Tensor::load_npz(&file.0).err(),
+        Tensor::load_safetensors(&file.0).err(),
+    ];
+    for error in errors {
+        assert_eq!(error.map(|e| e.kind()), Some(ErrorKind::Format));
+    }
+    let folder = Tensor::load_safetensors(std::env::temp_dir()).unwrap_err();
+    assert_eq!(folder.kind(), ErrorKind::Io);
+}

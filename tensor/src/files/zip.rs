@@ -1,7 +1,7 @@
 //! As much of the zip format as archives of arrays need: entries that are stored or deflated, with 64-bit sizes.
 //!
-//! The directory at the end of the file says what is in it. Its numbers are checked against the file before they are used;
-//! encryption, links and archives of several files are not read.
+//! The directory at the end of the file says what is in it. Its numbers are checked against the file before they are used, and no
+//! two entries may share bytes; encryption, links and archives of several files are not read.
 
 use flate2::Crc;
 use millstream_core::{Error, Result};
@@ -121,7 +121,22 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
         let comment: usize = comments;
         at = after + name + extra + comment;
     }
+    apart(&list, bytes)?;
     Ok(list)
+}
+
+/// An error if two entries share bytes. A small archive whose thousands of entries are all the same packed bytes would
+/// else unpack to thousands of times as much as deflate can reach.
+fn apart(list: &[Entry], bytes: &[u8]) -> Result<()> {
+    let mut places = Vec::with_capacity(list.len());
+    for entry in list {
+        places.push((entry.offset, entry.range(bytes)?.end as u64, &entry.name));
+    }
+    places.sort_unstable();
+    match places.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+        Some([one, other]) => Err(Error::format(format!("the entries {:?} and {:?} share bytes", one.2, other.2))),
+        _ => Ok(()),
+    }
 }
 
 /// Takes sizes of 64 bits from the extra field, where the short ones say so.
