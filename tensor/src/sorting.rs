@@ -5,7 +5,7 @@
 
 use std::panic::Location;
 
-use millstream_core::what::Dims;
+use millstream_core::what::{Dims, count};
 use millstream_core::{DType, Error, HostFunction, Result};
 use millstream_host::{self as host, Order};
 use smallvec::SmallVec;
@@ -45,7 +45,8 @@ impl Tensor {
         let order: Vec<usize> =
             (0..self.rank()).filter(|&d| d != axis).chain((self.rank() > 0).then_some(axis)).collect();
         let n = self.shape().get(axis).copied().unwrap_or(1);
-        let rows: usize = order.iter().filter(|&&d| d != axis).map(|&d| self.shape()[d]).product();
+        let rest: Dims = order.iter().filter(|&&d| d != axis).map(|&d| self.shape()[d]).collect();
+        let rows = count(&rest)?;
         let moved = self.permute(&order).reshape(&[rows, n]);
         moved.check()?;
         Ok((moved, order))
@@ -200,9 +201,11 @@ impl Tensor {
         if self.dtype() == DType::Bool { self.clone() } else { self.ne(0) }
     }
 
-    /// The number in a tensor of one, computed now because a shape depends on it.
-    fn count_now(&self) -> Result<usize> {
-        plan::evaluate(&[self], Trigger::Shape, None)?;
+    /// The number in a tensor of one, computed now because a shape depends on it, and together with what was counted: computed
+    /// again, it might be rounded otherwise.
+    fn count_now(&self, counted: &[&Tensor]) -> Result<usize> {
+        let all: SmallVec<[&Tensor; 2]> = counted.iter().copied().chain([self]).collect();
+        plan::evaluate(&all, Trigger::Shape, None)?;
         self.item::<i64>().map(|n| n as usize)
     }
 
@@ -226,7 +229,7 @@ impl Tensor {
                 return Err(Error::shape("a tensor without dimensions has no indices"));
             }
             let truth = self.truth();
-            let count = truth.count_nonzero(&[], Keep::No).count_now()?;
+            let count = truth.count_nonzero(&[], Keep::No).count_now(&[&truth])?;
             let outputs = Tensor::host(host::nonzero(self.shape(), count), &[&truth], location)?;
             Ok(outputs.into_vec())
         };
@@ -260,8 +263,8 @@ impl Tensor {
                     self.shape()
                 )));
             };
-            let (rows, row) = (mask.len(), others.iter().product());
-            let count = mask.count_nonzero(&[], Keep::No).count_now()?;
+            let (rows, row) = (mask.len(), count(others)?);
+            let count = mask.count_nonzero(&[], Keep::No).count_now(&[mask])?;
             let function = host::mask(self.dtype(), rows, row, count);
             let (x, flat) = (self.reshape(&[rows, row]), mask.reshape(&[rows]));
             let [picked] = Tensor::host_outputs(function, &[&x, &flat], location)?;
@@ -278,7 +281,7 @@ impl Tensor {
             let flat = self.reshape(&[self.len()]);
             let function = host::unique(self.dtype(), self.len())?;
             let [values, first, inverse, counts, total] = Tensor::host_outputs(function, &[&flat], location)?;
-            let count = total.count_now()? as isize;
+            let count = total.count_now(&[])? as isize;
             let cut = |t: Tensor| t.slice(0, 0, count, 1);
             Ok([cut(values), cut(first), inverse.reshape(self.shape()), cut(counts)])
         })
