@@ -59,7 +59,7 @@ pub fn fft(
         Transform::RealForward => (real, complex, n / 2 + 1),
         Transform::RealInverse => (complex, real, n),
     };
-    let flop = 5 * (rows * n) as u64 * u64::from((n.max(2) as u64).ilog2());
+    let flop = (rows as u64).saturating_mul(n as u64).saturating_mul(5 * u64::from(n.max(2).ilog2()));
     let input = HostOperand::new(from, &[rows, m]);
     let outputs = vec![HostOperand::new(to, &[rows, length])];
     let how = How { rows, m, n, transform, scale, conjugate };
@@ -140,7 +140,7 @@ where
             Transform::RealForward => Plan::Forward(RealFftPlanner::new().plan_fft_forward(n)),
             Transform::RealInverse => Plan::Inverse(RealFftPlanner::new().plan_fft_inverse(n)),
         });
-        let work = 4 * n * (n.max(2).ilog2() as usize);
+        let work = n.saturating_mul(4 * n.max(2).ilog2() as usize);
         match plan {
             Plan::Complex(fft) => {
                 let (x, y) = (read::<Complex<T>>(inputs[0])?, Rows::new(Some(write::<Complex<T>>(output)?), rows));

@@ -99,18 +99,20 @@ pub fn factor(dtype: DType, batch: usize, m: usize, n: usize, what: Factor) -> R
         Factor::Det => vec![one(dtype), one(real), one(dtype)],
         Factor::Pinv { .. } => vec![matrix(n, m)],
     };
-    let (large, small) = (m.max(n) as u64, k as u64);
+    // In floats, which do not overflow; casts to integers saturate.
+    let (large, small) = (m.max(n) as f64, k as f64);
+    let cube = small * small * small;
     let each = match what {
-        Factor::Cholesky { .. } => small.pow(3) / 3,
-        Factor::Qr { .. } => 4 * large * small * small,
-        Factor::Svd { .. } | Factor::Pinv { .. } => 20 * large * small * small,
-        Factor::Eigh => 9 * small.pow(3),
-        Factor::Solve { columns } => 2 * small.pow(3) / 3 + 2 * small * small * columns as u64,
-        Factor::Inv => 2 * small.pow(3),
-        Factor::Det => 2 * small.pow(3) / 3,
+        Factor::Cholesky { .. } => cube / 3.0,
+        Factor::Qr { .. } => 4.0 * large * small * small,
+        Factor::Svd { .. } | Factor::Pinv { .. } => 20.0 * large * small * small,
+        Factor::Eigh => 9.0 * cube,
+        Factor::Solve { columns } => 2.0 * cube / 3.0 + 2.0 * small * small * columns as f64,
+        Factor::Inv => 2.0 * cube,
+        Factor::Det => 2.0 * cube / 3.0,
     };
     let code = Code { dtype, batch, m, n, what };
-    Ok(HostFunction::new(code, inputs, outputs, each * batch as u64))
+    Ok(HostFunction::new(code, inputs, outputs, (each * batch as f64) as u64))
 }
 
 struct Code {

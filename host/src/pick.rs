@@ -39,7 +39,8 @@ impl HostRun for NonZero {
                     *to = (at / step % n) as i64;
                 }
             }
-            step *= n;
+            // Only a shape without elements can overflow, and nobody asks for its indices.
+            step = step.saturating_mul(n);
         }
         Ok(())
     }
@@ -49,7 +50,12 @@ impl HostRun for NonZero {
 pub fn mask(dtype: DType, rows: usize, row: usize, count: usize) -> HostFunction {
     let inputs = vec![HostOperand::new(dtype, &[rows, row]), HostOperand::new(DType::Bool, &[rows])];
     let code = Mask { bytes: row * dtype.size(), count };
-    HostFunction::new(code, inputs, vec![HostOperand::new(dtype, &[count, row])], (rows * row) as u64)
+    HostFunction::new(
+        code,
+        inputs,
+        vec![HostOperand::new(dtype, &[count, row])],
+        (rows as u64).saturating_mul(row as u64),
+    )
 }
 
 struct Mask {

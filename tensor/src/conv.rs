@@ -197,7 +197,7 @@ fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tenso
     let (groups, out, within) = (place.groups, w.shape()[1], w.shape()[2]);
     let kernel = w.shape()[3..].to_vec();
     let (batch, channels) = (x.shape()[0], x.shape()[1]);
-    if channels != groups * within {
+    if groups.checked_mul(within) != Some(channels) {
         return Err(Error::shape(format!(
             "filters for {groups} groups of {within} channels over an input of {channels} channels (shape {:?})",
             x.shape()
@@ -334,20 +334,22 @@ impl Tensor {
         }
         let mut amounts = Vec::with_capacity(axes);
         for (a, &more) in output.iter().enumerate() {
-            let reach = (w.shape()[3 + a] - 1) * place.dilation[a];
+            // In wide numbers, since any amount may be asked for.
+            let reach = (w.shape()[3 + a] as i128 - 1) * place.dilation[a] as i128;
             if more >= place.stride[a].max(place.dilation[a]) {
                 return Err(Error::argument("output_padding must be smaller than the stride or the dilation"));
             }
             // Padding of the result cuts it: what is cut beyond the filter's reach is cut from the input.
             let (low, high) = place.amounts[a];
-            let around = |cut: usize, added: usize| (reach + added) as isize - cut as isize;
+            let around = |cut: usize, added: usize| reach + added as i128 - cut as i128;
             let (before, after) = (around(low, 0), around(high, more));
-            let n = x.shape()[2 + a] as isize;
+            let n = x.shape()[2 + a] as i128;
             if before.min(0) + after.min(0) + n < 0 {
                 return Err(Error::shape("the padding cuts away more than there is"));
             }
-            x = x.slice(2 + a as isize, (-before).max(0), n - (-after).max(0), 1);
-            amounts.push((before.max(0) as usize, after.max(0) as usize));
+            x = x.slice(2 + a as isize, (-before).max(0) as isize, (n - (-after).max(0)) as isize, 1);
+            let amount = |n: i128| usize::try_from(n.max(0)).map_err(|_| Error::too_large(w.shape()));
+            amounts.push((amount(before)?, amount(after)?));
         }
         let ones = vec![1; axes];
         let place = Place { stride: ones, amounts, ..place };

@@ -53,7 +53,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
-        let index = Tensor::arange(0, count as i64);
+        let index = indices(count);
         let last = count.saturating_sub(1);
         let step = if last == 0 { 0.0 } else { (stop - start) / last as f64 };
         // Each half from its own end.
@@ -170,5 +170,11 @@ impl Tensor {
 /// The number of the diagonal of each element.
 #[track_caller]
 fn places(rows: usize, columns: usize) -> Tensor {
-    Tensor::arange(0, columns as i64) - Tensor::arange(0, rows as i64).unsqueeze(1)
+    indices(columns) - indices(rows).unsqueeze(1)
+}
+
+/// `0`, `1`, ... up to but without a size; an error for one that no tensor can have.
+#[track_caller]
+pub(crate) fn indices(size: usize) -> Tensor {
+    Tensor::arange(0, i64::try_from(size).unwrap_or(i64::MAX))
 }

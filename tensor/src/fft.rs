@@ -9,6 +9,7 @@ use millstream_core::{DType, Error, Result};
 use millstream_host::{self as host, Transform};
 
 use crate::Tensor;
+use crate::create::indices;
 
 /// Where a transform and its inverse are divided by the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -249,7 +250,7 @@ impl Tensor {
     #[track_caller]
     pub fn fftfreq(n: usize, d: f64) -> Tensor {
         let half = n.div_ceil(2) as i64;
-        let index = Tensor::arange(0, n as i64);
+        let index = indices(n);
         // The upper half of the indices stands for negative frequencies.
         let signed = index.lt(half).choose(&index, &(&index - n as i64));
         signed.cast(DType::F64) / (n as f64 * d)
@@ -258,7 +259,7 @@ impl Tensor {
     /// The frequencies of [`Tensor::rfft`] (f64): `0, 1, .., n / 2` over `n d`.
     #[track_caller]
     pub fn rfftfreq(n: usize, d: f64) -> Tensor {
-        Tensor::arange(0, n as i64 / 2 + 1).cast(DType::F64) / (n as f64 * d)
+        indices(n / 2 + 1).cast(DType::F64) / (n as f64 * d)
     }
 
     /// Rolls axes (all, if none is named) by the half of their length, forth or back.

@@ -3,11 +3,12 @@
 //! A joined tensor is written part by part, each part computed straight into its place. Taking apart and most rearranging
 //! only makes views.
 
-use millstream_core::what::Dims;
+use millstream_core::what::{Dims, count};
 use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::create::indices;
 use crate::node::{Inputs, Kind};
 
 impl Tensor {
@@ -215,7 +216,7 @@ impl Tensor {
                 return Err(Error::argument(format!("axis {first} does not come before axis {last}")));
             }
             let mut shape: Dims = self.shape()[..first].into();
-            shape.push(self.shape()[first..=last].iter().product());
+            shape.push(count(&self.shape()[first..=last])?);
             shape.extend_from_slice(&self.shape()[last + 1..]);
             Ok(self.reshape(&shape))
         })
@@ -247,13 +248,13 @@ impl Tensor {
     pub fn one_hot(&self, classes: usize, dtype: DType) -> Tensor {
         Tensor::build("one_hot", || {
             self.check()?;
-            let places = Tensor::arange(0, classes as i64);
+            let places = indices(classes);
             Ok(self.cast(DType::I64).unsqueeze(-1).eq(&places).cast(dtype))
         })
     }
 }
 
 /// A size so many times, if that is a size.
-fn many(size: usize, times: usize) -> Result<usize> {
+pub(crate) fn many(size: usize, times: usize) -> Result<usize> {
     size.checked_mul(times).ok_or_else(|| Error::shape(format!("{size} elements {times} times are too many")))
 }

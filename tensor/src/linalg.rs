@@ -6,11 +6,13 @@
 
 use std::panic::Location;
 
-use millstream_core::what::{Dims, broadcast_shapes, elements};
+use millstream_core::what::{Dims, broadcast_shapes, count};
 use millstream_core::{DType, Error, Kind as Family, Layout, Result};
 use millstream_host::{self as host, Factor};
 use smallvec::SmallVec;
 
+use crate::create::indices;
+use crate::join::many;
 use crate::{Keep, Tensor};
 
 /// How the size of a matrix is measured.
@@ -62,9 +64,9 @@ impl Tensor {
     ) -> [Tensor; N] {
         Tensor::build_many(op, location, || {
             let (batch, m, n) = self.matrix_sizes()?;
-            let count = elements(&batch);
-            let function = host::factor(self.dtype(), count, m, n, what(m, n))?;
-            let flat = self.reshape(&[count, m, n]);
+            let matrices = count(&batch)?;
+            let function = host::factor(self.dtype(), matrices, m, n, what(m, n))?;
+            let flat = self.reshape(&[matrices, m, n]);
             let outputs: [Tensor; N] = Tensor::host_outputs(function, &[&flat], location)?;
             Ok(outputs.map(|t| {
                 let shape: Dims = batch.iter().chain(&t.shape()[1..]).copied().collect();
@@ -177,6 +179,7 @@ impl Tensor {
             }
             let dtype = self.dtype().promote(b.dtype())?;
             let batch = broadcast_shapes(&mine, &theirs)?;
+            let matrices = count(&batch)?;
             let flat = |t: &Tensor, rows: usize, columns: usize| {
                 let whole: Dims = batch.iter().copied().chain([rows, columns]).collect();
                 let own: Dims = t.shape()[..t.rank().saturating_sub(if vector && t.rank() == 1 { 1 } else { 2 })]
@@ -184,9 +187,9 @@ impl Tensor {
                     .copied()
                     .chain([rows, columns])
                     .collect();
-                t.cast(dtype).reshape(&own).broadcast(&whole).reshape(&[elements(&batch), rows, columns])
+                t.cast(dtype).reshape(&own).broadcast(&whole).reshape(&[matrices, rows, columns])
             };
-            let function = host::factor(dtype, elements(&batch), m, n, Factor::Solve { columns })?;
+            let function = host::factor(dtype, matrices, m, n, Factor::Solve { columns })?;
             let (a, b) = (flat(self, m, n), flat(b, rows, columns));
             let [solved] = Tensor::host_outputs(function, &[&a, &b], location)?;
             let shape: Dims = batch.iter().copied().chain([n]).chain((!vector).then_some(columns)).collect();
@@ -442,7 +445,7 @@ impl Tensor {
             let (a, b) = (padded(self), padded(other));
             let outer: Vec<usize> = a.iter().flat_map(|&n| [n, 1]).collect();
             let inner: Vec<usize> = b.iter().flat_map(|&n| [1, n]).collect();
-            let shape: Dims = a.iter().zip(&b).map(|(m, n)| m * n).collect();
+            let shape: Dims = a.iter().zip(&b).map(|(&m, &n)| many(m, n)).collect::<Result<_>>()?;
             let made = (self.reshape(&outer) * other.reshape(&inner)).reshape(&shape);
             made.check()?;
             Ok(made)
@@ -465,7 +468,7 @@ impl Tensor {
                 return Err(Error::shape(format!("a power of {rows} x {columns} matrices, which are not square")));
             }
             if n == 0 {
-                let index = Tensor::arange(0, rows as i64);
+                let index = indices(rows);
                 let ones = index.unsqueeze(1).eq(&index.unsqueeze(0)).cast(self.dtype());
                 return Ok(ones.broadcast(self.shape()).contiguous());
             }

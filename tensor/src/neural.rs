@@ -2,9 +2,12 @@
 //!
 //! All of it is written from primitives and fused by the planner: a normalisation is one kernel, a loss one or two.
 
+use millstream_core::what::count;
 use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
+use crate::create::indices;
+use crate::join::many;
 use crate::{Keep, Tensor};
 
 /// How the losses of single elements become one number.
@@ -84,7 +87,7 @@ impl Tensor {
                 return Err(Error::argument(format!("{groups} groups of channels in a tensor of shape {shape:?}"))
                     .suggest("axis 1 holds the channels, and groups are of one size"));
             }
-            let rest = shape[1] / groups * shape[2..].iter().product::<usize>();
+            let rest = many(shape[1] / groups, count(&shape[2..])?)?;
             Ok(self.reshape(&[shape[0], groups, rest]).layernorm(1, epsilon).reshape(shape))
         })
     }
@@ -216,7 +219,7 @@ fn resized(x: &Tensor, axis: usize, size: usize, mode: Interpolation) -> Tensor 
     if size == old {
         return x.clone();
     }
-    let places = Tensor::arange(0, size as i64);
+    let places = indices(size);
     let a = axis as isize;
     if mode == Interpolation::Nearest {
         // In whole numbers: no rounding can pick a neighbour.

@@ -5,6 +5,7 @@ use millstream_core::what::Dims;
 use millstream_core::{Error, Result, Scalar};
 
 use crate::conv::{Channels, channels_at, channels_first};
+use crate::join::many;
 use crate::pad::Slide;
 use crate::{Keep, Sizes, Tensor};
 
@@ -105,7 +106,8 @@ impl Pool {
                 )));
             }
             let mut after = padding[a];
-            let padded = sizes[a] + 2 * padding[a];
+            let padded = padding[a].checked_mul(2).and_then(|p| p.checked_add(sizes[a]));
+            let padded = padded.ok_or_else(|| Error::too_large(sizes))?;
             if self.ceil && padded >= span {
                 let left = (padded - span) % step;
                 // One more window, if it begins inside the input or the padding before it.
@@ -131,6 +133,13 @@ fn images(x: &Tensor, axes: usize, channels: Channels) -> Result<(Tensor, bool)>
     }
     let x = if single { x.unsqueeze(0) } else { x.clone() };
     Ok((channels_first(&x, channels), single))
+}
+
+/// An empty list with room for so many elements of a table, or an error: any number of windows may be asked for.
+fn room<T>(elements: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    let room = list.try_reserve_exact(elements);
+    room.map(|()| list).map_err(|_| Error::shape(format!("a table of {elements} elements for windows does not fit")))
 }
 
 /// The result with its channels where they belong.
@@ -167,7 +176,8 @@ impl Tensor {
                 let start = i * windows.slide.step[a];
                 (start + size).min(high).saturating_sub(start.max(low)) as f64
             };
-            let counts: Vec<f64> = (0..windows.counts[a]).map(count).collect();
+            let mut counts: Vec<f64> = room(windows.counts[a])?;
+            counts.extend((0..windows.counts[a]).map(count));
             if counts.iter().all(|&c| c == size as f64) {
                 whole *= size as f64;
             } else {
@@ -217,9 +227,10 @@ impl Tensor {
             }
             // Which elements belong to which window, as a table; one axis after the other.
             let bounds = |i: usize| (i * n / out, ((i + 1) * n).div_ceil(out));
-            let inside: Vec<bool> =
-                (0..out).flat_map(|i| (0..n).map(move |j| (bounds(i).0..bounds(i).1).contains(&j))).collect();
-            let counts: Vec<f32> = (0..out).map(|i| (bounds(i).1 - bounds(i).0) as f32).collect();
+            let mut inside: Vec<bool> = room(many(out, n)?)?;
+            inside.extend((0..out).flat_map(|i| (0..n).map(move |j| (bounds(i).0..bounds(i).1).contains(&j))));
+            let mut counts: Vec<f32> = room(out)?;
+            counts.extend((0..out).map(|i| (bounds(i).1 - bounds(i).0) as f32));
             let mut shape = vec![1; axes + 1];
             (shape[a], shape[a + 1]) = (out, n);
             let (mut inside, mut counts) = (Tensor::from_shape(&shape, &inside), Tensor::from_shape(&[out], &counts));

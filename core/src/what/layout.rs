@@ -267,7 +267,9 @@ impl Layout {
 }
 
 /// The number of elements of a shape, or an error when it (or any size up to 16 bytes an element) overflows.
-pub(crate) fn count(shape: &[usize]) -> Result<usize> {
+///
+/// For a part of a shape, too, whose other sizes may be 0 and so hide that these multiply to too much.
+pub fn count(shape: &[usize]) -> Result<usize> {
     if shape.len() > MAX_RANK {
         return Err(Error::shape(format!("{} dimensions; at most {MAX_RANK} are possible", shape.len())));
     }
