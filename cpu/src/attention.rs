@@ -191,15 +191,24 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let end = m.min(first + QUERIES);
         // Keys that the last of these queries sees.
         let n = if self.body.causal { n.min((end + n).saturating_sub(m)) } else { n };
-        let write = |i: usize, c: usize, value: T| {
-            let place = i as isize * self.stride(last, 0) + c as isize * self.stride(last, 3);
+        let (out, down, along) = (at(last).cast::<S>(), self.stride(last, 0), self.stride(last, 3));
+        let write = |query: usize, values: &[T], total: T| {
+            let row = out.wrapping_offset(query as isize * down);
+            let share = |x: T| S::narrow(if total == T::ZERO { T::ZERO } else { x.over(total) });
             // SAFETY: the dispatcher checked the output against the index space; each task writes its own queries.
-            unsafe { at(last).cast::<S>().offset(place).write_unaligned(S::narrow(value)) };
+            unsafe {
+                // A loop of its own, because the compiler makes vectors of it.
+                if along == 1 {
+                    values.iter().enumerate().for_each(|(c, &x)| row.add(c).write_unaligned(share(x)));
+                } else {
+                    let place = |c: usize| row.offset(c as isize * along);
+                    values.iter().enumerate().for_each(|(c, &x)| place(c).write_unaligned(share(x)));
+                }
+            }
         };
         if n == 0 {
-            for i in first..end {
-                (0..e).for_each(|c| write(i, c, T::ZERO));
-            }
+            let nothing = vec![T::ZERO; e];
+            (first..end).for_each(|query| write(query, &nothing, T::ZERO));
             return Ok(());
         }
         let isa = product_isa(self.machine.isa);
@@ -250,11 +259,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             Gemm { isa, shape, a: &shares, b: &values, out: Output::Plain(out), blocking: blocks[1] }
                 .run(workers, &mut room)
                 .map_err(failed)?;
-            for (r, row) in sums.chunks(e.max(1)).take(rows).enumerate() {
-                for (c, &x) in row.iter().enumerate() {
-                    write(start + r, c, if totals[r] == T::ZERO { T::ZERO } else { x.over(totals[r]) });
-                }
-            }
+            sums.chunks(e).take(rows).enumerate().for_each(|(r, row)| write(start + r, row, totals[r]));
         }
         Ok(())
     }

@@ -130,6 +130,14 @@ pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<F
     find(Form::VV).map(|f| Found { f, exact: form == Form::VV }).ok_or_else(|| missing(op.name(), dtype))
 }
 
+/// Folds four rows at once into an accumulator, where there is such a kernel: see [`math::stacked`].
+pub(crate) fn stacked(isa: Isa, op: Binary, dtype: DType) -> Option<BlockFn> {
+    match name(op) {
+        Name::Value(v) => math::stacked(isa, v, elem(dtype)),
+        Name::Truth(_) => None,
+    }
+}
+
 /// As [`binary`] in exactly this form, written past the caches, where there is such a kernel.
 pub(crate) fn streaming(isa: Isa, op: Binary, dtype: DType, form: Form) -> Option<BlockFn> {
     match name(op) {

@@ -9,7 +9,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Result, Scalar};
 use smallvec::SmallVec;
 
-use super::build::{Built, Request, Stage, build};
+use super::build::{Built, Request, STACK, Stage, build};
 use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
@@ -17,6 +17,8 @@ use crate::stream::Run;
 
 /// Bytes that registers may take: accumulators that are added to for every element of the rows should stay near.
 const REGISTERS: usize = 24 << 10;
+/// The same where they are added to for every [`STACK`] elements: longer runs of memory are worth more.
+const STACKED: usize = 64 << 10;
 /// Bytes that kept values may take.
 const KEPT: usize = 128 << 10;
 
@@ -140,7 +142,9 @@ impl Across {
         let kept: usize = built.kept.iter().map(|k| k.size * self.row).sum();
         let by_kept = KEPT.checked_div(kept).unwrap_or(usize::MAX) / 64 * 64;
         let hot = (built.code.registers - built.cold).max(1) * built.code.width;
-        (REGISTERS / hot / 64 * 64).min(by_kept).clamp(64, 4096)
+        let stacked = built.stages.iter().all(|s| !s.has_pass || s.stacked.is_some());
+        let registers = if stacked { STACKED } else { REGISTERS };
+        (registers / hot / 64 * 64).min(by_kept).clamp(64, 4096)
     }
 
     /// How many elements are taken at once: no more than a block has lanes for.
@@ -363,7 +367,32 @@ impl Worker<'_> {
         let group = self.group;
         // Lanes that one element of every row fills.
         let each = n / group;
-        for (steps, k) in (from..to).step_by(group).enumerate() {
+        let stacked = stage.stacked.filter(|_| group == 1 && plain);
+        let (mut k, mut steps) = (from, 0);
+        while k < to {
+            if let Some(stacked) = stacked
+                && steps % STACK == 0
+                && k + STACK <= to
+                && self.index[last] + STACK <= across.dims[last]
+            {
+                let o = &across.operands[stacked.input];
+                let (acc, x) = (self.frame.pointer(stacked.slot), self.frame.pointer(first + stacked.input));
+                let distance = o.strides[last] as i64;
+                // SAFETY: as below, for `STACK` elements of every row.
+                unsafe {
+                    (stacked.f)(acc, acc, x, (&raw const distance).cast(), n);
+                    self.carry(stage, steps + STACK, n);
+                }
+                (k, steps) = (k + STACK, steps + STACK);
+                self.index[last] += STACK - 1;
+                if step(&mut self.index, &across.dims, &across.row_dims) == Some(last) {
+                    let next = x.wrapping_offset(o.strides[last] * STACK as isize);
+                    self.frame.set(first + stacked.input, next);
+                } else if k < to {
+                    self.aim(bases, n);
+                }
+                continue;
+            }
             let lanes = if group == 1 { n } else { n.min((to - k) * each) };
             // SAFETY: as in `values`; kept values have room for all rows. Groups lie one behind the other.
             unsafe {
@@ -372,13 +401,9 @@ impl Worker<'_> {
                 }
                 self.frame.run(stage.each_single, 1, &mut NoFolds);
                 self.frame.run(stage.each_block, lanes, &mut NoFolds);
-                for &(every, segment) in &stage.carries {
-                    if !(steps + 1).is_multiple_of(every) {
-                        break;
-                    }
-                    self.frame.run(segment, n, &mut NoFolds);
-                }
+                self.carry(stage, steps + 1, n);
             }
+            (k, steps) = (k + group, steps + 1);
             for (i, &(_, size)) in self.kept.iter().enumerate() {
                 self.frame.set(first_kept + i, self.frame.pointer(first_kept + i).wrapping_add(size));
             }
@@ -401,6 +426,20 @@ impl Worker<'_> {
         }
         // SAFETY: registers only.
         unsafe { self.frame.run(stage.finish, n, &mut NoFolds) };
+    }
+
+    /// Hands sums on to the levels whose turn it is after so many steps.
+    ///
+    /// # Safety
+    /// `n` is no more than the frame's block.
+    unsafe fn carry(&mut self, stage: &Stage, steps: usize, n: usize) {
+        for &(every, segment) in &stage.carries {
+            if !steps.is_multiple_of(every) {
+                break;
+            }
+            // SAFETY: registers only.
+            unsafe { self.frame.run(segment, n, &mut NoFolds) };
+        }
     }
 
     /// Joins the results of grouped elements, halves with halves, until each of `n` rows has one.

@@ -13,6 +13,7 @@ use super::fold::{self, Fold};
 use crate::math::{BlockFn, FmaForm, Form};
 use crate::program::{
     Assembler, At, Code, From, Lane, Operand, Segment, Step, Writing, find_binary, find_copy, find_fma, find_splat,
+    find_stacked,
 };
 use crate::simd::Isa;
 
@@ -68,8 +69,24 @@ pub(super) struct Stage {
     pub accumulators: Vec<Accumulator>,
     /// Whether the stage has a pass.
     pub has_pass: bool,
+    /// If the pass only accumulates what lies in memory, lane by lane: the kernel that takes [`STACK`] elements of every row.
+    pub stacked: Option<Stacked>,
     /// Whether the pass only folds what lies in memory, once: such a pass needs no blocks that stay in fast memory.
     pub is_one_fold: bool,
+}
+
+/// Elements of every row that a [`Stacked`] takes at once.
+pub(super) const STACK: usize = 4;
+
+/// A pass that takes several elements of every row at once.
+#[derive(Clone, Copy)]
+pub(super) struct Stacked {
+    /// The accumulator's slot.
+    pub slot: usize,
+    /// The input's number.
+    pub input: usize,
+    /// The kernel: see [`crate::math::stacked`].
+    pub f: BlockFn,
 }
 
 /// A register that accumulates over a pass.
@@ -126,8 +143,8 @@ struct Builder<'a> {
     /// Sums on several levels, to be joined before the next stage.
     pending: Vec<Levels>,
     cold: usize,
-    /// The stage, register, kernel and element type of each accumulator.
-    accumulators: Vec<(usize, At, BlockFn, DType)>,
+    /// The stage, register, operation, kernel and element type of each accumulator.
+    accumulators: Vec<(usize, At, Binary, BlockFn, DType)>,
 }
 
 /// A sum on several levels.
@@ -316,10 +333,19 @@ impl<'a> Builder<'a> {
         }
         let outputs = self.q.operands.len() - self.q.inputs;
         let (code, registers) = self.asm.finish_with(self.q.inputs, outputs, self.sizes.len())?;
-        for (s, at, join, dtype) in self.accumulators {
+        for (s, at, op, join, dtype) in self.accumulators {
             if let At::Register(v) = at {
                 let slot = registers[v as usize];
                 stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size() });
+                let inputs = code.first_input()..code.first_input() + code.inputs;
+                if let [Step::Call { f, dst, src: [a, b, _], .. }] = *code.segments[stages[s].each_block]
+                    && (f, dst, a) == (join, slot, slot)
+                    && inputs.contains(&(b as usize))
+                    && code.segments[stages[s].each_single].is_empty()
+                {
+                    let stacked = |f| Stacked { slot: slot as usize, input: b as usize - inputs.start, f };
+                    stages[s].stacked = find_stacked(self.q.isa, op, dtype).map(stacked);
+                }
             }
         }
         for stage in &mut stages {
@@ -430,6 +456,7 @@ impl<'a> Builder<'a> {
             finish: finish.0,
             accumulators: Vec::new(),
             has_pass,
+            stacked: None,
             is_one_fold: false,
         })
     }
@@ -566,7 +593,7 @@ impl<'a> Builder<'a> {
             }
         }
         self.asm.set(id, acc);
-        self.accumulators.push((self.stage[a.at()], acc, join, dtype));
+        self.accumulators.push((self.stage[a.at()], acc, binary, join, dtype));
         if !(dtype.is_float() || dtype.is_complex()) || !matches!(op, Reduce::Sum | Reduce::Prod) {
             return Ok(());
         }

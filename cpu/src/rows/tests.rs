@@ -126,6 +126,30 @@ fn rows_of_every_length_and_layout_are_reduced_right() {
 }
 
 #[test]
+fn wide_columns_are_reduced_four_elements_at_a_time() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for dtype in [DType::F32, DType::F64] {
+            for reduce in [Reduce::Sum, Reduce::Prod, Reduce::Max, Reduce::Min] {
+                // Rows of two dimensions end within a group of four, and beside long rows other rows lie between.
+                let (lanes, outer, inner) = (1 + r.below(700), 1 + r.below(9), 1 + r.below(300));
+                let mut b = ExprBuilder::new();
+                let x = b.input(0, dtype);
+                let result = b.reduce(reduce, x).unwrap();
+                let expr = b.finish(&[result]);
+                let gap = (lanes + r.below(3)) as isize;
+                let read = Access::new(dtype, &[1, gap * (inner as isize + 1), gap]);
+                let out = Access::new(dtype, &[1, 0, 0]);
+                let op = Op::rows(&[lanes, outer, inner], 1, vec![read], vec![out], expr).unwrap();
+                let x = inputs(&mut r, &op);
+                let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                check(&op, &*kernel, &x, &[], r.below(3) == 0);
+            }
+        }
+    }
+}
+
+#[test]
 fn narrow_columns_are_reduced_several_elements_at_a_time() {
     let mut r = Random::fresh();
     let isa = Isa::detect();

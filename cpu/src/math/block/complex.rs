@@ -66,7 +66,12 @@ macro_rules! number {
                     COS => z.cos(),
                     // Where cosh would overflow, the real part is 1 to the last bit long since.
                     TANH if z.re.abs() > 40.0 => Complex::new((1.0 as $t).copysign(z.re), 0.0),
-                    TANH => z.tanh(),
+                    // sinh x cosh x + i sin y cos y, over sinh^2 x + cos^2 y, which keeps its digits near the poles.
+                    TANH => {
+                        let (h, (s, c)) = (z.re.sinh(), z.im.sin_cos());
+                        let d = h * h + c * c;
+                        Complex::new(h * z.re.cosh() / d, s * c / d)
+                    }
                     // The other sign where e^-z would overflow.
                     _ if z.re < 0.0 => {
                         let e = z.exp();

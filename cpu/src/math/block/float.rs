@@ -109,6 +109,38 @@ impl<T: Real, O: Op2<T>, A: Operand, B: Operand, const STREAM: bool> Block for M
     }
 }
 
+/// `dst = O(a, ...)` with four rows of `b`, as [`super::stacked`] says.
+struct Stacked<O, T>(PhantomData<(O, T)>);
+
+impl<T: Real, O: Op2<T>> Block for Stacked<O, T> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        // SAFETY: the caller promises a distance at `c`, `n` elements at each block and at four rows of `b` so far apart; `i`
+        // stays within them.
+        unsafe {
+            let step = c.cast::<i64>().read_unaligned() as isize;
+            let (dst, a, p) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+            let q = b.wrapping_offset(step).cast::<T>();
+            let r = b.wrapping_offset(2 * step).cast::<T>();
+            let t = b.wrapping_offset(3 * step).cast::<T>();
+            let (lanes, one) = (T::V::<S>::LANES, T::splat(s, T::from_f64(1.0)));
+            let mut i = 0;
+            while i < n {
+                let left = (n - i).min(lanes);
+                let first = O::f(s, operand::<T, S, V>(s, one, p, i, left), operand::<T, S, V>(s, one, q, i, left));
+                let second = O::f(s, operand::<T, S, V>(s, one, r, i, left), operand::<T, S, V>(s, one, t, i, left));
+                let all = O::f(s, operand::<T, S, V>(s, one, a, i, left), O::f(s, first, second));
+                if left == lanes {
+                    all.store(dst.add(i));
+                } else {
+                    all.store_partial(dst.add(i), left);
+                }
+                i += lanes;
+            }
+        }
+    }
+}
+
 /// `dst = a` for elements of `SIZE` bytes, written past the caches.
 struct Copy<const SIZE: usize>;
 
@@ -379,6 +411,16 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
         };
     }
     pick!(Add, Sub, Mul, Div)
+}
+
+pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
+    match op {
+        BinaryOp::Add => for_real!(elem, isa, T => Stacked<Add, T>),
+        BinaryOp::Mul => for_real!(elem, isa, T => Stacked<Mul, T>),
+        BinaryOp::Min => for_real!(elem, isa, T => Stacked<Min, T>),
+        BinaryOp::Max => for_real!(elem, isa, T => Stacked<Max, T>),
+        _ => None,
+    }
 }
 
 pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {

@@ -40,6 +40,12 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
     float::streaming(isa, op, elem, form)
 }
 
+/// `dst[i] = op(a[i], op(op(p[i], q[i]), op(r[i], s[i])))` for sums, products and extremes of floats: `p` to `s` are four rows of
+/// `b`, so many bytes apart as the i64 at `c` says. Four rows at once keep memory busier than one, and touch `dst` less often.
+pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
+    float::stacked(isa, op, elem)
+}
+
 /// `dst[i] = a[i]` for elements of this many bytes, written past the caches: as [`streaming`].
 pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {
     float::streaming_copy(isa, size)
