@@ -92,6 +92,15 @@ impl Storage {
         }
     }
 
+    /// Lets later work of a stream begin only when everything that other streams do with the memory is through: for whoever
+    /// is about to write where others read.
+    pub fn after_uses(&self, stream: &Stream) -> Result<()> {
+        match &self.held {
+            Held::Pooled(block) => block.uses_by_others(stream.id()).iter().try_for_each(|event| stream.depend(event)),
+            Held::Foreign { .. } => Ok(()),
+        }
+    }
+
     /// The first byte, where the host can address it.
     pub fn host_pointer(&self) -> Option<*mut u8> {
         // SAFETY: the offset lies inside the allocation that `host` points to.
@@ -222,6 +231,14 @@ impl Buffer {
     /// How many clones share it.
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
+    }
+
+    /// Whether the value may be overwritten without anybody else seeing it: there is no other clone, nobody is using a replica
+    /// at this moment, and the memory is our own. Work that was queued before may still be reading: see
+    /// [`Storage::after_uses`].
+    pub fn is_unshared(&self) -> bool {
+        let alone = |r: &Replica| Arc::strong_count(&r.storage) == 1 && matches!(r.storage.held, Held::Pooled(_));
+        self.holders() == 1 && self.0.state.lock().replicas.iter().all(alone)
     }
 
     /// A number that tells it from other live buffers.

@@ -2,6 +2,7 @@
 //!
 //! Programs use these through the `millstream` crate, which brings the devices.
 
+mod assign;
 mod attention;
 mod complex;
 mod conv;

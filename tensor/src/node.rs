@@ -7,7 +7,9 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock, Weak};
 
 use millstream_core::what::Dims;
-use millstream_core::{Binary, Buffer, DType, Device, Error, HostFunction, Lookup, Reduce, Result, Scalar, Unary};
+use millstream_core::{
+    Binary, Buffer, DType, Device, Error, HostFunction, Layout, Lookup, Reduce, Result, Scalar, Unary,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -44,6 +46,8 @@ pub(crate) enum Kind {
     Host(Arc<HostGroup>, u8),
     /// So many inputs one after the other along an axis.
     Concat { axis: usize, parts: usize },
+    /// The first input with the second in place of the elements at these row-major positions, which are all different.
+    Assign(Layout),
     /// Elements of the first input's memory, moved along one axis of it for each further input.
     Gather(SmallVec<[Lookup; 2]>),
     /// A running reduction along the last axis.
@@ -100,6 +104,7 @@ impl Kind {
             Kind::Pad { .. } => "pad",
             Kind::Host(group, _) => group.function.name(),
             Kind::Concat { .. } => "concat",
+            Kind::Assign(_) => "assign",
             Kind::Gather(_) => "gather",
             Kind::Scan(Reduce::Prod) => "cumprod",
             Kind::Scan(Reduce::Max) => "cummax",

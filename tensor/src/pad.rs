@@ -85,15 +85,15 @@ impl Slide {
 }
 
 /// A number in a tensor's dtype, exactly as arithmetic with it would take it.
-fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
+pub(crate) fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
     match value {
         Operand::Float(v) if dtype.is_float() || dtype.is_complex() => Ok(Scalar::from_f64(v, dtype)),
         Operand::Int(v) => Ok(Scalar::from_i64(v, dtype)),
         Operand::Bool(v) => Ok(Scalar::from_i64(i64::from(v), dtype)),
         Operand::Float(v) => {
-            Err(Error::dtype(format!("{v} around elements of {dtype}")).suggest("cast the tensor first"))
+            Err(Error::dtype(format!("{v} among elements of {dtype}")).suggest("cast the tensor first"))
         }
-        Operand::Tensor(_) => Err(Error::argument("padding takes a number, not a tensor")),
+        Operand::Tensor(_) => Err(Error::argument("a number is needed here, not a tensor")),
     }
 }
 

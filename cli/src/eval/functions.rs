@@ -325,6 +325,29 @@ const VIEWS: &[Function] = &[
         call: |a| Ok(a.tensor("x")?.slice(a.int("axis")?, a.int("start")?, a.int("stop")?, a.int_or("step", 1)?)),
     },
     Function {
+        name: "assign",
+        form: "x, value",
+        about: "value broadcast to the shape of x, in its dtype",
+        call: |a| {
+            let (mut x, at) = (a.tensor("x")?, a.at);
+            let value = a.beside("value", x.dtype())?;
+            x.assign(&value).map_err(|e| Trouble::from_error(at, &e))?;
+            Ok(x)
+        },
+    },
+    Function {
+        name: "slice_assign",
+        form: "x, axis, start, stop, value, step=1",
+        about: "x with value in place of a slice",
+        call: |a| {
+            let (mut x, at) = (a.tensor("x")?, a.at);
+            let (axis, start, stop, step) = (a.int("axis")?, a.int("start")?, a.int("stop")?, a.int_or("step", 1)?);
+            let value = a.beside("value", x.dtype())?;
+            x.slice_assign(axis, start, stop, step, &value).map_err(|e| Trouble::from_error(at, &e))?;
+            Ok(x)
+        },
+    },
+    Function {
         name: "select",
         form: "x, axis, index",
         about: "one index of a dimension, which goes",
@@ -414,6 +437,7 @@ mod tests {
 
     /// Functions of `Tensor` that compute no tensor from tensors and numbers: constructors from Rust data, questions, reads.
     const NOT_FOR_EXPRESSIONS: &[&str] = &[
+        "assign_at",
         "from_slice",
         "from_shape",
         "from_bytes",

@@ -74,6 +74,12 @@ impl Block {
         &self.pool
     }
 
+    /// The uses noted so far that may still be running, of every stream but this one.
+    pub fn uses_by_others(&self, stream: StreamId) -> Vec<Event> {
+        let past = self.chunk.past.lock();
+        past.uses.iter().filter(|(user, event)| *user != stream && !event.is_over()).map(|(_, e)| e.clone()).collect()
+    }
+
     /// Notes that the stream uses this memory until the event completes. The last use noted for a stream stands for its
     /// earlier ones.
     pub fn used_on(&self, stream: StreamId, event: Event) {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use millstream_core::what::elements;
 use millstream_core::{Binary, Device, Error, Layout, Reduce, Result, Scalar, Unary};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -37,6 +38,8 @@ pub(crate) struct Capture {
     pub params: SmallVec<[Scalar; 8]>,
     /// Which pending nodes are wanted.
     pub outputs: SmallVec<[usize; 2]>,
+    /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite.
+    pub claims: SmallVec<[usize; 0]>,
 }
 
 /// Finds a node's number: by search while there are few, by hash when there are many.
@@ -74,6 +77,10 @@ const LEAF: u64 = 2 << 56;
 const EDGE: u64 = 3 << 56;
 /// Begins the list of outputs.
 const OUTPUTS: u64 = 4 << 56;
+/// Begins the list of assignments in place.
+const CLAIMS: u64 = 5 << 56;
+/// Stands for the leaf where an edge only says at which element of its own value an assignment begins.
+const NO_LEAF: usize = usize::MAX;
 
 impl Capture {
     /// Nothing yet. A capture is some kilobytes, so that small graphs need no allocation: make it where it stays.
@@ -85,6 +92,7 @@ impl Capture {
             edges: SmallVec::new(),
             params: SmallVec::new(),
             outputs: SmallVec::new(),
+            claims: SmallVec::new(),
         }
     }
 
@@ -157,6 +165,7 @@ impl Capture {
                 c.key.push(n as u64);
             }
         }
+        c.claim();
         Ok(None)
     }
 
@@ -164,7 +173,7 @@ impl Capture {
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
         let expected = match node.kind {
             Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) => 0,
-            Kind::Binary(_) | Kind::Contract(_) => 2,
+            Kind::Binary(_) | Kind::Contract(_) | Kind::Assign(_) => 2,
             Kind::Select => 3,
             Kind::Host(ref group, _) => group.function.inputs.len(),
             Kind::Concat { parts, .. } => parts,
@@ -206,6 +215,7 @@ impl Capture {
                 (15, (first as u64) << 8 | u64::from(*output))
             }
             Kind::Concat { axis, parts } => (10, (*axis as u64) << 32 | *parts as u64),
+            Kind::Assign(region) => (8 + 64, region.rank() as u64),
             Kind::Gather(lookups) => (11, lookups.len() as u64),
             Kind::Scan(r) => (12, *r as u64),
             Kind::Attention { scale, causal, mask } => {
@@ -262,6 +272,7 @@ impl Capture {
                     | Kind::Contract(_)
                     | Kind::Pad { .. }
                     | Kind::Concat { .. }
+                    | Kind::Assign(_)
                     | Kind::Attention { .. }
                     | Kind::Host(..)
             );
@@ -269,6 +280,60 @@ impl Capture {
                 words(&mut self.key, layout.shape(), |n| n as u64);
             }
             words(&mut self.key, layout.strides(), |s| s as u64);
+        }
+        if let Kind::Assign(region) = &node.kind {
+            // Where it begins is no structure: a place that moves through a tensor finds its plan again.
+            words(&mut self.key, region.strides(), |s| s as u64);
+            self.edges.push((NO_LEAF, region.offset()));
+        }
+        true
+    }
+
+    /// Finds the leaves that may be overwritten in place: only the node that assigns to one holds it, and that node is wanted, or
+    /// held by nobody but the next assignment up to one that is wanted. The walk must be complete.
+    ///
+    /// A plan that fails may be run again: it then writes the same values to the same places, because what is assigned never reads
+    /// the leaf (that would be another holder).
+    fn claim(&mut self) {
+        let is_assign = |n: &Arc<Node>| matches!(n.kind, Kind::Assign(_));
+        if !self.nodes.iter().any(is_assign) {
+            return;
+        }
+        let base_of = |n: &Arc<Node>| n.with_inputs(|inputs| inputs.first().cloned());
+        let mut claims: SmallVec<[usize; 0]> = SmallVec::new();
+        for (a, node) in self.nodes.iter().enumerate().filter(|(_, n)| is_assign(n)) {
+            let Some(base) = base_of(node) else { continue };
+            let Some(Ok(buffer)) = base.node.value() else { continue };
+            // Held here, by the walk and by the input.
+            let alone = Arc::strong_count(&base.node) == 3 && buffer.is_unshared();
+            let bytes = base.len() * base.dtype().size();
+            if alone && is_whole(&base.layout) && buffer.len() == bytes && self.leads_to_output(a) {
+                claims.push(a);
+            }
+        }
+        self.key.push(CLAIMS | claims.len() as u64);
+        self.key.extend(claims.iter().map(|&a| a as u64));
+        self.claims = claims;
+    }
+
+    /// Whether a node is wanted, or only the base of an assignment of which that is true.
+    fn leads_to_output(&self, mut n: usize) -> bool {
+        while !self.outputs.contains(&n) {
+            // Held by the walk and by its only reader.
+            if Arc::strong_count(&self.nodes[n]) != 2 {
+                return false;
+            }
+            let over = |r: &Arc<Node>| {
+                let whole = |t: &Tensor| is_whole(&t.layout) && t.len() == elements(&t.node.shape);
+                let base = |inputs: &[Tensor]| {
+                    inputs.first().is_some_and(|t| Arc::ptr_eq(&t.node, &self.nodes[n]) && whole(t))
+                };
+                matches!(r.kind, Kind::Assign(_)) && r.with_inputs(base)
+            };
+            match (n + 1..self.nodes.len()).find(|&r| over(&self.nodes[r])) {
+                Some(reader) => n = reader,
+                None => return false,
+            }
         }
         true
     }
@@ -314,7 +379,13 @@ impl Capture {
                     })
                     .collect::<Result<Vec<_>>>()
             })?;
+            let place = matches!(node.kind, Kind::Assign(_)).then(|| {
+                edges += 1;
+                edges - 1
+            });
             nodes.push(GraphNode {
+                place,
+                claimed: self.claims.contains(&nodes.len()),
                 kind: node.kind.clone(),
                 shape: node.shape.to_vec(),
                 dtype: node.dtype,
@@ -351,6 +422,15 @@ pub(crate) struct GraphNode {
     pub inputs: Vec<Edge>,
     /// The first of its numbers in [`Capture::params`].
     pub first_param: usize,
+    /// For an assignment: the edge in [`Capture::edges`] that says where it begins.
+    pub place: Option<usize>,
+    /// For an assignment: whether it may overwrite the leaf that is its base.
+    pub claimed: bool,
+}
+
+/// Whether a layout shows a value whole and in order.
+pub(crate) fn is_whole(layout: &Layout) -> bool {
+    layout.offset() == 0 && layout.is_contiguous()
 }
 
 /// What a node reads: a value through a layout.

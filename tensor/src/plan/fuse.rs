@@ -7,7 +7,8 @@
 //!   layer norm and variance written from primitives become one such cluster without being known by name;
 //! - `Contract`: one contraction and the element-wise nodes after it;
 //! - `Host`: the outputs of one call of a host function. It joins nothing, and reads only what is in memory.
-//! - `Concat`: one value made of several, each of which is written to its place by an operation of its own;
+//! - `Concat`: one value made of several, each of which is written to its place by an operation of its own; also a value
+//!   with a part assigned;
 //! - `Alone`: a lookup, a scan or attention, which joins nothing and reads only what is in memory.
 //!
 //! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
@@ -140,7 +141,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 }
                 (Form::Host, node.shape.clone())
             }
-            Kind::Concat { .. } => (Form::Concat(v), node.shape.clone()),
+            Kind::Concat { .. } | Kind::Assign(_) => (Form::Concat(v), node.shape.clone()),
             Kind::Gather(_) | Kind::Scan(_) | Kind::Attention { .. } => (Form::Alone(v), node.shape.clone()),
             _ => (Form::Map, node.shape.clone()),
         };

@@ -3,14 +3,14 @@
 //! Expressions are written by walking from the values that the cluster must store down to what it reads, composing layouts on
 //! the way, so that views cost nothing and values computed inside other readers are simply written out here.
 
-use millstream_core::what::{Dims, Strides, row_major};
+use millstream_core::what::{Dims, Strides, elements, row_major};
 use millstream_core::{
     Access, Binary, Contract, DType, Error, ExprBuilder, Guard, Id, Kind as Family, Layout, Node, Op, Result, Scalar,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::capture::{Edge, Graph, GraphNode, Source};
+use super::capture::{Edge, Graph, GraphNode, Source, is_whole};
 use super::compose::{compose, through_padding};
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
 use crate::node::{Kind, Role};
@@ -33,6 +33,10 @@ pub(crate) struct Lowered {
     pub writes: Vec<usize>,
     /// Elements from the beginning of the values that it stores to the first that it writes.
     pub write_offset: isize,
+    /// The edge whose offset is added to that at the launch.
+    pub write_edge: Option<usize>,
+    /// The value that it overwrites: what it stores lies in the same memory.
+    pub over: Option<Source>,
     /// For each of the operation's parameters, its number among the graph's.
     pub params: Vec<usize>,
     pub name: String,
@@ -215,6 +219,7 @@ impl Writer<'_, '_> {
             }
             Kind::Leaf
             | Kind::Concat { .. }
+            | Kind::Assign(_)
             | Kind::Gather(_)
             | Kind::Scan(_)
             | Kind::Attention { .. }
@@ -281,6 +286,7 @@ impl Groups {
 fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lowering<Vec<Lowered>> {
     let c = &fused.clusters[cluster];
     match c.form {
+        Form::Concat(v) if matches!(graph.nodes[v].kind, Kind::Assign(_)) => return assign(graph, fused, cluster, v),
         Form::Concat(v) => return concat(graph, fused, cluster, v),
         Form::Alone(v) => return alone(graph, fused, v),
         _ => {}
@@ -349,7 +355,16 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         }
     };
     let name = name(graph, c.form.clone(), &c.nodes);
-    Ok(vec![Lowered { op, reads: tables.reads, params: tables.params, name, writes, write_offset: 0 }])
+    Ok(vec![Lowered {
+        op,
+        reads: tables.reads,
+        params: tables.params,
+        name,
+        writes,
+        write_offset: 0,
+        write_edge: None,
+        over: None,
+    }])
 }
 
 /// One map for each part of a value made of several, each writing its own place in it.
@@ -360,26 +375,53 @@ fn concat(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Ve
     let mut out = Vec::with_capacity(node.inputs.len());
     let mut start = 0;
     for edge in &node.inputs {
-        let domain = edge.layout.shape();
-        let rank = domain.len();
-        let mut tables = Tables::new(graph, fused, cluster, rank);
-        let mut writer = Writer {
-            tables: &mut tables,
-            builder: ExprBuilder::new(),
-            dims: (0..rank).collect(),
-            memo: FxHashMap::default(),
-        };
-        let id = writer.edge(edge, &edge.layout)?;
-        let expr = writer.builder.finish(&[id]);
-        let op = Op::map(domain, tables.inputs, vec![Access::new(node.dtype, &whole)], expr)?;
-        if domain[axis] > 0 {
-            let write_offset = start as isize * whole[axis];
-            let name = "map concat".to_string();
-            let (reads, params) = (tables.reads, tables.params);
-            out.push(Lowered { op, reads, params, name, writes: vec![v], write_offset });
+        let size = edge.layout.shape()[axis];
+        let part = part(graph, fused, cluster, v, edge, &whole)?;
+        if size > 0 {
+            out.push(Lowered { write_offset: start as isize * whole[axis], ..part });
         }
-        start += domain[axis];
+        start += size;
     }
+    Ok(out)
+}
+
+/// A map that writes what an edge reads to a part of a value, along these strides from its beginning.
+fn part(graph: &Graph, fused: &Fused, cluster: usize, v: usize, edge: &Edge, strides: &[isize]) -> Lowering<Lowered> {
+    let (domain, node) = (edge.layout.shape(), &graph.nodes[v]);
+    let mut tables = Tables::new(graph, fused, cluster, domain.len());
+    let dims = (0..domain.len()).collect();
+    let mut writer = Writer { tables: &mut tables, builder: ExprBuilder::new(), dims, memo: FxHashMap::default() };
+    let id = writer.edge(edge, &edge.layout)?;
+    let expr = writer.builder.finish(&[id]);
+    let op = Op::map(domain, tables.inputs, vec![Access::new(node.dtype, strides)], expr)?;
+    let (reads, params, name) = (tables.reads, tables.params, format!("map {}", node.kind.name()));
+    Ok(Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None })
+}
+
+/// A value with a part assigned. Where nobody else needs the value as it was, the part is written over it; else it is copied.
+fn assign(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Vec<Lowered>> {
+    let node = &graph.nodes[v];
+    let (Kind::Assign(region), [base, value]) = (&node.kind, &node.inputs[..]) else {
+        return Err(Error::internal("not an assignment").into());
+    };
+    let in_place = match base.source {
+        Source::Leaf(_) => node.claimed,
+        // What computes it can write it where the result will be.
+        Source::Node(p) => {
+            let edges = graph.nodes.iter().flat_map(|n| &n.inputs).filter(|e| e.source == base.source);
+            edges.count() == 1
+                && !graph.outputs.contains(&p)
+                && !fused.inlined[fused.of[p]]
+                && is_whole(&base.layout)
+                && elements(&graph.nodes[p].shape) == elements(&node.shape)
+        }
+    };
+    let mut out = Vec::with_capacity(2);
+    if !in_place {
+        out.push(part(graph, fused, cluster, v, base, &row_major(&node.shape))?);
+    }
+    let write = part(graph, fused, cluster, v, value, region.strides())?;
+    out.push(Lowered { write_edge: node.place, over: in_place.then_some(base.source), ..write });
     Ok(out)
 }
 
@@ -410,7 +452,7 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
     };
     let name = format!("{} {}", op.name(), node.kind.name());
     let params = (0..op.params()).map(|p| node.first_param + p).collect();
-    Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0 }])
+    Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None }])
 }
 
 /// Attention over batch, queries, keys, d and e.
@@ -462,7 +504,7 @@ fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowe
     }
     let op = Op::host(group.function.clone(), &wanted)?;
     let name = name(graph, Form::Host, &c.nodes);
-    Ok(Lowered { op, reads, writes, params: Vec::new(), name, write_offset: 0 })
+    Ok(Lowered { op, reads, writes, params: Vec::new(), name, write_offset: 0, write_edge: None, over: None })
 }
 
 /// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.

@@ -52,6 +52,8 @@ pub(crate) struct Output {
     /// Its number among the captured nodes.
     pub node: usize,
     pub bytes: usize,
+    /// The leaf whose memory it overwrites and takes.
+    pub over: Option<usize>,
 }
 
 /// All that has to be done for a structure, whatever memory and numbers come with it.
@@ -97,7 +99,18 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
 
     // An operation without a single element to write has nothing to do.
     let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| bytes(n) > 0)).collect();
-    let outputs: Vec<Output> = graph.outputs.iter().map(|&node| Output { node, bytes: bytes(node) }).collect();
+    // Values that are overwritten lie where what overwrites them lies: for each node, the last of such a chain.
+    let mut home: Vec<usize> = (0..graph.nodes.len()).collect();
+    let mut taken = vec![None; graph.nodes.len()];
+    for l in lowered.iter().rev() {
+        match (l.over, l.writes.first()) {
+            (Some(Source::Node(p)), Some(&n)) => home[p] = home[n],
+            (Some(Source::Leaf(leaf)), Some(&n)) => taken[home[n]] = Some(leaf),
+            _ => {}
+        }
+    }
+    let output = |&node: &usize| Output { node, bytes: bytes(node), over: taken[node] };
+    let outputs: Vec<Output> = graph.outputs.iter().map(output).collect();
 
     let mut works = Vec::with_capacity(lowered.len());
     let mut costs = Vec::with_capacity(lowered.len());
@@ -123,7 +136,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     let mut span_of = vec![usize::MAX; graph.nodes.len()];
     let mut scratch = vec![usize::MAX; works.len()];
     for (s, l) in lowered.iter().enumerate() {
-        for &n in l.writes.iter().filter(|n| !graph.outputs.contains(n)) {
+        for n in l.writes.iter().map(|&n| home[n]).filter(|n| !graph.outputs.contains(n)) {
             // A value made of several is written by several steps.
             match spans.get_mut(span_of[n]) {
                 Some(span) => span.to = s,
@@ -135,7 +148,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
         }
         for read in &l.reads {
             if let Source::Node(n) = read.source
-                && let Some(span) = spans.get_mut(span_of[n])
+                && let Some(span) = spans.get_mut(span_of[home[n]])
             {
                 span.to = s;
             }
@@ -148,10 +161,10 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     }
     let (places, arena) = lay_out(&spans, device.profile().offset_alignment.max(64));
 
-    let slot = |n: usize| match graph.outputs.iter().position(|&o| o == n) {
+    let slot = |n: usize| match graph.outputs.iter().position(|&o| o == home[n]) {
         Some(o) => Slot::Output(o),
-        None if span_of[n] == usize::MAX => Slot::Arena(0, 0),
-        None => Slot::Arena(places[span_of[n]], bytes(n)),
+        None if span_of[home[n]] == usize::MAX => Slot::Arena(0, 0),
+        None => Slot::Arena(places[span_of[home[n]]], bytes(n)),
     };
     let steps: Vec<Step> = lowered
         .iter()
@@ -180,7 +193,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
                     .iter()
                     .map(|&n| Operand {
                         slot: slot(n),
-                        edge: None,
+                        edge: l.write_edge,
                         offset: l.write_offset,
                         size: size(graph.nodes[n].dtype),
                     })

@@ -28,6 +28,8 @@ use smallvec::SmallVec;
 use crate::Tensor;
 use crate::node::{Kind, Node};
 use capture::Capture;
+pub(crate) use capture::is_whole;
+pub(crate) use compose::compose;
 pub(crate) use explain::explain;
 use make::{Made, Plan, Refusal};
 
@@ -42,6 +44,8 @@ pub(crate) enum Trigger {
     Depth,
     /// The value is needed on another device.
     Device,
+    /// What is assigned to a tensor reads the tensor.
+    Assign,
     /// The shape of a result depends on the value.
     Shape,
     /// The graph is only explained.

@@ -25,7 +25,14 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
     }
     let mut outputs: SmallVec<[Arc<Storage>; 2]> = SmallVec::new();
     for output in &plan.outputs {
-        outputs.push(Storage::alloc(device, output.bytes, MemoryKind::Device, stream)?);
+        outputs.push(match output.over.map(|leaf| &leaves[leaf].storage) {
+            // Nobody else has it any more, but what was queued before may still be reading.
+            Some(storage) => {
+                storage.after_uses(stream)?;
+                storage.clone()
+            }
+            None => Storage::alloc(device, output.bytes, MemoryKind::Device, stream)?,
+        });
     }
     let run = Run { capture, leaves: &leaves, outputs: &outputs, plan };
     let instance = plan.instances.take(&run, device, stream)?;
@@ -53,8 +60,15 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
         Some(done)
     };
     for (output, storage) in plan.outputs.iter().zip(outputs) {
-        let buffer = Buffer::from_storage(storage, output.bytes, Mode::Automatic);
-        if done.is_some() {
+        let buffer = match output.over.and_then(|leaf| capture.leaves[leaf].value()) {
+            Some(Ok(buffer)) => {
+                // From here on, not before, replicas elsewhere are stale: had it failed, they could have served again.
+                buffer.write(device, stream)?;
+                buffer.clone()
+            }
+            _ => Buffer::from_storage(storage, output.bytes, Mode::Automatic),
+        };
+        if done.is_some() || output.over.is_some() {
             buffer.written(device, done.clone());
         }
         capture.nodes[output.node].fulfil(buffer);
@@ -116,6 +130,7 @@ impl Run<'_> {
     }
 
     fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
+        let edge = operand.edge.map_or(0, |e| self.capture.edges[e].1);
         let (storage, bytes, kept): (&'b Storage, usize, _) = match operand.slot {
             Slot::Leaf(leaf) => {
                 let Some(Ok(buffer)) = self.capture.leaves[leaf].value() else {
@@ -126,11 +141,11 @@ impl Run<'_> {
             Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes, None),
             Slot::Arena(offset, bytes) => {
                 let mut binding = in_arena(arena, offset, bytes)?;
-                binding.offset = (binding.offset as isize + operand.offset * operand.size as isize) as usize;
+                let elements = edge as isize + operand.offset;
+                binding.offset = (binding.offset as isize + elements * operand.size as isize) as usize;
                 return Ok(binding);
             }
         };
-        let edge = operand.edge.map_or(0, |e| self.capture.edges[e].1);
         let start = storage.offset();
         let elements = edge as isize + operand.offset;
         let offset = start as isize + elements * operand.size as isize;
