@@ -22,8 +22,8 @@ pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
-    AttentionOptions, Channels, Compression, Conv, FftNorm, Generator, Indexing, Interpolation, Keep, MatrixNorm,
-    Operand, Pool, Reduction, Side, Sizes, Tensor, default_runtime,
+    AttentionOptions, Channels, Compiled, Compression, Conv, FftNorm, Generator, Indexing, Interpolation, Keep,
+    MatrixNorm, Operand, Pool, Reduction, Side, Sizes, Tensor, compile, compile_all, default_runtime,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

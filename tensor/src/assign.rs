@@ -12,6 +12,7 @@ use millstream_core::what::{Dims, elements};
 use millstream_core::{Error, Layout, Result};
 use rustc_hash::FxHashSet;
 
+use crate::compiled::is_tracing;
 use crate::node::{Inputs, Kind, Node};
 use crate::pad::number;
 use crate::{Operand, Tensor, plan};
@@ -141,6 +142,8 @@ impl Tensor {
         // The whole of what the tensor's memory holds, where the tensor shows all of it in any order; else only what it shows.
         let held = match self.node.value() {
             Some(Ok(buffer)) => buffer.len() / self.dtype().size(),
+            // Of an argument of a function that is being compiled only what it shows is known.
+            _ if matches!(self.node.kind, Kind::Input) && !plan::is_whole(&self.layout) => usize::MAX,
             _ => elements(&self.node.shape),
         };
         let (base, region, layout) = if plan::is_whole(&self.layout) && self.len() == held {
@@ -158,7 +161,7 @@ impl Tensor {
         } else {
             (self.clone(), region, Layout::contiguous(self.shape())?)
         };
-        if let Reads::Alone = self.readers_in(&value) {
+        if !is_tracing() && matches!(self.readers_in(&value), Reads::Alone) {
             value = if Arc::ptr_eq(&value.node, &self.node) { value.copy() } else { value };
             plan::evaluate(&[self, &value], plan::Trigger::Assign, None)?;
         }

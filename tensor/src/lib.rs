@@ -4,6 +4,7 @@
 
 mod assign;
 mod attention;
+mod compiled;
 mod complex;
 mod conv;
 mod create;
@@ -34,6 +35,7 @@ use std::sync::OnceLock;
 use millstream_core::{Result, Runtime};
 
 pub use attention::AttentionOptions;
+pub use compiled::{Compiled, compile, compile_all};
 pub use conv::{Channels, Conv};
 pub use create::Indexing;
 pub use fft::FftNorm;

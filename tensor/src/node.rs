@@ -56,6 +56,8 @@ pub(crate) enum Kind {
     Attention { scale: Scalar, causal: bool, mask: bool },
     /// A random word for each element, by its row-major number, under a key of two words.
     Random([u32; 2]),
+    /// Stands for an argument of a function that is being compiled; it has no value.
+    Input,
 }
 
 /// The outputs of one call of a host function: nodes with the same inputs, computed together.
@@ -112,6 +114,7 @@ impl Kind {
             Kind::Scan(_) => "cumsum",
             Kind::Attention { .. } => "attention",
             Kind::Random(_) => "random",
+            Kind::Input => "argument",
         }
     }
 }
@@ -126,14 +129,43 @@ pub(crate) fn one(tensor: &Tensor) -> Inputs {
     inputs
 }
 
+/// What waits below a node, itself included, at the time it is made; what several nodes share counts for each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting {
+    /// The longest way down to a value that is there.
+    pub depth: u32,
+    /// Operations.
+    pub nodes: u64,
+    /// Bytes of values that are there and are read.
+    pub bytes: u64,
+}
+
+impl Waiting {
+    /// What waits below a node over these inputs.
+    pub fn below(inputs: &[Tensor]) -> Waiting {
+        let mut sum = Waiting::default();
+        for Tensor { node, .. } in inputs {
+            match node.value() {
+                Some(value) => sum.bytes += value.as_ref().map_or(0, |b| b.len() as u64),
+                None => {
+                    sum.depth = sum.depth.max(node.waiting.depth);
+                    sum.nodes = sum.nodes.saturating_add(node.waiting.nodes);
+                    sum.bytes = sum.bytes.saturating_add(node.waiting.bytes);
+                }
+            }
+        }
+        sum
+    }
+}
+
 /// One value of the graph.
 pub(crate) struct Node {
     pub kind: Kind,
     pub shape: Dims,
     pub dtype: DType,
     pub device: Option<Device>,
-    /// The longest way down to a leaf.
-    pub depth: u32,
+    /// What waits with it when it is made.
+    pub waiting: Waiting,
     pub location: &'static Location<'static>,
     value: OnceLock<Result<Buffer>>,
     /// Emptied when the value is there, so that what only it needed is freed.
@@ -150,13 +182,27 @@ impl Node {
         inputs: Inputs,
         location: &'static Location<'static>,
     ) -> Arc<Node> {
-        let depth = inputs.iter().map(|t| t.node.depth).max().unwrap_or(0) + 1;
+        let waiting = Waiting::below(&inputs);
+        Node::waiting(kind, shape, dtype, device, inputs, location, waiting)
+    }
+
+    /// A value to be computed, of which it is known what waits below it.
+    pub fn waiting(
+        kind: Kind,
+        shape: Dims,
+        dtype: DType,
+        device: Option<Device>,
+        inputs: Inputs,
+        location: &'static Location<'static>,
+        below: Waiting,
+    ) -> Arc<Node> {
+        let waiting = Waiting { depth: below.depth + 1, nodes: below.nodes.saturating_add(1), bytes: below.bytes };
         Arc::new(Node {
             kind,
             shape,
             dtype,
             device,
-            depth,
+            waiting,
             location,
             value: OnceLock::new(),
             inputs: Mutex::new(inputs),
@@ -176,7 +222,7 @@ impl Node {
             shape,
             dtype,
             device,
-            depth: 0,
+            waiting: Waiting::default(),
             location,
             value: OnceLock::from(value),
             inputs: Mutex::new(Inputs::new()),

@@ -14,9 +14,6 @@ use smallvec::SmallVec;
 use crate::node::{HostGroup, Inputs, Kind, Node};
 use crate::plan;
 
-/// How many operations may wait, one upon the other, before they are computed by themselves.
-const DEEPEST: u32 = 512;
-
 /// An n-dimensional array of one element type.
 ///
 /// Operations are lazy: they describe a value, and a read, [`Tensor::eval`] or a bound on the waiting graph computes it, as
@@ -186,7 +183,7 @@ impl Tensor {
         }
     }
 
-    /// A new node over inputs, seen whole. An input's error is passed on; a deep graph is computed first.
+    /// A new node over inputs, seen whole. An input's error is passed on; where too much waits, the inputs are computed first.
     #[track_caller]
     pub(crate) fn new_node(
         kind: Kind,
@@ -207,11 +204,10 @@ impl Tensor {
             {
                 device = Some(d.clone());
             }
-            if input.node.depth >= DEEPEST && input.node.value().is_none() {
-                plan::evaluate(&[input], plan::Trigger::Depth, None)?;
-            }
         }
-        let node = Node::pending(kind, shape, dtype, device, inputs, Location::caller());
+        // While a function is compiled, nothing is computed.
+        let below = if crate::compiled::is_tracing() { crate::node::Waiting::default() } else { plan::below(&inputs)? };
+        let node = Node::waiting(kind, shape, dtype, device, inputs, Location::caller(), below);
         Ok(Tensor { node, layout })
     }
 

@@ -1,8 +1,8 @@
 //! Cases of many short calls: what one operation costs beside its arithmetic.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
-use millstream::{DType, Device, Event, Idea, Tensor};
+use millstream::{DType, Device, Event, Idea, Keep, Tensor};
 
 use super::random::Normal;
 use super::timing::{self, Timing};
@@ -15,6 +15,12 @@ pub enum Call {
     AddSmall,
     /// Ten operations, then one evaluation.
     Adds10,
+    /// The same as a compiled function.
+    Compiled10,
+    /// A sum over a part of a tensor that is another each time.
+    Moving,
+    /// A tensor that is one row longer each time, and a sum over it.
+    Growing,
     /// A view.
     Reshape,
     /// One small operation and a full wait.
@@ -51,6 +57,37 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
                 compute(y)
             };
             timing::call(ten, finish)
+        }
+        Call::Compiled10 => {
+            let f = millstream::compile(|x| (0..5).fold(x.clone(), |y, _| (y + x).tanh()));
+            timing::call(
+                || {
+                    let y = f.call(&x)?;
+                    compute(y)
+                },
+                finish,
+            )
+        }
+        Call::Moving => {
+            let at = Cell::new(0);
+            let step = || {
+                at.set((at.get() + 1) % 960);
+                compute((x.slice(0, at.get(), at.get() + 64, 1) * 2.0).sum(&[], Keep::No))
+            };
+            timing::call(step, finish)
+        }
+        Call::Growing => {
+            // Every length is new: nothing that was planned before can serve.
+            let sequence = RefCell::new(x.reshape(&[128, 8]));
+            let step = || {
+                let next = Tensor::concat(&[&sequence.borrow(), &x.slice(0, 0, 8, 1).reshape(&[1, 8])], 0);
+                let next = if next.shape()[0] > 4000 { x.reshape(&[128, 8]) } else { next };
+                let sum = next.sum(&[0], Keep::No);
+                Tensor::eval_all(&[&next, &sum])?;
+                *sequence.borrow_mut() = next;
+                Ok(())
+            };
+            timing::loops(100, step, finish)
         }
         Call::Kernels100 => {
             // With fusion these would be one kernel: it is switched off while they are timed.

@@ -114,6 +114,9 @@ const FORMS: &[Form] = &[
 const NAMED: &[(&str, &str, Kind)] = &[
     ("addsmall_call", "x + x of 1,024 elements, computed", Kind::Call(Call::AddSmall)),
     ("adds10_call", "y = x; five times y = tanh(y + x); computed", Kind::Call(Call::Adds10)),
+    ("compiled10_call", "the same as a compiled function", Kind::Call(Call::Compiled10)),
+    ("moving_call", "the sum of 64 elements, each time at another place", Kind::Call(Call::Moving)),
+    ("growing_call", "a tensor of some hundred rows made one row longer, and its sum", Kind::Call(Call::Growing)),
     ("reshape_call", "a view of a 4096 x 4096 tensor as 2048 x 8192", Kind::Call(Call::Reshape)),
     ("sync_call", "one small op and a full wait for it", Kind::Call(Call::Sync)),
     ("sync_floor", "a small launch and the wait for it by bare driver calls", Kind::Floor),

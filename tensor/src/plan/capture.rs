@@ -12,6 +12,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Whose;
+use super::make::Plan;
+use super::run::Given;
 use crate::Tensor;
 use crate::node::{Kind, Node};
 
@@ -40,6 +42,8 @@ pub(crate) struct Capture {
     pub outputs: SmallVec<[usize; 2]>,
     /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite.
     pub claims: SmallVec<[usize; 0]>,
+    /// Whether arguments of a function that is being compiled are leaves; else they are an error.
+    pub stand_ins: bool,
 }
 
 /// Finds a node's number: by search while there are few, by hash when there are many.
@@ -80,7 +84,7 @@ const OUTPUTS: u64 = 4 << 56;
 /// Begins the list of assignments in place.
 const CLAIMS: u64 = 5 << 56;
 /// Stands for the leaf where an edge only says at which element of its own value an assignment begins.
-const NO_LEAF: usize = usize::MAX;
+pub(super) const NO_LEAF: usize = usize::MAX;
 
 impl Capture {
     /// Nothing yet. A capture is some kilobytes, so that small graphs need no allocation: make it where it stays.
@@ -93,6 +97,7 @@ impl Capture {
             params: SmallVec::new(),
             outputs: SmallVec::new(),
             claims: SmallVec::new(),
+            stand_ins: false,
         }
     }
 
@@ -119,6 +124,17 @@ impl Capture {
                         continue;
                     }
                     Some(Err(error)) => return Err(error.clone()),
+                    None if matches!(node.kind, Kind::Input) => {
+                        if !c.stand_ins {
+                            return Err(Error::argument(
+                                "the value of an argument was read while its function is compiled",
+                            )
+                            .suggest("compile only what does not depend on values, or call the function itself"));
+                        }
+                        numbers.put(at, Source::Leaf(c.leaves.len()));
+                        c.leaves.push(node);
+                        continue;
+                    }
                     None if whose == Whose::Own && node.device.as_ref().is_some_and(|d| !d.same(device)) => {
                         return Ok(Some(node));
                     }
@@ -172,7 +188,7 @@ impl Capture {
     /// Writes a node's words; false if its inputs are gone.
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
         let expected = match node.kind {
-            Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) => 0,
+            Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) | Kind::Input => 0,
             Kind::Binary(_) | Kind::Contract(_) | Kind::Assign(_) => 2,
             Kind::Select => 3,
             Kind::Host(ref group, _) => group.function.inputs.len(),
@@ -185,7 +201,7 @@ impl Capture {
             return false;
         }
         let (code, detail) = match &node.kind {
-            Kind::Leaf => (0, 0),
+            Kind::Leaf | Kind::Input => (0, 0),
             Kind::Fill(value) => {
                 self.params.push(*value);
                 (1, 0)
@@ -336,6 +352,12 @@ impl Capture {
             }
         }
         true
+    }
+
+    /// What a run of a plan for this graph needs.
+    pub fn given<'a>(&'a self, plan: &Plan) -> Given<'a> {
+        let results = plan.outputs.iter().map(|o| &self.nodes[o.node]).collect();
+        Given { leaves: &self.leaves, edges: &self.edges, params: &self.params, results }
     }
 
     /// The first of the recent edges with this leaf and offset; the next edge's own number if there is none.

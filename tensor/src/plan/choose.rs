@@ -39,7 +39,7 @@ pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Res
     priced.sort_by(|a, b| a.0.total_cmp(&b.0));
     for (seconds, device, plan) in priced {
         let started = auto.profiler().is_on().then(Instant::now);
-        match run::run(&plan, capture, &device, device.stream()) {
+        match run::run(&plan, &capture.given(&plan), &device, device.stream()) {
             Ok(()) => {
                 if let Some(started) = started {
                     auto.profiler().record(Record {

@@ -44,7 +44,7 @@ pub(crate) struct Instance {
 
 impl Instances {
     /// An instance for this run, ready to be queued; `None` if the plan is to run step by step.
-    pub fn take(&self, run: &Run<'_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
+    pub fn take(&self, run: &Run<'_, '_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
         let plan = run.plan;
         // A captured plan is one thing to the device: whoever profiles wants to see its steps.
         let seen = device.profiler().is_on();
@@ -71,7 +71,7 @@ impl Instances {
         Ok(None)
     }
 
-    fn make(&self, run: &Run<'_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
+    fn make(&self, run: &Run<'_, '_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
         let arena = arena(run.plan, device, stream)?;
         let captured = with_stream(device, |private| {
             device.capture(private, &mut || run.launch(device, private, arena.as_deref()))
@@ -101,7 +101,7 @@ impl Instance {
     }
 
     /// Makes the launches work on the memory and numbers of this run; false where launching the plan's only step anew costs less.
-    fn adapt(&mut self, run: &Run<'_>, device: &Device) -> Result<bool> {
+    fn adapt(&mut self, run: &Run<'_, '_>, device: &Device) -> Result<bool> {
         let (memory, offsets, params) = (run.memory(), run.offsets(), run.params());
         let same_numbers = self.params == params && self.offsets == offsets;
         if same_numbers && self.memory == memory {

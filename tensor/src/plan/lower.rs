@@ -218,6 +218,7 @@ impl Writer<'_, '_> {
                 self.builder.random(number, key)?
             }
             Kind::Leaf
+            | Kind::Input
             | Kind::Concat { .. }
             | Kind::Assign(_)
             | Kind::Gather(_)

@@ -1,11 +1,12 @@
 //! Plans: from the waiting graph to launches.
 //!
-//! A trigger (a read, `eval`, a graph that grew too deep) captures the graph below the wanted tensors. Its structure is
+//! A trigger (a read, `eval`, a graph that grew too large) captures the graph below the wanted tensors. Its structure is
 //! looked up among the device's plans; on a miss it is fused, lowered, tiled by the cost model and given memory. The plan
 //! then runs: everything is allocated first, so that running out of memory leaves nothing half done, and each step goes
 //! through the device's dispatcher.
 
 mod arena;
+mod bounds;
 mod capture;
 mod choose;
 mod compose;
@@ -14,6 +15,7 @@ mod fuse;
 mod instance;
 mod lower;
 mod make;
+mod ready;
 mod run;
 
 use std::hash::Hasher;
@@ -27,11 +29,13 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::node::{Kind, Node};
+pub(crate) use bounds::below;
 use capture::Capture;
 pub(crate) use capture::is_whole;
 pub(crate) use compose::compose;
 pub(crate) use explain::explain;
 use make::{Made, Plan, Refusal};
+pub(crate) use ready::Ready;
 
 /// Why a graph was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +46,12 @@ pub(crate) enum Trigger {
     Read,
     /// More operations were waiting, one upon the other, than may.
     Depth,
+    /// More operations were waiting in all than may.
+    Nodes,
+    /// Waiting operations held more bytes that nobody else has than may be.
+    Bytes,
+    /// A compiled function was called.
+    Call,
     /// The value is needed on another device.
     Device,
     /// What is assigned to a tensor reads the tensor.
@@ -99,11 +109,27 @@ enum Found {
     Made,
 }
 
+/// Which ideas a device has. Plans made with one switched off are plans of their own.
+fn ideas(device: &Device) -> u64 {
+    Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)))
+}
+
+/// Writes an evaluation into the profile.
+fn record(device: &Device, started: Instant, trigger: Trigger, found: Found, plan: &Plan) {
+    let profiler = device.profiler();
+    profiler.record(Record {
+        name: "evaluate".into(),
+        kind: RecordKind::Evaluate,
+        device: device.name().into(),
+        seconds: started.elapsed().as_secs_f64(),
+        note: format!("{trigger:?}, plan {found:?}, {} steps", plan.steps.len()),
+        ..Record::at(profiler, started)
+    });
+}
+
 /// The plan for a captured graph on a device.
 fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> {
-    // Plans made with an idea switched off are plans of their own.
-    let ideas = Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)));
-    capture.key.push(ideas);
+    capture.key.push(ideas(device));
     let mut hasher = FxHasher::default();
     for &word in &capture.key {
         hasher.write_u64(word);
@@ -212,17 +238,9 @@ fn evaluate_on(
                 continue;
             }
         };
-        run::run(&plan, &capture, device, stream.unwrap_or(device.stream()))?;
+        run::run(&plan, &capture.given(&plan), device, stream.unwrap_or(device.stream()))?;
         if let Some(started) = started {
-            let profiler = device.profiler();
-            profiler.record(Record {
-                name: "evaluate".into(),
-                kind: RecordKind::Evaluate,
-                device: device.name().into(),
-                seconds: started.elapsed().as_secs_f64(),
-                note: format!("{trigger:?}, plan {found:?}, {} steps", plan.steps.len()),
-                ..Record::at(profiler, started)
-            });
+            record(device, started, trigger, found, &plan);
         }
         return Ok(());
     }

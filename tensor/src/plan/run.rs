@@ -7,15 +7,27 @@ use millstream_core::{
 };
 use smallvec::SmallVec;
 
-use super::capture::Capture;
 use super::instance;
 use super::make::{Operand, Plan, Slot};
+use crate::node::Node;
+
+/// What a plan is run with.
+pub(crate) struct Given<'a> {
+    /// Values that are there.
+    pub leaves: &'a [Arc<Node>],
+    /// For each edge to a leaf: the leaf, and the element it begins at.
+    pub edges: &'a [(usize, usize)],
+    /// The numbers.
+    pub params: &'a [Scalar],
+    /// The nodes that get the results, in the order of the plan's outputs.
+    pub results: SmallVec<[&'a Arc<Node>; 2]>,
+}
 
 /// Runs a plan on a stream. On an error nothing was published, and the graph can be evaluated again.
-pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stream) -> Result<()> {
+pub(crate) fn run(plan: &Plan, given: &Given<'_>, device: &Device, stream: &Stream) -> Result<()> {
     // Everything is brought and allocated before the first launch, so that running out of memory leaves nothing half done.
     let mut leaves: SmallVec<[Resident; 8]> = SmallVec::new();
-    for leaf in &capture.leaves {
+    for leaf in given.leaves {
         let Some(Ok(buffer)) = leaf.value() else { return Err(Error::internal("a leaf has no value")) };
         let resident = buffer.on(device, stream)?;
         if let Some(ready) = &resident.ready {
@@ -34,7 +46,7 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
             None => Storage::alloc(device, output.bytes, MemoryKind::Device, stream)?,
         });
     }
-    let run = Run { capture, leaves: &leaves, outputs: &outputs, plan };
+    let run = Run { given, leaves: &leaves, outputs: &outputs, plan };
     let instance = plan.instances.take(&run, device, stream)?;
     let (launched, arena) = match &instance {
         Some(instance) => (instance.replay(plan, device, stream), instance.arena.clone()),
@@ -59,8 +71,8 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
         }
         Some(done)
     };
-    for (output, storage) in plan.outputs.iter().zip(outputs) {
-        let buffer = match output.over.and_then(|leaf| capture.leaves[leaf].value()) {
+    for ((output, node), storage) in plan.outputs.iter().zip(&given.results).zip(outputs) {
+        let buffer = match output.over.and_then(|leaf| given.leaves[leaf].value()) {
             Some(Ok(buffer)) => {
                 // From here on, not before, replicas elsewhere are stale: had it failed, they could have served again.
                 buffer.write(device, stream)?;
@@ -71,20 +83,20 @@ pub(crate) fn run(plan: &Plan, capture: &Capture, device: &Device, stream: &Stre
         if done.is_some() || output.over.is_some() {
             buffer.written(device, done.clone());
         }
-        capture.nodes[output.node].fulfil(buffer);
+        node.fulfil(buffer);
     }
     Ok(())
 }
 
 /// A plan with the memory and numbers of one run.
-pub(crate) struct Run<'a> {
-    capture: &'a Capture,
+pub(crate) struct Run<'a, 'g> {
+    given: &'a Given<'g>,
     leaves: &'a [Resident],
     outputs: &'a [Arc<Storage>],
     pub plan: &'a Plan,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Queues every step.
     pub fn launch(&self, device: &Device, stream: &Stream, arena: Option<&Storage>) -> Result<()> {
         for step in &self.plan.steps {
@@ -99,7 +111,7 @@ impl Run<'_> {
             }
             let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
             for &p in &step.params {
-                let value = self.capture.params.get(p);
+                let value = self.given.params.get(p);
                 params.push(*value.ok_or_else(|| Error::internal("a parameter is missing"))?);
             }
             let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
@@ -112,8 +124,7 @@ impl Run<'_> {
     /// Where inputs and outputs lie, and how long they are.
     pub fn memory(&self) -> SmallVec<[(u64, usize); 8]> {
         let at = |s: &Storage, bytes: usize| (s.memory().address + s.offset() as u64, bytes);
-        let lengths =
-            self.capture.leaves.iter().map(|l| l.value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len));
+        let lengths = self.given.leaves.iter().map(|l| l.value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len));
         let leaves = self.leaves.iter().zip(lengths).map(|(r, bytes)| at(&r.storage, bytes));
         let outputs = self.outputs.iter().zip(&self.plan.outputs).map(|(s, o)| at(s, o.bytes));
         leaves.chain(outputs).collect()
@@ -121,19 +132,19 @@ impl Run<'_> {
 
     /// Where each edge to a leaf begins.
     pub fn offsets(&self) -> SmallVec<[usize; 8]> {
-        self.capture.edges.iter().map(|e| e.1).collect()
+        self.given.edges.iter().map(|e| e.1).collect()
     }
 
     /// The numbers.
     pub fn params(&self) -> SmallVec<[Scalar; 8]> {
-        self.capture.params.iter().copied().collect()
+        self.given.params.iter().copied().collect()
     }
 
     fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
-        let edge = operand.edge.map_or(0, |e| self.capture.edges[e].1);
+        let edge = operand.edge.map_or(0, |e| self.given.edges[e].1);
         let (storage, bytes, kept): (&'b Storage, usize, _) = match operand.slot {
             Slot::Leaf(leaf) => {
-                let Some(Ok(buffer)) = self.capture.leaves[leaf].value() else {
+                let Some(Ok(buffer)) = self.given.leaves[leaf].value() else {
                     return Err(Error::internal("a leaf has no value"));
                 };
                 (&self.leaves[leaf].storage, buffer.len(), self.leaves[leaf].kept.as_ref())

@@ -1,0 +1,117 @@
+//! A plan with everything else that is the same in all calls of a compiled function.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Instant;
+
+use millstream_core::{Device, Result, Scalar};
+use smallvec::SmallVec;
+
+use super::capture::{Capture, NO_LEAF};
+use super::make::Plan;
+use super::run::{self, Given};
+use super::{Found, Planned, Trigger, Whose, ideas, plan_for, record};
+use crate::Tensor;
+use crate::node::{Inputs, Kind, Node};
+
+/// Where a leaf of the graph comes from.
+enum From {
+    /// The argument of this number.
+    Argument(usize),
+    /// It was there when the function was compiled.
+    Held(Arc<Node>),
+}
+
+/// One plan on one device that computes all that a compiled function returns.
+pub(crate) struct Ready {
+    device: Device,
+    ideas: u64,
+    plan: Arc<Plan>,
+    leaves: Vec<From>,
+    edges: Vec<(usize, usize)>,
+    params: Vec<Scalar>,
+    /// The nodes that the plan computes.
+    results: Vec<Arc<Node>>,
+}
+
+impl Ready {
+    /// Plans the graph below the outputs; `None` where it takes more than one plan on one device that has a name.
+    pub fn new(outputs: &[&Tensor], stand_ins: &[&Tensor]) -> Result<Option<Ready>> {
+        let waits = |t: &&&Tensor| t.node.value().is_none() && !matches!(t.node.kind, Kind::Input);
+        let pending: SmallVec<[&Tensor; 4]> = outputs.iter().filter(waits).copied().collect();
+        let Some(first) = pending.first() else { return Ok(None) };
+        let device = first.device()?;
+        for t in &pending {
+            if !t.device()?.same(&device) {
+                return Ok(None);
+            }
+        }
+        let mut capture = Capture::new();
+        capture.stand_ins = true;
+        let foreign = capture.walk(&pending, &device, Whose::Own)?;
+        if foreign.is_some() || !device.candidates().is_empty() {
+            return Ok(None);
+        }
+        let Planned::Plan(plan) = plan_for(&mut capture, &device)?.0 else { return Ok(None) };
+        let from = |leaf: &Arc<Node>| match stand_ins.iter().position(|s| Arc::ptr_eq(&s.node, leaf)) {
+            Some(i) => From::Argument(i),
+            None => From::Held(leaf.clone()),
+        };
+        Ok(Some(Ready {
+            ideas: ideas(&device),
+            leaves: capture.leaves.iter().map(from).collect(),
+            edges: capture.edges.to_vec(),
+            params: capture.params.to_vec(),
+            results: plan.outputs.iter().map(|o| capture.nodes[o.node].clone()).collect(),
+            device,
+            plan,
+        }))
+    }
+
+    /// Whether the device would still plan the same way.
+    pub fn is_current(&self) -> bool {
+        self.ideas == ideas(&self.device)
+    }
+
+    /// The number of a node among the results.
+    pub fn number(&self, node: &Arc<Node>) -> Option<usize> {
+        self.results.iter().position(|r| Arc::ptr_eq(r, node))
+    }
+
+    /// Runs the plan with these arguments, which are there; gives a node for each result.
+    pub fn run(
+        &self,
+        inputs: &[&Tensor],
+        stand_ins: &[&Tensor],
+        location: &'static Location<'static>,
+    ) -> Result<SmallVec<[Arc<Node>; 2]>> {
+        let device = &self.device;
+        let started = device.profiler().is_on().then(Instant::now);
+        let leaf = |from: &From| match from {
+            From::Argument(i) => inputs[*i].node.clone(),
+            From::Held(node) => node.clone(),
+        };
+        let leaves: SmallVec<[Arc<Node>; 8]> = self.leaves.iter().map(leaf).collect();
+        // Where an argument begins in its memory is no part of the graph.
+        let edge = |&(leaf, offset): &(usize, usize)| match self.leaves.get(leaf) {
+            Some(From::Argument(i)) if leaf != NO_LEAF => {
+                (leaf, offset + inputs[*i].layout.offset() - stand_ins[*i].layout.offset())
+            }
+            _ => (leaf, offset),
+        };
+        let edges: SmallVec<[(usize, usize); 16]> = self.edges.iter().map(edge).collect();
+        let fresh = |old: &Arc<Node>| {
+            let (shape, device) = (old.shape.clone(), old.device.clone());
+            Node::pending(Kind::Leaf, shape, old.dtype, device, Inputs::new(), location)
+        };
+        let results: SmallVec<[Arc<Node>; 2]> = self.results.iter().map(fresh).collect();
+        let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: results.iter().collect() };
+        let outcome = run::run(&self.plan, &given, device, device.stream());
+        drop(given);
+        outcome.map_err(|error| device.errors().note(error.at(location)))?;
+        if let Some(started) = started {
+            record(device, started, Trigger::Call, Found::Cached, &self.plan);
+        }
+        Ok(results)
+    }
+}
