@@ -365,52 +365,62 @@ impl<'a> Writer<'a, '_> {
             let step = if wide { 4 } else { 1 };
             for j in (0..thread.n).step_by(step) {
                 text.line(format!("if ({} < size_n) {{", columns[j].0));
-                let mut results: Vec<Vec<String>> = vec![Vec::new(); c.epilogue.outputs().len()];
-                for (l, (_, column)) in columns.iter().enumerate().skip(j).take(step) {
-                    let at = |d: usize| self.result_index(&rows, column, d);
-                    let index: Vec<Option<String>> = (0..self.frame.op.dims.len()).map(at).collect();
-                    let mut values = Values::new(&c.epilogue);
-                    for (id, (node, _)) in c.epilogue.nodes().iter().enumerate() {
-                        if *node == Node::Acc {
-                            values.set(Id(id as u32), format!("sum_{i}_{l}"));
-                        }
-                    }
-                    let frame = &mut *self.frame;
-                    let at = |d: usize| index[d].clone();
-                    values.write(text, &c.epilogue, c.epilogue.outputs(), |text, _, node, dtype| {
-                        leaf(frame, text, node, dtype, &at)
-                    });
-                    for (o, &id) in c.epilogue.outputs().iter().enumerate() {
-                        results[o].push(values.get(id).to_string());
-                    }
-                }
-                let index: Vec<Option<String>> =
-                    (0..self.frame.op.dims.len()).map(|d| self.result_index(&rows, &columns[j].1, d)).collect();
-                for (o, names) in results.iter().enumerate() {
-                    let operand = self.frame.output(o);
-                    let place = self.frame.place(operand, &|d| index[d].clone());
-                    let place = text.name("p", place);
-                    match <&[String; 4]>::try_from(&names[..]) {
-                        Ok(names) if wide => self.frame.store_four(text, operand, &place, names),
-                        _ => self.frame.store(text, operand, &place, &names[0]),
-                    }
-                }
+                results(self.frame, text, c, [&self.batch, &rows], step, |_, _, l| {
+                    (columns[j + l].1.clone(), format!("sum_{i}_{}", j + l))
+                });
                 text.line("}");
             }
             text.line("}");
         }
     }
+}
 
-    fn result_index(&self, rows: &[String], columns: &[String], d: usize) -> Option<String> {
-        let c = self.contract;
-        if d < c.m {
-            self.batch.get(d).cloned()
-        } else if d < c.n {
-            rows.get(d - c.m).cloned()
-        } else if d < c.k {
-            columns.get(d - c.n).cloned()
-        } else {
-            None
+/// Computes the epilogue on `step` neighbouring columns of a row, 1 or 4, and writes the results: together, where there are 4.
+///
+/// Given are the indices of the batch and of the row; `element` gives those of a column, and the sum there.
+pub(crate) fn results<'a>(
+    frame: &mut Frame<'a>,
+    text: &mut Text,
+    c: &Contract,
+    [batch, rows]: [&[String]; 2],
+    step: usize,
+    mut element: impl FnMut(&mut Frame<'a>, &mut Text, usize) -> (Vec<String>, String),
+) {
+    let mut results: Vec<Vec<String>> = vec![Vec::new(); c.epilogue.outputs().len()];
+    let mut first = Vec::new();
+    for l in 0..step {
+        let (columns, sum) = element(frame, text, l);
+        let index: Vec<Option<String>> = (0..frame.op.dims.len())
+            .map(|d| match d {
+                d if d < c.m => batch.get(d).cloned(),
+                d if d < c.n => rows.get(d - c.m).cloned(),
+                d if d < c.k => columns.get(d - c.n).cloned(),
+                _ => None,
+            })
+            .collect();
+        let mut values = Values::new(&c.epilogue);
+        for (id, (node, _)) in c.epilogue.nodes().iter().enumerate() {
+            if *node == Node::Acc {
+                values.set(Id(id as u32), sum.clone());
+            }
+        }
+        let at = |d: usize| index[d].clone();
+        values
+            .write(text, &c.epilogue, c.epilogue.outputs(), |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
+        for (o, &id) in c.epilogue.outputs().iter().enumerate() {
+            results[o].push(values.get(id).to_string());
+        }
+        if l == 0 {
+            first = index;
+        }
+    }
+    for (o, names) in results.iter().enumerate() {
+        let operand = frame.output(o);
+        let place = frame.place(operand, &|d| first[d].clone());
+        let place = text.name("p", place);
+        match <&[String; 4]>::try_from(&names[..]) {
+            Ok(names) => frame.store_four(text, operand, &place, names),
+            Err(_) => frame.store(text, operand, &place, &names[0]),
         }
     }
 }

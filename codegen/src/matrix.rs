@@ -9,15 +9,13 @@
 //! then known. Nothing is said of which thread belongs to which subgroup.
 
 use millstream_core::how::Block;
-use millstream_core::{Body, Contract, DType, Error, Id, Node, Op, Result};
+use millstream_core::{Body, Contract, DType, Error, Op, Result};
 
-use crate::contract::{Blocks, reads_by_four, writes_by_four};
+use crate::contract::{Blocks, reads_by_four, results, writes_by_four};
 use crate::frame::{Frame, Word};
-use crate::map::leaf;
 use crate::program::{Program, Shape};
 use crate::target::{Dialect, Target};
 use crate::text::Text;
-use crate::value::Values;
 
 /// The side of the squares that a subgroup multiplies.
 const SQUARE: usize = 16;
@@ -301,47 +299,11 @@ impl Writer<'_, '_> {
         let (m, n) = (text.name("m", m), text.name("n", n));
         text.line(format!("if ({m} < size_m && {n} < size_n) {{"));
         let rows = if c.m == c.n { Vec::new() } else { self.frame.indices(text, &m, c.m..c.n) };
-        let mut results: Vec<Vec<String>> = vec![Vec::new(); c.epilogue.outputs().len()];
-        let mut first = Vec::new();
-        for l in 0..step {
+        results(self.frame, text, c, [&self.batch, &rows], step, |frame, text, l| {
             let column = if l == 0 { n.clone() } else { text.name("n", format!("{n} + idx({l})")) };
-            let columns = if c.n == c.k { Vec::new() } else { self.frame.indices(text, &column, c.n..c.k) };
-            let index: Vec<Option<String>> = (0..self.frame.op.dims.len())
-                .map(|d| match d {
-                    d if d < c.m => self.batch.get(d).cloned(),
-                    d if d < c.n => rows.get(d - c.m).cloned(),
-                    d if d < c.k => columns.get(d - c.n).cloned(),
-                    _ => None,
-                })
-                .collect();
-            let sum = text.name("x", format!("staged[{at} + {l}u]"));
-            let mut values = Values::new(&c.epilogue);
-            for (id, (node, _)) in c.epilogue.nodes().iter().enumerate() {
-                if *node == Node::Acc {
-                    values.set(Id(id as u32), sum.clone());
-                }
-            }
-            let frame = &mut *self.frame;
-            let at = |d: usize| index[d].clone();
-            values.write(text, &c.epilogue, c.epilogue.outputs(), |text, _, node, dtype| {
-                leaf(frame, text, node, dtype, &at)
-            });
-            for (o, &id) in c.epilogue.outputs().iter().enumerate() {
-                results[o].push(values.get(id).to_string());
-            }
-            if l == 0 {
-                first = index;
-            }
-        }
-        for (o, names) in results.iter().enumerate() {
-            let operand = self.frame.output(o);
-            let place = self.frame.place(operand, &|d| first[d].clone());
-            let place = text.name("p", place);
-            match <&[String; 4]>::try_from(&names[..]) {
-                Ok(names) if wide => self.frame.store_four(text, operand, &place, names),
-                _ => self.frame.store(text, operand, &place, &names[0]),
-            }
-        }
+            let columns = if c.n == c.k { Vec::new() } else { frame.indices(text, &column, c.n..c.k) };
+            (columns, text.name("x", format!("staged[{at} + {l}u]")))
+        });
         text.line("}");
         text.line("}");
         text.line("workgroupBarrier();");
