@@ -1,13 +1,18 @@
 // The natural logarithm of f32.
 
-// ln(1 + f) + n ln(2), sqrt(1/2) <= 1 + f < sqrt(2).
-fn log_parts_f32(f: f32, n: f32) -> f32 {
-    let f2 = f * f;
+// (ln(1 + f) - f + f2 / 2) / f2, sqrt(1/2) <= 1 + f < sqrt(2), f2 = f^2.
+fn log_series_f32(f: f32, f2: f32) -> f32 {
     let a = fma(-0.25000826f, f, 0.3333333f);
     let b = fma(-0.16623214f, f, 0.20001265f);
     let c = fma(-0.13160494f, f, 0.14200692f);
     let d = fma(-0.07644014f, f, 0.127696f);
-    let p = fma(fma(fma(d, f2, c), f2, b), f2, a) * f;
+    return fma(fma(fma(d, f2, c), f2, b), f2, a) * f;
+}
+
+// ln(1 + f) + n ln(2), sqrt(1/2) <= 1 + f < sqrt(2).
+fn log_parts_f32(f: f32, n: f32) -> f32 {
+    let f2 = f * f;
+    let p = log_series_f32(f, f2);
     // n LN2_LO, then the square's half, then n LN2_HI, whose product is exact.
     let y = fma(f2, -0.5f, fma(n, 1.4286068e-6f, p * f2));
     return fma(n, 0.69314575f, f + y);

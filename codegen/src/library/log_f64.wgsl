@@ -1,16 +1,21 @@
 // The natural logarithm of f64.
 
+// (2 atanh z - 2 z) / (z v), v = z^2.
+fn log_series_f64(v: f64) -> f64 {
+    let v2 = v * v;
+    let a0 = fma(0.3999999999941107lf, v, 0.6666666666666735lf);
+    let a1 = fma(0.22222198475434735lf, v, 0.2857142874326814lf);
+    let a2 = fma(0.15313902518574465lf, v, 0.18183569768334903lf);
+    return fma(fma(fma(0.14797514978601423lf, v2, a2), v2, a1), v2, a0);
+}
+
 // ln(1 + f) + n ln(2), sqrt(1/2) <= 1 + f < sqrt(2).
 fn log_parts_f64(f: f64, n: f64) -> f64 {
     // ln(1 + f) = 2 atanh z, z = f / (2 + f), 2 atanh z = 2 z + z R(z^2); with f^2/2 = h it is f - (h - z (h + R)), in
     // which h is the largest correction and nearly exact.
     let z = f / (f + 2.0lf);
     let v = z * z;
-    let v2 = v * v;
-    let a0 = fma(0.3999999999941107lf, v, 0.6666666666666735lf);
-    let a1 = fma(0.22222198475434735lf, v, 0.2857142874326814lf);
-    let a2 = fma(0.15313902518574465lf, v, 0.18183569768334903lf);
-    let p = fma(fma(fma(0.14797514978601423lf, v2, a2), v2, a1), v2, a0);
+    let p = log_series_f64(v);
     let h = (f * f) * 0.5lf;
     let low = fma(z, fma(p, v, h), n * 5.497923018708371e-14lf);
     return fma(n, 0.6931471805598903lf, f - (h - low));

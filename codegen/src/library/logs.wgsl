@@ -3,12 +3,7 @@
 // ln(1 + f) - f, sqrt(1/2) <= 1 + f < sqrt(2).
 fn log_rest_f32(f: f32) -> f32 {
     let f2 = f * f;
-    let a = fma(-0.25000826f, f, 0.3333333f);
-    let b = fma(-0.16623214f, f, 0.20001265f);
-    let c = fma(-0.13160494f, f, 0.14200692f);
-    let d = fma(-0.07644014f, f, 0.127696f);
-    let p = fma(fma(fma(d, f2, c), f2, b), f2, a) * f;
-    return fma(f2, -0.5f, p * f2);
+    return fma(f2, -0.5f, log_series_f32(f, f2) * f2);
 }
 
 // x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0: gives f and n.

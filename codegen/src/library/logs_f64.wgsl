@@ -4,13 +4,8 @@
 fn log_rest_f64(f: f64) -> f64 {
     let z = f / (f + 2.0lf);
     let v = z * z;
-    let v2 = v * v;
-    let a0 = fma(0.3999999999941107lf, v, 0.6666666666666735lf);
-    let a1 = fma(0.22222198475434735lf, v, 0.2857142874326814lf);
-    let a2 = fma(0.15313902518574465lf, v, 0.18183569768334903lf);
-    let p = fma(fma(fma(0.14797514978601423lf, v2, a2), v2, a1), v2, a0);
     let h = (f * f) * 0.5lf;
-    return (z * fma(p, v, h)) - h;
+    return (z * fma(log_series_f64(v), v, h)) - h;
 }
 
 // x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for finite x > 0: gives f and n.
