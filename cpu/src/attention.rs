@@ -179,6 +179,32 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         o.strides[self.batch.len() + dim] / o.dtype.size() as isize
     }
 
+    /// Where the elements of an operand lie along two of its dimensions, from `first` on, and their strides; a copy in `room`
+    /// where `first` is no address for them: foreign memory may begin anywhere.
+    ///
+    /// # Safety
+    /// So many elements are readable along both dimensions.
+    unsafe fn aligned(
+        &self,
+        first: *const u8,
+        operand: usize,
+        dims: [usize; 2],
+        [rows, depth]: [usize; 2],
+        room: &mut Vec<S>,
+    ) -> (*const S, [isize; 2]) {
+        let (first, strides) = (first.cast::<S>(), dims.map(|dim| self.stride(operand, dim)));
+        if first.is_aligned() {
+            return (first, strides);
+        }
+        room.clear();
+        for (row, column) in (0..rows).flat_map(|row| (0..depth).map(move |column| (row, column))) {
+            let place = row as isize * strides[0] + column as isize * strides[1];
+            // SAFETY: the caller's.
+            room.push(unsafe { first.wrapping_offset(place).read_unaligned() });
+        }
+        (room.as_ptr(), [depth as isize, 1])
+    }
+
     /// Some queries of one of the batch.
     fn task(&self, bases: &[Base], scale: T, task: usize) -> Result<()> {
         let [m, n, d, e] = self.sizes;
@@ -223,10 +249,13 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let mut packed = [vec![T::ZERO; layouts[0].elements()], vec![T::ZERO; layouts[1].elements()]];
         let broken = || Error::internal("an operand of attention is too small");
         let workers = &self.machine.workers;
-        for (i, (key, depth)) in [(1, 2), (3, 1)].into_iter().enumerate() {
-            let (row, depth) = (self.stride(i + 1, key), self.stride(i + 1, depth));
+        let mut copy = Vec::new();
+        for (i, (dims, sizes)) in [([1, 2], [n, d]), ([3, 1], [e, n])].into_iter().enumerate() {
             // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
-            let source = unsafe { Strided::<S>::from_raw(at(i + 1).cast(), row, depth, Batch::Stride(0)) };
+            let source = unsafe {
+                let (base, [row, depth]) = self.aligned(at(i + 1), i + 1, dims, sizes, &mut copy);
+                Strided::from_raw(base, row, depth, Batch::Stride(0))
+            };
             if !layouts[i].pack::<T>(&source, workers, &mut packed[i]) {
                 return Err(broken());
             }
@@ -243,8 +272,10 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let rows = self.rows.min(end - start);
             let q = at(0).cast::<S>().wrapping_offset(start as isize * self.stride(0, 0));
             // SAFETY: as for keys and values.
-            let queries =
-                unsafe { Strided::from_raw(q.cast_const(), self.stride(0, 0), self.stride(0, 2), Batch::Stride(0)) };
+            let queries = unsafe {
+                let (base, [row, depth]) = self.aligned(q.cast(), 0, [0, 2], [rows, d], &mut copy);
+                Strided::from_raw(base, row, depth, Batch::Stride(0))
+            };
             let out = Plain::dense(&mut scores, 1, rows, n).ok_or_else(broken)?;
             let shape = Shape::new(rows, n, d);
             Gemm { isa, shape, a: &queries, b: &keys, out: Output::Plain(out), blocking: blocks[0] }

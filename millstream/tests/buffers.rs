@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use millstream::core::sim::{Sim, SimFamily};
 use millstream::core::{Priority, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Buffer, DType, Device, ErrorKind, Layout, Mode, Result, Tensor};
+use millstream::{
+    AttentionOptions, Buffer, Conv, DType, Device, ErrorKind, Generator, Keep, Layout, Mode, Result, Tensor,
+};
 
 fn devices() -> (Device, Device, Sim) {
     let sim = Sim::new();
@@ -160,4 +162,59 @@ fn many_threads_share_and_evaluate_tensors() -> Result<()> {
             .collect();
         workers.into_iter().try_for_each(|w| w.join().expect("no panic"))
     })
+}
+
+/// The tensor with its bytes at an odd address.
+fn at_odd_address(x: &Tensor, host: &Device) -> Result<Tensor> {
+    let bytes = x.to_bytes()?;
+    let mut owner = Box::new(vec![0u8; bytes.len() + 2]);
+    // Where the allocation begins is not ours to say; one of two neighbours is odd.
+    let start = 1 - owner.as_ptr().addr() % 2;
+    owner[start..start + bytes.len()].copy_from_slice(&bytes);
+    let pointer = owner[start..].as_ptr();
+    // SAFETY: the owner keeps the bytes alive and nobody writes them.
+    let buffer = unsafe { Buffer::import(host, pointer, bytes.len(), owner) }?;
+    Ok(Tensor::from_buffer(buffer, x.dtype(), Layout::contiguous(x.shape())?))
+}
+
+#[test]
+fn every_operation_reads_memory_at_odd_addresses() -> Result<()> {
+    let (host, _, _) = devices();
+    let mut random = Generator::new(5);
+    for (dtype, within) in [(DType::F32, 1e-4), (DType::F64, 1e-12), (DType::F16, 0.01), (DType::BF16, 0.1)] {
+        let [x, y, z] = [(); 3].map(|()| random.normal(&[40, 40], DType::F64).cast(dtype));
+        let places = random.integers(&[7, 40], 0, 40);
+        let results = |x: &Tensor, y: &Tensor, z: &Tensor, places: &Tensor| {
+            let causal = AttentionOptions { causal: true, mask: Some(z), scale: None };
+            vec![
+                x.attention(y, z, &AttentionOptions::default()),
+                x.transpose().attention(&y.transpose(), &z.transpose(), &causal),
+                x.take(places, 0),
+                x.take_along_axis(places, 0),
+                x.cumsum(0),
+                x.cummax(1),
+                Tensor::concat(&[x, &y.flip(0)], 1),
+                x.sort(0, false),
+                x.pad(&[(1, 2)], 3.0).exp(),
+                x.matmul(y) + z,
+                x.transpose().matmul(&y.transpose()),
+                x.select(0, 0).matmul(y),
+                x.unsqueeze(0).conv1d(&y.slice(1, 0, 3, 1).unsqueeze(1), None, &Conv::new().groups(40)),
+                x.softmax(1) - y,
+                x.sum(&[0], Keep::No) + z.max(&[1], Keep::No),
+                x.transpose().contiguous(),
+                x.argmax(&[0], Keep::No),
+            ]
+        };
+        let want = results(&x, &y, &z, &places);
+        let odd = [&x, &y, &z, &places].map(|t| at_odd_address(t, &host));
+        let [x, y, z, places] = odd;
+        for (i, (got, want)) in results(&x?, &y?, &z?, &places?).iter().zip(&want).enumerate() {
+            // Sums of products may be grouped otherwise.
+            let (got, want) = (got.cast(DType::F64).to_vec::<f64>()?, want.cast(DType::F64).to_vec::<f64>()?);
+            let close = |(g, w): (&f64, &f64)| (g - w).abs() <= within * (1.0 + w.abs());
+            assert!(got.len() == want.len() && got.iter().zip(&want).all(close), "{dtype} {i}");
+        }
+    }
+    Ok(())
 }
