@@ -1,0 +1,177 @@
+//! The forward pass of a transformer of twelve layers: width 768, twelve heads, 256 places, f32, random weights.
+//!
+//! `cargo run --release --example transformer [batch]` prints the median time of a pass, and how much memory the first pass
+//! takes beyond weights and input: at most in blocks of the device's pool, at most on the heap (which holds the scratch memory of
+//! kernels and the graph itself), and by how much the process grew. `bench/transformer.py` measures the same graph in PyTorch.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use millstream::{AttentionOptions, Result, Tensor, default_runtime};
+
+const LAYERS: usize = 12;
+const WIDTH: usize = 768;
+const HEADS: usize = 12;
+const PLACES: usize = 256;
+
+/// The system's allocator, which counts.
+struct Counted;
+
+static HEAP: AtomicUsize = AtomicUsize::new(0);
+static HEAP_PEAK: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    fn grown(bytes: usize) {
+        HEAP_PEAK.fetch_max(HEAP.fetch_add(bytes, Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counted::grown(layout.size());
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counted::grown(layout.size());
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HEAP.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+/// Weights that look random and keep values near 1 through all layers.
+struct Weights(u64);
+
+impl Weights {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    fn tensor(&mut self, shape: &[usize], scale: f32) -> Tensor {
+        let values: Vec<f32> = (0..shape.iter().product()).map(|_| self.next() * scale).collect();
+        Tensor::from_shape(shape, &values)
+    }
+}
+
+/// A matrix and what is added behind it.
+struct Linear {
+    matrix: Tensor,
+    bias: Tensor,
+}
+
+impl Linear {
+    fn new(w: &mut Weights, from: usize, to: usize) -> Linear {
+        Linear { matrix: w.tensor(&[from, to], (3.0 / from as f32).sqrt()), bias: w.tensor(&[to], 0.1) }
+    }
+
+    fn apply(&self, x: &Tensor) -> Tensor {
+        x.matmul(&self.matrix) + &self.bias
+    }
+}
+
+/// A normalisation with its scale and shift.
+struct Norm {
+    scale: Tensor,
+    shift: Tensor,
+}
+
+impl Norm {
+    fn new(w: &mut Weights) -> Norm {
+        Norm { scale: w.tensor(&[WIDTH], 1.0), shift: w.tensor(&[WIDTH], 0.1) }
+    }
+
+    fn apply(&self, x: &Tensor) -> Tensor {
+        x.layernorm(1, 1e-5) * &self.scale + &self.shift
+    }
+}
+
+struct Block {
+    before: Norm,
+    three: Linear,
+    joined: Linear,
+    between: Norm,
+    wide: Linear,
+    narrow: Linear,
+}
+
+impl Block {
+    fn new(w: &mut Weights) -> Block {
+        Block {
+            before: Norm::new(w),
+            three: Linear::new(w, WIDTH, 3 * WIDTH),
+            joined: Linear::new(w, WIDTH, WIDTH),
+            between: Norm::new(w),
+            wide: Linear::new(w, WIDTH, 4 * WIDTH),
+            narrow: Linear::new(w, 4 * WIDTH, WIDTH),
+        }
+    }
+
+    fn apply(&self, x: &Tensor) -> Tensor {
+        let batch = x.shape()[0];
+        let three = self.three.apply(&self.before.apply(x));
+        let three = three.reshape(&[batch, PLACES, 3, HEADS, WIDTH / HEADS]).permute(&[2, 0, 3, 1, 4]);
+        let [q, k, v] = [0, 1, 2].map(|i| three.select(0, i));
+        let seen = q.attention(&k, &v, &AttentionOptions::default());
+        let seen = seen.permute(&[0, 2, 1, 3]).reshape(&[batch, PLACES, WIDTH]);
+        let x = x + self.joined.apply(&seen);
+        let wide = self.wide.apply(&self.between.apply(&x)).gelu();
+        &x + self.narrow.apply(&wide)
+    }
+}
+
+/// A number of kilobytes from what the system says of the process.
+fn status(name: &str) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+    line.trim_start_matches(':').split_whitespace().next()?.parse::<usize>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+fn main() -> Result<()> {
+    let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(4);
+    let w = &mut Weights(1);
+    let blocks: Vec<Block> = (0..LAYERS).map(|_| Block::new(w)).collect();
+    let last = Norm::new(w);
+    let x = w.tensor(&[batch, PLACES, WIDTH], 1.0);
+    let forward = || last.apply(&blocks.iter().fold(x.clone(), |x, block| block.apply(&x)));
+
+    let device = default_runtime()?.default_device()?;
+    let in_use = device.pool().stats().in_use;
+    let heap = HEAP.load(Ordering::Relaxed);
+    HEAP_PEAK.store(heap, Ordering::Relaxed);
+    // Lets the system's mark of the largest size begin at the present one.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let resident = status("VmRSS");
+    forward().eval()?;
+    let grown = status("VmHWM").zip(resident).map(|(most, before)| most.saturating_sub(before));
+    let pool = device.pool().stats().peak.saturating_sub(in_use);
+    let heap = HEAP_PEAK.load(Ordering::Relaxed).saturating_sub(heap);
+
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        forward().eval()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    println!(
+        "{{\"case\":\"transformer_f32_{batch}x{PLACES}x{WIDTH}\",\"device\":\"{}\",\"ms\":{:.2},\"peak_pool_bytes\":{pool},\
+         \"peak_heap_bytes\":{heap},\"process_growth_bytes\":{}}}",
+        device.name(),
+        times[times.len() / 2],
+        grown.map_or("null".to_string(), |bytes| bytes.to_string()),
+    );
+    Ok(())
+}
