@@ -116,15 +116,14 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
                     (true, true) => SPLIT_COLUMNS,
                 };
                 let blocks = [Block { m: w.rows, n: w.lanes, k: w.held }];
-                Variant { family: names[wide], tile: Tile { blocks: blocks.into_iter().collect() } }
+                Variant::tiled(names[wide], Tile { blocks: blocks.into_iter().collect() })
             })
             .collect(),
         Body::Contract(c) => {
             let matrices = if wide == 0 { matrix::blocks(op, c, target) } else { Vec::new() };
             let tiles = blocks(op, c.acc, target);
-            let variant = |family: &'static str, b: Blocks| Variant {
-                family,
-                tile: Tile { blocks: [b.thread, b.group].into_iter().collect() },
+            let variant = |family: &'static str, b: Blocks| {
+                Variant::tiled(family, Tile { blocks: [b.thread, b.group].into_iter().collect() })
             };
             let matrices = matrices.into_iter().map(|b| variant(MATRICES, b));
             matrices.chain(tiles.into_iter().map(|b| variant(TILES[wide], b))).collect()

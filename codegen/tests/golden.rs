@@ -81,7 +81,7 @@ fn the_softmax_of_short_rows() {
     let y = b.binary(Binary::Div, e, s).unwrap();
     let op = Op::rows(&[32, 64], 1, vec![f32s(&[64, 1])], vec![f32s(&[64, 1])], b.finish(&[y])).unwrap();
     let tile = Tile { blocks: [Block { m: 16, n: 16, k: 1 }].into_iter().collect() };
-    check("softmax", &op, &Variant { family: "rows", tile });
+    check("softmax", &op, &Variant::tiled("rows", tile));
 }
 
 #[test]
@@ -104,5 +104,5 @@ fn a_product_of_matrices_with_a_bias() {
     let inputs = vec![f32s(&[96, 0, 1]), f32s(&[0, 1, 80]), f32s(&[0, 1, 0])];
     let op = Op::contract(&[64, 80, 96], inputs, vec![f32s(&[80, 1, 0])], contract).unwrap();
     let blocks = [Block { m: 4, n: 4, k: 1 }, Block { m: 32, n: 32, k: 16 }];
-    check("linear", &op, &Variant { family: "tiles", tile: Tile { blocks: blocks.into_iter().collect() } });
+    check("linear", &op, &Variant::tiled("tiles", Tile { blocks: blocks.into_iter().collect() }));
 }

@@ -30,11 +30,11 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(w: &mut Weights, from: usize, to: usize, size: usize, stride: usize) -> Layer {
+    fn new(w: &mut Weights, from: usize, to: usize, size: usize, stride: usize) -> Result<Layer> {
         let scale = (3.0 / (from * size * size) as f32).sqrt();
-        let filters = w.tensor(&[to, from, size, size], scale);
+        let filters = w.tensor(&[to, from, size, size], scale).keep()?;
         let bias = w.tensor(&[to], 0.1);
-        Layer { filters, bias, how: Conv::new().stride(stride).padding(size / 2) }
+        Ok(Layer { filters, bias, how: Conv::new().stride(stride).padding(size / 2) })
     }
 
     fn apply(&self, x: &Tensor) -> Tensor {
@@ -56,27 +56,27 @@ struct Network {
 }
 
 impl Network {
-    fn new() -> Network {
+    fn new() -> Result<Network> {
         let w = &mut Weights(1);
-        let stem = Layer::new(w, 3, 64, 7, 2);
+        let stem = Layer::new(w, 3, 64, 7, 2)?;
         let mut blocks = Vec::new();
         let mut from = 64;
         for (stage, (count, width)) in [(3, 64), (4, 128), (6, 256), (3, 512)].into_iter().enumerate() {
             for i in 0..count {
                 let stride = if i == 0 && stage > 0 { 2 } else { 1 };
                 let layers = [
-                    Layer::new(w, from, width, 1, 1),
-                    Layer::new(w, width, width, 3, stride),
-                    Layer::new(w, width, 4 * width, 1, 1),
+                    Layer::new(w, from, width, 1, 1)?,
+                    Layer::new(w, width, width, 3, stride)?,
+                    Layer::new(w, width, 4 * width, 1, 1)?,
                 ];
-                let around = if i == 0 { Some(Layer::new(w, from, 4 * width, 1, stride)) } else { None };
+                let around = if i == 0 { Some(Layer::new(w, from, 4 * width, 1, stride)?) } else { None };
                 blocks.push(Block { layers, around });
                 from = 4 * width;
             }
         }
-        let last = w.tensor(&[2048, 1000], 0.03);
+        let last = w.tensor(&[2048, 1000], 0.03).keep()?;
         let bias = w.tensor(&[1000], 0.1);
-        Network { stem, blocks, last, bias }
+        Ok(Network { stem, blocks, last, bias })
     }
 
     fn forward(&self, x: &Tensor) -> Tensor {
@@ -93,7 +93,7 @@ impl Network {
 
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
-    let network = Network::new();
+    let network = Network::new()?;
     let x = Weights(2).tensor(&[batch, 3, 224, 224], 1.0);
     let mut times = Vec::new();
     for _ in 0..15 {

@@ -1,31 +1,18 @@
 //! Values that stay the same are packed once; nobody can tell but by the clock and the memory.
 
+mod common;
+
+use common::Random;
 use millstream::core::Priority;
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};
 
-/// Numbers that differ from run to run; `MILLSTREAM_SEED` repeats one.
-struct Random(u64);
+fn values(r: &mut Random, count: usize) -> Vec<f32> {
+    (0..count).map(|_| r.unit() as f32).collect()
+}
 
-impl Random {
-    fn fresh() -> Random {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(now);
-        println!("MILLSTREAM_SEED={seed}");
-        Random(seed | 1)
-    }
-
-    fn values(&mut self, count: usize) -> Vec<f32> {
-        let next = |_| {
-            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
-        };
-        (0..count).map(next).collect()
-    }
-
-    fn tensor(&mut self, shape: &[usize], device: &Device) -> Tensor {
-        Tensor::from_shape(shape, &self.values(shape.iter().product())).to(device)
-    }
+fn tensor(r: &mut Random, shape: &[usize], device: &Device) -> Tensor {
+    Tensor::from_shape(shape, &values(r, shape.iter().product())).to(device)
 }
 
 /// A CPU of its own, so that other tests' memory is not in its pool.
@@ -43,7 +30,7 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
     let (mut r, device) = (Random::fresh(), cpu(2));
     for (m, k, n) in [(33, 70, 65), (130, 300, 97), (2, 64, 17), (257, 9, 40), (5, 600, 1), (1, 33, 50)] {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32] {
-            let (x, w) = (r.tensor(&[m, k], &device) * 100.0, r.tensor(&[k, n], &device) * 100.0);
+            let (x, w) = (tensor(&mut r, &[m, k], &device) * 100.0, tensor(&mut r, &[k, n], &device) * 100.0);
             let (x, w) = (x.cast(dtype), w.cast(dtype));
             let turned = |t: &Tensor| t.transpose().copy();
             let (right, right_turned, left) = (w.copy(), turned(&w), turned(&x));
@@ -68,8 +55,8 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
 #[test]
 fn parts_of_a_kept_value_are_told_apart() {
     let (mut r, device) = (Random::fresh(), cpu(1));
-    let w = r.tensor(&[40, 50], &device);
-    let x = r.tensor(&[30, 20], &device);
+    let w = tensor(&mut r, &[40, 50], &device);
+    let x = tensor(&mut r, &[30, 20], &device);
     let all = w.copy().keep().unwrap();
     for _ in 0..2 {
         for (row, col) in [(0, 0), (3, 0), (0, 5), (20, 29), (7, 11)] {
@@ -87,8 +74,8 @@ fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
     for channels in [Channels::First, Channels::Last] {
         for groups in [1, 3] {
             let shape = if channels == Channels::First { [2, 6, 11, 13] } else { [2, 11, 13, 6] };
-            let (x, w) = (r.tensor(&shape, &device), r.tensor(&[36, 6 / groups, 3, 3], &device));
-            let bias = r.tensor(&[36], &device);
+            let (x, w) = (tensor(&mut r, &shape, &device), tensor(&mut r, &[36, 6 / groups, 3, 3], &device));
+            let bias = tensor(&mut r, &[36], &device);
             let how = Conv::new().padding(1).groups(groups).channels(channels);
             let plain = bits(&x.conv2d(&w, Some(&bias), &how).relu());
             let kept = w.copy().keep()?;
@@ -103,9 +90,9 @@ fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
 #[test]
 fn a_new_value_in_the_memory_of_a_kept_one_is_not_taken_for_it() {
     let (mut r, device) = (Random::fresh(), cpu(1));
-    let x = r.tensor(&[64, 128], &device);
+    let x = tensor(&mut r, &[64, 128], &device);
     for round in 0..12 {
-        let w = r.tensor(&[128, 96], &device);
+        let w = tensor(&mut r, &[128, 96], &device);
         let plain = bits(&x.matmul(&w));
         let kept = (&w + 0.0f32).keep().unwrap();
         assert_eq!(bits(&x.matmul(&kept)), plain, "round {round}");
@@ -119,8 +106,8 @@ fn a_new_value_in_the_memory_of_a_kept_one_is_not_taken_for_it() {
 #[test]
 fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(1));
-    let x = r.tensor(&[48, 64], &device);
-    let (first, second) = (r.tensor(&[64, 80], &device), r.tensor(&[64, 80], &device));
+    let x = tensor(&mut r, &[48, 64], &device);
+    let (first, second) = (tensor(&mut r, &[64, 80], &device), tensor(&mut r, &[64, 80], &device));
     Tensor::eval_all(&[&x, &first, &second])?;
     let (plain_first, plain_second) = (bits(&x.matmul(&first)), bits(&x.matmul(&second)));
     let stream = device.take_stream(Priority::Normal)?;
@@ -151,15 +138,15 @@ fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result
 #[test]
 fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(1));
-    let (old, new) = (r.values(64 * 80), r.values(64 * 80));
+    let (old, new) = (values(&mut r, 64 * 80), values(&mut r, 64 * 80));
     let bytes = |v: &[f32]| v.iter().flat_map(|f| f.to_ne_bytes()).collect::<Vec<u8>>();
     let buffer = Buffer::from_bytes(&device, &bytes(&old), Mode::Automatic)?;
-    let tensor =
+    let whole =
         || Ok::<_, millstream::Error>(Tensor::from_buffer(buffer.clone(), DType::F32, Layout::contiguous(&[64, 80])?));
-    let x = r.tensor(&[40, 64], &device);
+    let x = tensor(&mut r, &[40, 64], &device);
     let plain = |v: &[f32]| bits(&x.matmul(&Tensor::from_shape(&[64, 80], v).to(&device)));
     buffer.keep();
-    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&old));
+    assert_eq!(bits(&x.matmul(&whole()?)), plain(&old));
     assert_eq!(buffer.kept().0, 1);
     let place = buffer.write(&device, device.stream())?.storage;
     let to = place.host_pointer().unwrap();
@@ -167,11 +154,11 @@ fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
     unsafe { std::ptr::copy_nonoverlapping(bytes(&new).as_ptr(), to, new.len() * 4) };
     buffer.written(&device, None);
     assert_eq!(buffer.kept(), (0, 0));
-    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&new));
+    assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
     // It is another value: whoever wants it kept says so again.
     assert_eq!(buffer.kept(), (0, 0));
     buffer.keep();
-    assert_eq!(bits(&x.matmul(&tensor()?)), plain(&new));
+    assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
     assert_eq!(buffer.kept().0, 1);
     Ok(())
 }
@@ -180,11 +167,11 @@ fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
 fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     let in_use = || device.pool().stats().in_use;
-    let x = r.tensor(&[40, 300], &device);
+    let x = tensor(&mut r, &[40, 300], &device);
     // Now it lies on that device.
     x.sum(&[], Keep::No).eval()?;
     let before = in_use();
-    let w = r.tensor(&[300, 300], &device).keep()?;
+    let w = tensor(&mut r, &[300, 300], &device).keep()?;
     let without = in_use();
     x.matmul(&w).eval()?;
     let (forms, bytes) = w.buffer()?.kept();
@@ -199,7 +186,7 @@ fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
     drop(w);
     assert_eq!(in_use(), before);
     // Without room for it, products are computed all the same.
-    let w = r.tensor(&[300, 300], &device).keep()?;
+    let w = tensor(&mut r, &[300, 300], &device).keep()?;
     let plain = bits(&x.matmul(&w.copy()));
     device.pool().trim(0);
     device.pool().set_limit(device.pool().stats().reserved);
@@ -218,7 +205,7 @@ fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
 fn many_threads_share_a_kept_value() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     for _ in 0..5 {
-        let (x, w) = (r.tensor(&[60, 70], &device), r.tensor(&[70, 90], &device));
+        let (x, w) = (tensor(&mut r, &[60, 70], &device), tensor(&mut r, &[70, 90], &device));
         Tensor::eval_all(&[&x, &w])?;
         let plain = bits(&x.matmul(&w.copy()));
         let kept = w.keep()?;

@@ -26,6 +26,8 @@ pub struct Compute {
     pub elements: usize,
     /// The graph, as a program would write it, from the inputs and sizes.
     pub build: fn(&[Tensor], &[usize]) -> Tensor,
+    /// The inputs that stay the same for long, as a model's weights do.
+    pub keep: &'static [usize],
     /// An element of the result in double precision, from the inputs and sizes.
     pub expected: fn(&[Normal], &[usize], usize) -> f64,
     /// How many input elements one such element takes: what checking it costs.
@@ -69,6 +71,7 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
         inputs: vec![vec![m, k], vec![k, n]],
         elements: m * n,
         build: |x, _| x[0].matmul(&x[1]),
+        keep: &[],
         expected: dot,
         reach: 2 * k,
         flop: 2 * (m * k * n) as u64,
@@ -107,6 +110,7 @@ pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
         inputs: vec![vec![b, h, s, d]; 3],
         elements,
         build: |x, _| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
+        keep: &[],
         expected: |of, sizes, i| {
             let (s, d) = (sizes[2], sizes[3]);
             let (head, query, column) = (i / (s * d), i / d % s, i % d);
@@ -134,6 +138,7 @@ fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
         inputs: vec![vec![n]; inputs],
         elements: n,
         build: |x, _| x[0].clone(),
+        keep: &[],
         expected: |of, _, i| of[0].at(i),
         reach: inputs,
         flop: flop * n as u64,

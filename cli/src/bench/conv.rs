@@ -38,6 +38,7 @@ pub fn parse(name: &str) -> Option<Compute> {
         inputs: vec![vec![n, c, h, w], vec![k, c, r, s]],
         elements: n * k * oh * ow,
         build,
+        keep: &[1],
         expected,
         reach: 2 * c * r * s,
         flop,

@@ -230,6 +230,9 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     let inputs: Vec<Tensor> =
         sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
     inputs.iter().try_for_each(Tensor::check)?;
+    for &i in compute.keep {
+        inputs[i].keep()?;
+    }
     let mut host_us = Vec::new();
     // The device `auto` has no stream of its own whose clock could tell the time.
     let by_host = device.is_host() || !device.candidates().is_empty();

@@ -149,11 +149,15 @@ pub(super) fn forms(random: &mut Random) -> Result<Vec<Case>> {
         out.push(einsum(dtype, random)?);
         out.push(biased(dtype, random)?);
         for stride in [1, 2] {
-            out.push(convolution(dtype, stride, 1, 1, random)?);
+            out.push(convolution(dtype, 4, stride, 1, 1, random)?);
         }
     }
-    out.push(convolution(DType::F32, 1, 0, 1, random)?);
-    out.push(convolution(DType::F32, 2, 2, 2, random)?);
+    // Few filters, and so many that vectors of them are worth while.
+    for filters in [4, 8, 37] {
+        out.push(convolution(DType::F32, filters, 1, 0, 1, random)?);
+        out.push(convolution(DType::F32, filters, 1, 1, 1, random)?);
+        out.push(convolution(DType::F32, filters, 2, 2, 2, random)?);
+    }
     out.push(grouped_convolution(random)?);
     for dtype in [DType::F32, DType::F16] {
         out.push(prologue(dtype, random)?);
@@ -247,9 +251,16 @@ fn several_outputs(dtype: DType, random: &mut Random) -> Result<Case> {
 }
 
 /// A convolution of images (channels first) with padding, read through guards.
-fn convolution(dtype: DType, stride: usize, padding: usize, dilation: usize, random: &mut Random) -> Result<Case> {
+fn convolution(
+    dtype: DType,
+    filters: usize,
+    stride: usize,
+    padding: usize,
+    dilation: usize,
+    random: &mut Random,
+) -> Result<Case> {
     let acc = accumulator(dtype);
-    let (images, channels, height, width, filters, size) = (2usize, 3usize, 7usize, 8usize, 4usize, 3usize);
+    let (images, channels, height, width, size) = (2usize, 3usize, 7usize, 8usize, 3usize);
     let outer = |n: usize| (n + 2 * padding - dilation * (size - 1) - 1) / stride + 1;
     let (rows, columns) = (outer(height), outer(width));
     // m: image, row, column; n: filter; k: channel, row and column of the filter.

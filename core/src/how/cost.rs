@@ -95,7 +95,10 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         _ => consider(arithmetic, Bound::Compute),
     }
     let rest = (all - longest.0).max(0.0);
-    let seconds = longest.0 + unhidden * rest + profile.launch;
+    // Copies are written and read, and nothing else is done meanwhile.
+    let copied = variant.map_or(0, |v| v.copied);
+    let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
+    let seconds = longest.0 + unhidden * rest + copying + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
     Cost { seconds, floor, bound, flop, bytes }
 }

@@ -36,12 +36,20 @@ pub struct Variant {
     pub family: &'static str,
     /// The tile.
     pub tile: Tile,
+    /// Bytes that are copied to another place, where they are read, before the arithmetic begins: an image with its border, the
+    /// windows of a convolution as a matrix.
+    pub copied: u64,
 }
 
 impl Variant {
     /// A variant without a tile.
     pub fn plain(family: &'static str) -> Variant {
-        Variant { family, tile: Tile::default() }
+        Variant::tiled(family, Tile::default())
+    }
+
+    /// A variant with a tile that copies nothing.
+    pub fn tiled(family: &'static str, tile: Tile) -> Variant {
+        Variant { family, tile, copied: 0 }
     }
 
     /// Whether the kernel is of a vendor's library.

@@ -8,6 +8,7 @@
 mod dispatch;
 mod epilogue;
 mod formula;
+mod in_place;
 mod operand;
 mod source;
 mod variants;
@@ -28,6 +29,7 @@ use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
 use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
+use in_place::InPlace;
 use operand::{Operand, Side, packed};
 pub(crate) use variants::variants;
 
@@ -94,6 +96,8 @@ struct Contraction<T> {
     workspace: usize,
     /// How it is computed two numbers at a time, where the machine and the dtypes allow.
     pairs: Option<InPairs>,
+    /// How it is computed without packing one operand, if that was chosen.
+    in_place: Option<InPlace>,
     sum: PhantomData<T>,
 }
 
@@ -143,7 +147,11 @@ impl<T: Sum> Contraction<T> {
         if let Some(p) = &pairs {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, threads));
         }
-        Ok(Contraction { machine, shape, blocking, lhs, rhs, epilogue, workspace, pairs, sum: PhantomData })
+        let in_place = if kernel.variant.family == in_place::FAMILY { InPlace::new(op, machine.isa) } else { None };
+        if let Some(direct) = &in_place {
+            workspace = workspace.max(direct.workspace());
+        }
+        Ok(Contraction { machine, shape, blocking, lhs, rhs, epilogue, workspace, pairs, in_place, sum: PhantomData })
     }
 
     fn describe(&self, variant: &Variant) -> String {
@@ -152,7 +160,7 @@ impl<T: Sum> Contraction<T> {
         format!(
             "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n\
              registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n\
-             left: {}\nright: {}\nresult: {}\n{}",
+             left: {}\nright: {}\nresult: {}\n{}{}",
             variant.family,
             T::DTYPE,
             self.machine.workers.threads(),
@@ -163,6 +171,7 @@ impl<T: Sum> Contraction<T> {
                 let Blocking { mr, nr, mc, nc, kc } = p.blocking;
                 format!("in pairs by {:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc} pairs\n", p.isa)
             }),
+            self.in_place.as_ref().map_or(String::new(), InPlace::describe),
         )
     }
 
@@ -199,12 +208,37 @@ impl<T: Sum> Contraction<T> {
     }
 }
 
+/// The launch's scratch memory.
+fn room<'a>(bindings: &Bindings<'a>) -> Result<&'a mut [u8]> {
+    Ok(match &bindings.workspace {
+        // SAFETY: the dispatcher has checked that the workspace has these bytes from its offset on; it belongs to this
+        // launch alone.
+        Some(w) => unsafe {
+            std::slice::from_raw_parts_mut(host_address(w.memory, w.offset)?, w.end.saturating_sub(w.offset))
+        },
+        None => &mut [],
+    })
+}
+
 impl<T: Sum> Run for Contraction<T> {
     fn workspace(&self) -> usize {
         self.workspace
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        if let Some(direct) = &self.in_place {
+            let sink;
+            let out = match self.epilogue.plain::<f32>(bindings)? {
+                Some(plain) => Output::Plain(plain),
+                None => {
+                    sink = self.epilogue.sink(bindings)?;
+                    Output::Sink(&sink)
+                }
+            };
+            if direct.run(&self.machine, bindings, (&self.lhs, &self.rhs), &out, room(bindings)?)? {
+                return Ok(());
+            }
+        }
         let (isa, shape, blocking, a, b) = match self.in_pairs(bindings)? {
             Some((p, a, b)) => (p.isa, p.shape, p.blocking, a, b),
             None => {
@@ -220,14 +254,7 @@ impl<T: Sum> Run for Contraction<T> {
                 Output::Sink(&sink)
             }
         };
-        let room: &mut [u8] = match &bindings.workspace {
-            // SAFETY: the dispatcher has checked that the workspace has these bytes from its offset on; it belongs to this
-            // launch alone.
-            Some(w) => unsafe {
-                std::slice::from_raw_parts_mut(host_address(w.memory, w.offset)?, w.end.saturating_sub(w.offset))
-            },
-            None => &mut [],
-        };
+        let room = room(bindings)?;
         let mut gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
         // Operands that stay the same are packed once.
         let kept_a = self.kept(&gemm, gemm::Side::A, bindings)?;

@@ -243,7 +243,7 @@ pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout) -> Op
 }
 
 /// If the expression is one input whose stored values are read as `T` directly: its number.
-fn as_stored<T: Sum>(expr: &Expr, acc: DType) -> Option<usize> {
+pub(super) fn as_stored<T: Sum>(expr: &Expr, acc: DType) -> Option<usize> {
     match (expr.nodes(), expr.outputs()) {
         ([(Node::Input(i), dtype)], _) => T::reads(*dtype).then_some(*i as usize),
         // A cast to the type of the sum does what packing does anyway.

@@ -2,6 +2,7 @@
 //!
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
 //! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
+//! - `direct`: one operand, a convolution's image, is read where it lies ([`crate::direct`]).
 //! - `small`: everything fits the first-level cache and is read where it lies.
 //!
 //! The families differ in what the product's driver does with the blocking; each tile is also a promise about traffic,
@@ -11,6 +12,7 @@ use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, c
 use millstream_core::{DType, Op};
 
 use super::dispatch;
+use super::in_place::InPlace;
 use crate::backend::Machine;
 use crate::gemm::{Blocking, Element, Shape};
 
@@ -50,7 +52,14 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
             candidates::<T>(self.0, self.1, self.2)
         }
     }
-    dispatch::visit(acc, Candidates(sizes, machine, profile))
+    let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
+    if let Some(direct) = InPlace::new(op, machine.isa) {
+        // The packed product copies every window.
+        let windows = direct.windows();
+        list.iter_mut().for_each(|v| v.copied = windows);
+        list.push(direct.variant());
+    }
+    list
 }
 
 fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
@@ -59,7 +68,7 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
     let threads = machine.workers.threads();
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape).spread(shape, threads);
-    let packed = |tile: Tile| Variant { family: "packed", tile };
+    let packed = |tile: Tile| Variant::tiled("packed", tile);
     let mut list = vec![packed(tile(fixed))];
     let mut add = |variant: Variant| {
         if !list.contains(&variant) {
@@ -71,9 +80,9 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
         let (m, n) = (if sizes.m == 1 { 1 } else { fitted.mc }, if sizes.n == 1 { 1 } else { fitted.nc });
         let block = |m, n, k| Block { m, n, k };
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
-        add(Variant { family: "gemv", tile: Tile { blocks: blocks.into_iter().collect() } });
+        add(Variant::tiled("gemv", Tile { blocks: blocks.into_iter().collect() }));
     } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL {
-        add(Variant { family: "small", tile: tile(fitted) });
+        add(Variant::tiled("small", tile(fitted)));
     }
     add(packed(tile(fitted)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];

@@ -34,8 +34,8 @@ pub trait TileSink<T>: Sync {
 #[derive(Clone, Copy)]
 pub struct Plain<'a, T> {
     pub(super) base: *mut T,
-    pub(super) row: isize,
-    pub(super) col: isize,
+    pub(crate) row: isize,
+    pub(crate) col: isize,
     pub(super) batch: Batch<'a>,
     life: PhantomData<&'a mut [T]>,
 }
@@ -71,7 +71,7 @@ impl<'a, T> Plain<'a, T> {
     }
 
     /// The first element of a product of the batch.
-    pub(super) fn at(&self, batch: usize) -> *mut T {
+    pub(crate) fn at(&self, batch: usize) -> *mut T {
         self.base.wrapping_offset(self.batch.offset(batch))
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn variant(op: &Op, profile: &DeviceProfile) -> Option<Variant> {
     let tasks = |m: usize, n: usize| sizes.batch * sizes.m.div_ceil(m) * sizes.n.div_ceil(n);
     let choices = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
     let (m, n) = choices.into_iter().find(|&(m, n)| tasks(m, n) >= profile.units).unwrap_or((32, 32));
-    Some(Variant { family: FAMILY, tile: tile(m, n) })
+    Some(Variant::tiled(FAMILY, tile(m, n)))
 }
 
 /// The map that comes behind the product, where there is one.

@@ -1,0 +1,219 @@
+//! A copy of an image with its border, so that no window leaves it.
+
+use std::ops::Range;
+
+use millstream_core::Access;
+
+/// One axis of the image: a coordinate that a guard checks, or a dimension without a guard.
+#[derive(Clone, Debug)]
+struct Line {
+    /// Elements along it in the copy, and the coordinate of the first; a dimension without a guard begins at 0.
+    size: usize,
+    low: isize,
+    /// Coordinates from 0 up to this exist.
+    limit: isize,
+    /// Elements from one coordinate to the next, in the image and in the copy.
+    step: isize,
+    pitch: usize,
+}
+
+/// How an image is copied with its border.
+pub(crate) struct Border {
+    /// The outermost first.
+    lines: Vec<Line>,
+    /// From the access's element of index 0 to the image's element of all coordinates 0.
+    origin: isize,
+    /// From the copy's first element to that of index 0.
+    pub(crate) first: usize,
+    elements: usize,
+    fill: f32,
+}
+
+impl Border {
+    /// The copy for an access, and the strides of these dimensions in it; `None` where the access is not an image with a
+    /// border: each dimension moves the coordinates of guards or one dimension of the memory.
+    pub(crate) fn new(access: &Access, dims: &[usize], moving: Range<usize>) -> Option<(Border, Vec<isize>)> {
+        let fill = access.fill.get::<f32>()?;
+        let outside = |d: usize| !moving.contains(&d);
+        // For each guard: elements for one step of its coordinate, by a dimension that moves no other one.
+        let mut worth = Vec::new();
+        for (g, guard) in access.guards.iter().enumerate() {
+            if (0..dims.len()).any(|d| outside(d) && dims[d] > 1 && guard.coefficients[d] != 0) {
+                return None;
+            }
+            let alone = |d: usize| access.guards.iter().enumerate().all(|(h, o)| h == g || o.coefficients[d] == 0);
+            let d = moving.clone().find(|&d| dims[d] > 1 && guard.coefficients[d] != 0 && alone(d))?;
+            if access.strides[d] % guard.coefficients[d] != 0 {
+                return None;
+            }
+            worth.push(access.strides[d] / guard.coefficients[d]);
+        }
+        let mut lines: Vec<(Line, usize)> = Vec::new();
+        let mut origin = access.base;
+        for (g, guard) in access.guards.iter().enumerate() {
+            let (mut low, mut high) = (guard.offset, guard.offset);
+            for d in moving.clone() {
+                let reach = (dims[d] as isize - 1).checked_mul(guard.coefficients[d])?;
+                low += reach.min(0);
+                high += reach.max(0);
+            }
+            origin -= guard.offset.checked_mul(worth[g])?;
+            let limit = isize::try_from(guard.limit).ok()?;
+            lines.push((Line { size: (high - low + 1) as usize, low, limit, step: worth[g], pitch: 0 }, g));
+        }
+        let guards = access.guards.len();
+        for d in moving.clone().filter(|&d| dims[d] > 1) {
+            let by_guards: isize = access.guards.iter().zip(&worth).map(|(g, w)| g.coefficients[d] * w).sum();
+            let guarded = access.guards.iter().any(|g| g.coefficients[d] != 0);
+            if guarded && by_guards != access.strides[d] {
+                return None;
+            }
+            if !guarded && access.strides[d] != 0 {
+                if access.strides[d] < 0 {
+                    return None;
+                }
+                let size = dims[d];
+                lines
+                    .push((Line { size, low: 0, limit: size as isize, step: access.strides[d], pitch: 0 }, guards + d));
+            }
+        }
+        lines.sort_by_key(|(l, _)| std::cmp::Reverse(l.step.abs()));
+        let mut next = 1usize;
+        for (i, (line, _)) in lines.iter_mut().enumerate().rev() {
+            // Planes a power of two apart would crowd a few sets of the first-level cache.
+            if i == 0 && next > 64 {
+                next = next.next_multiple_of(16);
+                next += if (next / 16).is_multiple_of(2) { 16 } else { 0 };
+            }
+            line.pitch = next;
+            next = next.checked_mul(line.size)?;
+        }
+        if next > 1 << 28 {
+            return None;
+        }
+        let pitch = |key: usize| lines.iter().find(|(_, k)| *k == key).map_or(0, |(l, _)| l.pitch as isize);
+        let mut strides = vec![0isize; dims.len()];
+        for d in moving.filter(|&d| dims[d] > 1) {
+            let by_guards: isize = access.guards.iter().enumerate().map(|(g, o)| o.coefficients[d] * pitch(g)).sum();
+            strides[d] = by_guards + pitch(guards + d);
+        }
+        let first: isize = access
+            .guards
+            .iter()
+            .enumerate()
+            .map(|(g, o)| (o.offset - lines.iter().find(|(_, k)| *k == g).map_or(0, |(l, _)| l.low)) * pitch(g))
+            .sum();
+        let lines = lines.into_iter().map(|(l, _)| l).collect();
+        let first = usize::try_from(first).ok()?;
+        Some((Border { lines, origin: origin - access.base, first, elements: next, fill }, strides))
+    }
+
+    /// Elements of the copy.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// How many tasks the copy is cut into: one for each index of the outermost axis.
+    pub(crate) fn tasks(&self) -> usize {
+        self.lines.first().map_or(0, |l| l.size)
+    }
+
+    /// Copies one part. `image` is the access's element of index 0.
+    ///
+    /// # Safety
+    /// Every element of the image is readable; `to` is writable for [`Border::elements`] elements.
+    pub(crate) unsafe fn copy(&self, task: usize, image: *const f32, to: *mut f32) {
+        let image = image.wrapping_offset(self.origin);
+        let Some((outer, inner)) = self.lines.split_first() else { return };
+        let at = outer.low + task as isize;
+        let to = to.wrapping_add(task * outer.pitch);
+        let there = (0..outer.limit).contains(&at);
+        // SAFETY: passed on; a part that does not exist is only filled.
+        unsafe { self.fill_or_copy(inner, there, image.wrapping_offset(at * outer.step), to) };
+    }
+
+    /// # Safety
+    /// As for [`Border::copy`], for the lines that are left.
+    unsafe fn fill_or_copy(&self, lines: &[Line], there: bool, image: *const f32, to: *mut f32) {
+        let Some((line, rest)) = lines.split_first() else {
+            // SAFETY: one element, which exists or is filled.
+            unsafe { to.write(if there { image.read_unaligned() } else { self.fill }) };
+            return;
+        };
+        if !rest.is_empty() {
+            for i in 0..line.size {
+                let at = line.low + i as isize;
+                let there = there && (0..line.limit).contains(&at);
+                let to = to.wrapping_add(i * line.pitch);
+                // SAFETY: passed on.
+                unsafe { self.fill_or_copy(rest, there, image.wrapping_offset(at * line.step), to) };
+            }
+            return;
+        }
+        // The innermost line lies without gaps in the copy.
+        let end = line.low + line.size as isize;
+        let (first, last) =
+            if there { (line.low.max(0).min(end), line.limit.min(end).max(line.low)) } else { (end, end) };
+        let (first, last) = if first < last { (first, last) } else { (end, end) };
+        let (before, count) = ((first - line.low) as usize, (last - first) as usize);
+        // SAFETY: the line has `size` elements in the copy; those from `first` to `last` exist in the image.
+        unsafe {
+            std::slice::from_raw_parts_mut(to, before).fill(self.fill);
+            let (from, into) = (image.wrapping_offset(first * line.step), to.wrapping_add(before));
+            if line.step == 1 {
+                std::ptr::copy_nonoverlapping(from.cast::<u8>(), into.cast::<u8>(), count * size_of::<f32>());
+            } else {
+                for i in 0..count {
+                    into.add(i).write(from.wrapping_offset(i as isize * line.step).read_unaligned());
+                }
+            }
+            std::slice::from_raw_parts_mut(into.wrapping_add(count), line.size - before - count).fill(self.fill);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::{DType, Guard, Scalar};
+
+    use super::*;
+
+    #[test]
+    fn the_copy_has_what_the_access_reads_at_every_index() {
+        // x[c, 2h + r - 1, w + 2s - 2] of a 2 x 3 x 4 image: 2 x 4 places, windows of 3 x 2.
+        let guard = |coefficients: [isize; 5], offset, limit| Guard {
+            coefficients: coefficients.as_slice().into(),
+            offset,
+            limit,
+        };
+        for (channel, x) in [(12, 1), (1, 2)] {
+            let y = 4 * x;
+            let access = Access {
+                base: -y - 2 * x,
+                fill: Scalar::new(7.0f32),
+                guards: [guard([2, 0, 0, 1, 0], -1, 3), guard([0, 1, 0, 0, 2], -2, 4)].into_iter().collect(),
+                ..Access::new(DType::F32, &[2 * y, x, channel, y, 2 * x])
+            };
+            let dims = [2, 4, 2, 3, 2];
+            let data: Vec<f32> = (0..32).map(|i| i as f32 + 100.0).collect();
+            let (border, strides) = Border::new(&access, &dims, 0..5).unwrap();
+            let mut copy = vec![f32::NAN; border.elements()];
+            for task in 0..border.tasks() {
+                let first = data.as_ptr().wrapping_offset(access.base);
+                // SAFETY: the image has all elements that guards allow, the copy its own.
+                unsafe { border.copy(task, first, copy.as_mut_ptr()) };
+            }
+            for i in 0..dims.iter().product() {
+                let mut rest = i;
+                let mut index = [0; 5];
+                for d in (0..5).rev() {
+                    index[d] = rest % dims[d];
+                    rest /= dims[d];
+                }
+                let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
+                let at: isize = index.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
+                assert_eq!(copy[(border.first as isize + at) as usize], expected, "{index:?}");
+            }
+        }
+    }
+}

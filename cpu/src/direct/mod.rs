@@ -1,0 +1,310 @@
+//! Contractions that read one operand where it lies: convolutions, above all.
+//!
+//! The packed product copies both operands into panels. For a convolution one of them is an image of which every element
+//! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
+//! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
+//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Padding needs a
+//! copy of the image with its border ([`Border`]); nothing larger than that is ever written.
+//!
+//! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How the work is cut depends on
+//! the sizes only. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+
+mod border;
+mod kernel;
+
+use std::cell::RefCell;
+
+use crate::gemm::{Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
+use crate::workers::Workers;
+pub(crate) use border::Border;
+use kernel::{LANES, MOST_PLACES, PANEL, Tile};
+
+/// Depths of one pass over a panel of filters: the panel's part stays in the first-level cache.
+const MOST_DEPTH: usize = 288;
+/// Places of one task.
+const MOST_CHUNK: usize = 112;
+/// Channels of one task, and of one where there are few tasks.
+const CHANNELS: usize = 64;
+const FEW_CHANNELS: usize = 32;
+const FEW_TASKS: usize = 32;
+
+/// A contraction with its sizes and tables, ready for any memory.
+pub(crate) struct Direct {
+    pub(crate) batch: usize,
+    pub(crate) channels: usize,
+    /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
+    pub(crate) places_are_rows: bool,
+    /// From the element of index 0 (of the border's copy, if there is one) to that of each place and depth.
+    pub(crate) places: Vec<isize>,
+    pub(crate) depths: Vec<isize>,
+    /// Where each product of the batch begins in the operand's memory.
+    pub(crate) batches: Vec<isize>,
+    pub(crate) border: Option<Border>,
+    chunk: usize,
+    group: usize,
+}
+
+/// The filters of a run.
+pub(crate) enum Filters<'a> {
+    /// Packed before, by [`Direct::layout`].
+    Packed(&'a [f32]),
+    /// Still to be packed.
+    Source(&'a dyn PackSource<f32>),
+}
+
+/// An address that tasks share.
+#[derive(Clone, Copy)]
+struct Shared<T>(*mut T);
+
+// SAFETY: tasks write disjoint parts.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn at(self, n: usize) -> *mut T {
+        self.0.wrapping_add(n)
+    }
+}
+
+/// Cuts `n` into `parts` of almost equal sizes; the bounds of one.
+fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
+    let (each, more) = (n / parts, n % parts);
+    (i * each + i.min(more), each + usize::from(i < more))
+}
+
+impl Direct {
+    /// Whether this machine has the kernels.
+    pub(crate) fn available() -> bool {
+        kernel::available()
+    }
+
+    /// A contraction; `None` where it has nothing to do, or too little for vectors of channels.
+    pub(crate) fn new(
+        batches: Vec<isize>,
+        channels: usize,
+        places_are_rows: bool,
+        places: Vec<isize>,
+        depths: Vec<isize>,
+        border: Option<Border>,
+    ) -> Option<Direct> {
+        if channels < LANES || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
+            return None;
+        }
+        let chunks = places.len().div_ceil(MOST_CHUNK);
+        let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
+        let group = if few { FEW_CHANNELS } else { CHANNELS };
+        let batch = batches.len();
+        Some(Direct { batch, channels, places_are_rows, places, depths, batches, border, chunk: chunks, group })
+    }
+
+    /// How filters are packed.
+    pub(crate) fn layout(&self) -> PackedLayout {
+        let k = self.depths.len();
+        PackedLayout { rows: self.channels, depth: k, panel: PANEL, kc: k.div_ceil(k.div_ceil(MOST_DEPTH)) }
+    }
+
+    /// Channels, places and depth of what registers, the first and the second level of memory hold.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
+        let (places, kc) = (self.places.len().div_ceil(self.chunk), self.layout().kc);
+        ((PANEL, MOST_PLACES, 1), (PANEL, places, kc), (self.group, places, kc))
+    }
+
+    /// Bytes that are copied: the image with its border.
+    pub(crate) fn copied(&self) -> u64 {
+        let elements = self.border.as_ref().map_or(0, Border::elements) as u64 * self.batch as u64;
+        elements * size_of::<f32>() as u64
+    }
+
+    /// Elements of scratch memory.
+    pub(crate) fn scratch(&self) -> usize {
+        self.layout().elements() + self.border.as_ref().map_or(0, Border::elements) + 2 * LANES
+    }
+
+    /// Computes it. `image` is the operand's element of index 0, `scratch` has [`Direct::scratch`] elements.
+    ///
+    /// # Safety
+    /// Every element of the operand that an index names at which its guards hold is readable; nobody writes it meanwhile. The
+    /// output is that of this contraction.
+    pub(crate) unsafe fn run(
+        &self,
+        workers: &Workers,
+        image: *const f32,
+        filters: &Filters<'_>,
+        out: &Output<'_, f32>,
+        scratch: &mut [f32],
+    ) {
+        let layout = self.layout();
+        let (room, copy) = scratch.split_at_mut(layout.elements());
+        let copy = Shared(copy.as_mut_ptr());
+        let room = Shared(room.as_mut_ptr());
+        let image = Shared(image.cast_mut());
+        let groups = self.channels.div_ceil(self.group);
+        for b in 0..self.batch {
+            let packed: *const f32 = match filters {
+                Filters::Packed(all) => all.as_ptr(),
+                Filters::Source(source) => {
+                    if b == 0 || !source.same_for_batch() {
+                        // SAFETY: the room has the layout's elements, and no task runs.
+                        let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
+                        pack(&layout, *source, b, workers, room);
+                    }
+                    room.0
+                }
+            };
+            let packed = Shared(packed.cast_mut());
+            let base = match &self.border {
+                None => Shared(image.0.wrapping_offset(self.batches[b])),
+                Some(border) => {
+                    let from = Shared(image.0.wrapping_offset(self.batches[b]));
+                    workers.run(border.tasks(), &|i| {
+                        // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
+                        unsafe { border.copy(i, from.at(0), copy.at(0)) };
+                    });
+                    Shared(copy.0.wrapping_add(border.first))
+                }
+            };
+            workers.run(self.chunk * groups, &|i| {
+                let (chunk, group) = (i / groups, i % groups);
+                let (place, places) = part(self.places.len(), self.chunk, chunk);
+                let channel = group * self.group;
+                let task = Task { b, place, places, channel, channels: self.group.min(self.channels - channel) };
+                // SAFETY: the caller's; tasks write different parts of the output.
+                unsafe { self.task(&task, base.at(0), packed.at(0), out) };
+            });
+        }
+    }
+
+    /// # Safety
+    /// As for [`Direct::run`], with the image of this product and packed filters.
+    unsafe fn task(&self, task: &Task, image: *const f32, filters: *const f32, out: &Output<'_, f32>) {
+        thread_local! {
+            static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+        }
+        SUMS.with_borrow_mut(|(sums, turned)| {
+            let wide = task.channels.next_multiple_of(PANEL);
+            if sums.len() < task.places * wide {
+                sums.resize(task.places * wide, 0.0);
+            }
+            // SAFETY: the caller's; there is room for the sums.
+            unsafe { self.sum(task, image, filters, &mut sums[..task.places * wide]) };
+            self.store(task, &sums[..task.places * wide], turned, out);
+        });
+    }
+
+    /// All sums of a task, `[places][channels]`.
+    ///
+    /// # Safety
+    /// As for [`Direct::task`].
+    unsafe fn sum(&self, task: &Task, image: *const f32, filters: *const f32, sums: &mut [f32]) {
+        let layout = self.layout();
+        let (k, padded) = (layout.depth, self.channels.next_multiple_of(PANEL));
+        let wide = task.channels.next_multiple_of(PANEL);
+        let tiles = task.places.div_ceil(MOST_PLACES);
+        let mut start = 0;
+        while start < k {
+            let depth = layout.kc.min(k - start);
+            for panel in (0..wide).step_by(PANEL) {
+                let panel_at = padded * start + (task.channel + panel) * depth;
+                // The next panel lies behind this one: each tile fetches its share of it.
+                let share = depth.div_ceil(tiles);
+                for t in 0..tiles {
+                    kernel::fetch(filters.wrapping_add(panel_at + (depth + t * share) * PANEL), share);
+                    let (first, count) = part(task.places, tiles, t);
+                    let mut pixels = [image; MOST_PLACES];
+                    for (p, pixel) in pixels.iter_mut().enumerate().take(count) {
+                        *pixel = image.wrapping_offset(self.places[task.place + first + p]);
+                    }
+                    let tile = Tile {
+                        pixels,
+                        depths: self.depths[start..start + depth].as_ptr(),
+                        k: depth,
+                        filters: filters.wrapping_add(panel_at),
+                        sums: sums[first * wide + panel..].as_mut_ptr(),
+                        apart: wide,
+                        add: start > 0,
+                    };
+                    // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
+                    // `depth` vectors; the sums have `count` rows of `wide`.
+                    unsafe { kernel::run(&tile, count) };
+                }
+            }
+            start += depth;
+        }
+    }
+
+    fn store(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
+        let &Task { b, place, places, channel, channels } = task;
+        let wide = channels.next_multiple_of(PANEL);
+        if self.places_are_rows {
+            match out {
+                Output::Sink(sink) => {
+                    let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
+                    sink.store(&at, sums);
+                }
+                Output::Plain(c) => {
+                    for (i, row) in sums.chunks_exact(wide).enumerate() {
+                        let at =
+                            TileAt { batch: b, row: place + i, col: channel, rows: 1, cols: channels, ld: channels };
+                        scatter(c, &at, &row[..channels]);
+                    }
+                }
+            }
+            return;
+        }
+        match out {
+            Output::Plain(c) if c.col == 1 => {
+                let to = c.at(b).wrapping_offset(channel as isize * c.row).wrapping_add(place);
+                // SAFETY: these are the elements of this task's channels and places.
+                unsafe { kernel::turn(sums, wide, places, channels, to, c.row) };
+            }
+            _ => {
+                if turned.len() < channels * places {
+                    turned.resize(channels * places, 0.0);
+                }
+                // SAFETY: there is room for every channel's row of places.
+                unsafe { kernel::turn(sums, wide, places, channels, turned.as_mut_ptr(), places as isize) };
+                let tile = &turned[..channels * places];
+                let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
+                match out {
+                    Output::Sink(sink) => sink.store(&at, tile),
+                    Output::Plain(c) => scatter(c, &at, tile),
+                }
+            }
+        }
+    }
+}
+
+/// Writes a tile element by element.
+fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
+    for (i, row) in tile.chunks_exact(at.ld).enumerate() {
+        let to = c.at(at.batch).wrapping_offset((at.row + i) as isize * c.row + at.col as isize * c.col);
+        for (j, &v) in row.iter().enumerate() {
+            // SAFETY: the element is in the contraction's output and belongs to the task whose tile this is.
+            unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
+        }
+    }
+}
+
+/// Packs the filters of one product.
+fn pack(layout: &PackedLayout, source: &dyn PackSource<f32>, batch: usize, workers: &Workers, room: &mut [f32]) {
+    let padded = layout.rows.next_multiple_of(layout.panel);
+    let room = Shared(room.as_mut_ptr());
+    workers.run(layout.depth.div_ceil(layout.kc), &|i| {
+        let k = i * layout.kc;
+        let depth = layout.kc.min(layout.depth - k);
+        let block = PackBlock { batch, row: 0, rows: layout.rows, k, depth, panel: layout.panel };
+        // SAFETY: each task has its own piece of the room, which holds the whole layout.
+        source.pack(&block, unsafe { std::slice::from_raw_parts_mut(room.at(padded * k), padded * depth) });
+    });
+}
+
+/// A part of the result.
+struct Task {
+    b: usize,
+    place: usize,
+    places: usize,
+    channel: usize,
+    channels: usize,
+}
