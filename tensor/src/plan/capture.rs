@@ -204,7 +204,8 @@ impl Capture {
             Kind::Leaf | Kind::Input => (0, 0),
             Kind::Fill(value) => {
                 self.params.push(*value);
-                (1, 0)
+                // Masks are made with minus infinity: attention is recognised by it.
+                (1, u64::from(value.dtype().is_float() && value.to_f64() == f64::NEG_INFINITY))
             }
             Kind::Iota { start, step } => {
                 self.params.push(*start);
@@ -406,6 +407,7 @@ impl Capture {
                 edges - 1
             });
             nodes.push(GraphNode {
+                number: None,
                 place,
                 claimed: self.claims.contains(&nodes.len()),
                 kind: node.kind.clone(),
@@ -444,10 +446,34 @@ pub(crate) struct GraphNode {
     pub inputs: Vec<Edge>,
     /// The first of its numbers in [`Capture::params`].
     pub first_param: usize,
+    /// Where the planner put it: the number it takes, in place of those of the graph.
+    pub number: Option<Number>,
     /// For an assignment: the edge in [`Capture::edges`] that says where it begins.
     pub place: Option<usize>,
     /// For an assignment: whether it may overwrite the leaf that is its base.
     pub claimed: bool,
+}
+
+/// A number that an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// One of the graph's, by its place in [`Capture::params`].
+    Given(usize),
+    /// One divided by that.
+    Inverse(usize),
+    /// One.
+    One(millstream_core::DType),
+}
+
+impl Number {
+    /// The number, if the graph has it.
+    pub fn of(self, params: &[Scalar]) -> Option<Scalar> {
+        match self {
+            Number::Given(p) => params.get(p).copied(),
+            Number::Inverse(p) => params.get(p).map(|s| Scalar::from_f64(1.0 / s.to_f64(), s.dtype())),
+            Number::One(dtype) => Some(Scalar::one(dtype)),
+        }
+    }
 }
 
 /// Whether a layout shows a value whole and in order.

@@ -10,7 +10,7 @@ use millstream_core::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::capture::{Edge, Graph, GraphNode, Source, is_whole};
+use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
 use super::compose::{compose, through_padding};
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
 use crate::node::{Kind, Role};
@@ -37,8 +37,8 @@ pub(crate) struct Lowered {
     pub write_edge: Option<usize>,
     /// The value that it overwrites: what it stores lies in the same memory.
     pub over: Option<Source>,
-    /// For each of the operation's parameters, its number among the graph's.
-    pub params: Vec<usize>,
+    /// The operation's parameters.
+    pub params: Vec<Number>,
     pub name: String,
 }
 
@@ -359,13 +359,17 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     Ok(vec![Lowered {
         op,
         reads: tables.reads,
-        params: tables.params,
+        params: numbers(tables.params),
         name,
         writes,
         write_offset: 0,
         write_edge: None,
         over: None,
     }])
+}
+
+fn numbers(params: Vec<usize>) -> Vec<Number> {
+    params.into_iter().map(Number::Given).collect()
 }
 
 /// One map for each part of a value made of several, each writing its own place in it.
@@ -395,7 +399,7 @@ fn part(graph: &Graph, fused: &Fused, cluster: usize, v: usize, edge: &Edge, str
     let id = writer.edge(edge, &edge.layout)?;
     let expr = writer.builder.finish(&[id]);
     let op = Op::map(domain, tables.inputs, vec![Access::new(node.dtype, strides)], expr)?;
-    let (reads, params, name) = (tables.reads, tables.params, format!("map {}", node.kind.name()));
+    let (reads, params, name) = (tables.reads, numbers(tables.params), format!("map {}", node.kind.name()));
     Ok(Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None })
 }
 
@@ -452,7 +456,10 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
         other => return Err(Error::internal(format!("{} does not stand alone", other.name())).into()),
     };
     let name = format!("{} {}", op.name(), node.kind.name());
-    let params = (0..op.params()).map(|p| node.first_param + p).collect();
+    let params = match node.number {
+        Some(number) => vec![number],
+        None => (0..op.params()).map(|p| Number::Given(node.first_param + p)).collect(),
+    };
     Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None }])
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use millstream_core::backend::Support;
 use millstream_core::what::elements;
-use millstream_core::{Cost, DType, Device, Idea, Result, Work};
+use millstream_core::{Cost, DType, Device, Idea, Result, Variant, Work};
 use smallvec::SmallVec;
 
 use super::arena::{Span, lay_out};
-use super::capture::{Capture, Source};
+use super::attention::recognise;
+use super::capture::{Capture, Graph, Number, Source};
 use super::fuse::fuse;
 use super::instance::Instances;
-use super::lower::lower_all;
+use super::lower::{Lowered, Read, lower_all};
 
 /// Where an operand's memory comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(crate) struct Step {
     pub work: Arc<Work>,
     pub inputs: SmallVec<[Operand; 4]>,
     pub outputs: SmallVec<[Operand; 2]>,
-    pub params: SmallVec<[usize; 4]>,
+    pub params: SmallVec<[Number; 4]>,
     /// Scratch memory in the arena: bytes into it, and how many.
     pub workspace: Option<(usize, usize)>,
     pub cost: Cost,
@@ -88,17 +89,85 @@ pub(crate) struct Refusal {
     pub writes: Vec<usize>,
 }
 
-/// Makes the plan for a captured graph.
-pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
-    let graph = capture.graph()?;
+/// A graph as operations with their variants, not yet laid out.
+struct Draft {
+    graph: Graph,
+    /// For each node, its number among the captured ones.
+    origin: Vec<usize>,
+    lowered: Vec<Lowered>,
+    variants: Vec<(Variant, Cost)>,
+}
+
+impl Draft {
+    /// Predicted seconds.
+    fn seconds(&self) -> f64 {
+        self.variants.iter().map(|(_, cost)| cost.seconds).sum()
+    }
+}
+
+/// Fuses, lowers and tiles. Gives an operation that the device cannot compute, with its reason, if there is one.
+fn draft(graph: Graph, origin: Vec<usize>, device: &Device) -> Result<std::result::Result<Draft, (Lowered, String)>> {
     // Scratch memory takes a buffer, too.
     let most_buffers = device.profile().max_bindings.saturating_sub(1);
     let mut fused = fuse(&graph, device.has(Idea::Fuse), most_buffers)?;
     let lowered = lower_all(&graph, &mut fused)?;
     let bytes = |n: usize| elements(&graph.nodes[n].shape) * graph.nodes[n].dtype.size();
-
     // An operation without a single element to write has nothing to do.
     let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| bytes(n) > 0)).collect();
+    let mut variants = Vec::with_capacity(lowered.len());
+    let mut refused = None;
+    for (i, l) in lowered.iter().enumerate() {
+        if let Support::No(reason) = device.supports(&l.op) {
+            refused = Some((i, reason));
+            break;
+        }
+        variants.push(device.choose(&l.op)?);
+    }
+    match refused {
+        Some((i, reason)) => {
+            let mut lowered = lowered;
+            Ok(Err((lowered.swap_remove(i), reason)))
+        }
+        None => Ok(Ok(Draft { graph, origin, lowered, variants })),
+    }
+}
+
+/// Makes the plan for a captured graph.
+pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
+    let graph = capture.graph()?;
+    // Where the graph holds attention written by hand, that is one way to compute it; the cost model decides.
+    let other = match device.has(Idea::Fuse) {
+        true => recognise(&graph)?,
+        false => None,
+    };
+    let other = match other {
+        Some((graph, origin)) => draft(graph, origin, device)?.ok(),
+        None => None,
+    };
+    let origin = (0..graph.nodes.len()).collect();
+    let draft = match (draft(graph, origin, device)?, other) {
+        (Ok(plain), Some(other)) if plain.seconds() < other.seconds() => plain,
+        (_, Some(other)) => other,
+        (Ok(plain), None) => plain,
+        (Err((l, reason)), None) => {
+            let pending = |r: &Read| if let Source::Node(n) = r.source { Some(n) } else { None };
+            let reads = l.reads.iter().filter_map(pending).collect();
+            return Ok(Made::Refused(Refusal {
+                key: capture.key.clone(),
+                name: l.name,
+                reason,
+                reads,
+                writes: l.writes,
+            }));
+        }
+    };
+    lay(draft, capture, device).map(Made::Plan)
+}
+
+/// Compiles a draft and gives it memory.
+fn lay(draft: Draft, capture: &Capture, device: &Device) -> Result<Plan> {
+    let Draft { graph, origin, lowered, variants } = draft;
+    let bytes = |n: usize| elements(&graph.nodes[n].shape) * graph.nodes[n].dtype.size();
     // Values that are overwritten lie where what overwrites them lies: for each node, the last of such a chain.
     let mut home: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut taken = vec![None; graph.nodes.len()];
@@ -109,23 +178,12 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
             _ => {}
         }
     }
-    let output = |&node: &usize| Output { node, bytes: bytes(node), over: taken[node] };
+    let output = |&n: &usize| Output { node: origin[n], bytes: bytes(n), over: taken[n] };
     let outputs: Vec<Output> = graph.outputs.iter().map(output).collect();
 
     let mut works = Vec::with_capacity(lowered.len());
     let mut costs = Vec::with_capacity(lowered.len());
-    for l in &lowered {
-        if let Support::No(reason) = device.supports(&l.op) {
-            let pending = |r: &super::lower::Read| if let Source::Node(n) = r.source { Some(n) } else { None };
-            return Ok(Made::Refused(Refusal {
-                key: capture.key.clone(),
-                name: l.name.clone(),
-                reason,
-                reads: l.reads.iter().filter_map(pending).collect(),
-                writes: l.writes.clone(),
-            }));
-        }
-        let (variant, cost) = device.choose(&l.op)?;
+    for (l, (variant, cost)) in lowered.iter().zip(variants) {
         works.push(Work::new(l.op.clone(), variant, l.name.clone()));
         costs.push(cost);
     }
@@ -208,6 +266,6 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     // An operand without elements needs a place, too.
     let in_arena = |o: &Operand| matches!(o.slot, Slot::Arena(..));
     let arena = arena.max(usize::from(steps.iter().any(|s| s.inputs.iter().chain(&s.outputs).any(in_arena))));
-    let nodes = graph.nodes.len();
-    Ok(Made::Plan(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, instances: Instances::default() }))
+    let nodes = capture.nodes.len();
+    Ok(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, instances: Instances::default() })
 }

@@ -6,6 +6,7 @@
 //! through the device's dispatcher.
 
 mod arena;
+mod attention;
 mod bounds;
 mod capture;
 mod choose;

@@ -111,8 +111,8 @@ impl Run<'_, '_> {
             }
             let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
             for &p in &step.params {
-                let value = self.given.params.get(p);
-                params.push(*value.ok_or_else(|| Error::internal("a parameter is missing"))?);
+                let value = p.of(self.given.params);
+                params.push(value.ok_or_else(|| Error::internal("a parameter is missing"))?);
             }
             let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
             let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };

@@ -1,0 +1,283 @@
+//! Attention written by hand: `softmax(scale * q k' + mask) v` from products, maps and reductions becomes one operation,
+//! whose scores are never in memory.
+//!
+//! What is recognised is exactly this: a product, perhaps times or divided by a number; perhaps numbers added or elements
+//! replaced by minus infinity under a condition; the softmax along the last axis in its safe form, with the maximum
+//! subtracted; and a second product. Nobody else may want anything between. All is f32 or f64: of half types the
+//! scores would be rounded between the products. Whether the operation is taken is decided by the cost model.
+//!
+//! One thing differs: a query that sees no key gives NaN by hand and zeros by the operation. Where there is a mask, a
+//! value that is NaN for such queries and zero for all others is added to the result, so that both give the same.
+
+use millstream_core::{Binary, DType, Layout, Reduce, Result, Unary};
+use smallvec::smallvec;
+
+use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
+use super::fuse::row_layout;
+use crate::node::{Kind, Role};
+
+/// What a product that is attention is made of.
+struct Found {
+    /// The second product.
+    out: usize,
+    /// What only it needs.
+    inside: Vec<usize>,
+    q: Edge,
+    k: Edge,
+    v: Edge,
+    mask: Option<Mask>,
+    scale: Number,
+}
+
+enum Mask {
+    /// Numbers that are added.
+    Added(Edge),
+    /// Where a query sees a key.
+    Seen(Edge),
+}
+
+/// The graph with every attention in it as one node, and for each of its nodes the number it had; `None` if there is none.
+pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
+    let products = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(_))).count();
+    let has_exp = graph.nodes.iter().any(|n| matches!(n.kind, Kind::Unary(Unary::Exp)));
+    if products < 2 || !has_exp {
+        return Ok(None);
+    }
+    let mut readers = vec![0usize; graph.nodes.len()];
+    for edge in graph.nodes.iter().flat_map(|n| &n.inputs) {
+        if let Source::Node(p) = edge.source {
+            readers[p] += 1;
+        }
+    }
+    let look = Look { graph, readers: &readers };
+    let mut found = Vec::new();
+    for out in 0..graph.nodes.len() {
+        found.extend(look.attention(out)?);
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
+    rebuild(graph, found).map(Some)
+}
+
+struct Look<'a> {
+    graph: &'a Graph,
+    readers: &'a [usize],
+}
+
+impl<'a> Look<'a> {
+    fn node(&self, n: usize) -> &'a GraphNode {
+        &self.graph.nodes[n]
+    }
+
+    /// The node that an edge reads whole and in its own shape, if so many read it and nobody wants it.
+    fn inner(&self, edge: &Edge, readers: usize) -> Option<usize> {
+        let Source::Node(p) = edge.source else { return None };
+        let same = is_whole(&edge.layout) && edge.layout.shape() == self.node(p).shape;
+        (same && self.readers[p] == readers && !self.graph.outputs.contains(&p)).then_some(p)
+    }
+
+    /// The reduction along the last axis that an edge reads, one value a row, if nobody else reads it.
+    fn row(&self, edge: &Edge, reduce: Reduce, shape: &[usize]) -> Result<Option<usize>> {
+        let Source::Node(p) = edge.source else { return Ok(None) };
+        let last = shape.len() - 1;
+        let rows = row_layout(shape, &[last])?;
+        let walks = |l: &Layout| {
+            l.shape() == shape
+                && l.offset() == 0
+                && (0..shape.len()).all(|d| shape[d] == 1 || l.strides()[d] == rows.strides()[d])
+        };
+        let is = matches!(&self.node(p).kind, Kind::Reduce(r, axes) if *r == reduce && axes[..] == [last]);
+        Ok((is && walks(&edge.layout) && self.readers[p] == 1 && !self.graph.outputs.contains(&p)).then_some(p))
+    }
+
+    /// The operands of a product of matrices: `[batch.., m, k]` and `[batch.., k, n]`.
+    fn product(&self, n: usize) -> Option<[&'a Edge; 2]> {
+        let node = self.node(n);
+        let Kind::Contract(roles) = &node.kind else { return None };
+        let rank = roles.len();
+        let plain = rank >= 2
+            && roles[..rank - 2].iter().all(|r| *r == Role::Batch)
+            && roles[rank - 2..] == [Role::M, Role::N]
+            && node.inputs[0].layout.rank() == rank;
+        plain.then(|| [&node.inputs[0], &node.inputs[1]])
+    }
+
+    fn number(&self, edge: &Edge) -> Option<(usize, f64)> {
+        let Source::Node(p) = edge.source else { return None };
+        match &self.node(p).kind {
+            Kind::Fill(value) => Some((p, value.to_f64())),
+            _ => None,
+        }
+    }
+
+    fn attention(&self, out: usize) -> Result<Option<Found>> {
+        let Some([left, v]) = self.product(out) else { return Ok(None) };
+        let shape = left.layout.shape();
+        let dtype = self.node(out).dtype;
+        if !matches!(dtype, DType::F32 | DType::F64) || shape.contains(&0) {
+            return Ok(None);
+        }
+        // Shares: e / sum(e), where e = exp(x - max(x)).
+        let Some(share) = self.inner(left, 1) else { return Ok(None) };
+        let (Kind::Binary(Binary::Div), [above, below]) = (&self.node(share).kind, &self.node(share).inputs[..]) else {
+            return Ok(None);
+        };
+        let (Some(e), Some(sum)) = (self.inner(above, 2), self.row(below, Reduce::Sum, shape)?) else {
+            return Ok(None);
+        };
+        if self.inner(&self.node(sum).inputs[0], 2) != Some(e) || !matches!(self.node(e).kind, Kind::Unary(Unary::Exp))
+        {
+            return Ok(None);
+        }
+        let Some(shifted) = self.inner(&self.node(e).inputs[0], 1) else { return Ok(None) };
+        let (Kind::Binary(Binary::Sub), [x, most]) = (&self.node(shifted).kind, &self.node(shifted).inputs[..]) else {
+            return Ok(None);
+        };
+        let (Some(scores), Some(most)) = (self.inner(x, 2), self.row(most, Reduce::Max, shape)?) else {
+            return Ok(None);
+        };
+        if self.inner(&self.node(most).inputs[0], 2) != Some(scores) {
+            return Ok(None);
+        }
+        let mut inside = vec![share, e, sum, shifted, most];
+        // The scores are read by the maximum and the difference; what is below them, by them alone.
+        let (mut at, mut readers, mut mask) = (scores, 2, None);
+        let node = self.node(at);
+        match (&node.kind, &node.inputs[..]) {
+            (Kind::Binary(Binary::Add), [a, b]) => {
+                let is_score = |e: &Edge| self.inner(e, 1).filter(|&p| self.is_score(p));
+                let (next, added) = match (is_score(a), is_score(b)) {
+                    (Some(p), None) => (p, b),
+                    (None, Some(p)) => (p, a),
+                    _ => return Ok(None),
+                };
+                if self.number(added).is_some() {
+                    return Ok(None);
+                }
+                inside.push(at);
+                (at, readers, mask) = (next, 1, Some(Mask::Added(added.clone())));
+            }
+            (Kind::Select, [seen, a, b]) => {
+                let (Some(next), Some((_, f64::NEG_INFINITY))) = (self.inner(a, 1), self.number(b)) else {
+                    return Ok(None);
+                };
+                inside.push(at);
+                (at, readers, mask) = (next, 1, Some(Mask::Seen(seen.clone())));
+            }
+            _ => {}
+        }
+        let mut scale = Number::One(dtype);
+        let node = self.node(at);
+        if let (Kind::Binary(op @ (Binary::Mul | Binary::Div)), [a, b]) = (&node.kind, &node.inputs[..]) {
+            let (next, number) = match (self.number(a), self.number(b)) {
+                (None, Some((p, _))) => (self.inner(a, 1), p),
+                (Some((p, _)), None) if *op == Binary::Mul => (self.inner(b, 1), p),
+                _ => return Ok(None),
+            };
+            let Some(next) = next else { return Ok(None) };
+            let param = self.node(number).first_param;
+            scale = if *op == Binary::Mul { Number::Given(param) } else { Number::Inverse(param) };
+            inside.push(at);
+            (at, readers) = (next, 1);
+        }
+        let Some([q, k]) = self.product(at) else { return Ok(None) };
+        debug_assert_eq!(self.readers[at], readers);
+        let rank = shape.len();
+        let same_batch = self.node(at).shape[..rank - 2] == self.node(out).shape[..rank - 2];
+        if self.node(at).dtype != dtype || !same_batch || self.node(at).shape != shape {
+            return Ok(None);
+        }
+        inside.push(at);
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 1, rank - 2);
+        let k = Edge { layout: k.layout.permute(&order)?, ..k.clone() };
+        Ok(Some(Found { out, inside, q: q.clone(), k, v: v.clone(), mask, scale }))
+    }
+
+    /// Whether a node is a product, perhaps times or divided by a number.
+    fn is_score(&self, n: usize) -> bool {
+        let node = self.node(n);
+        match (&node.kind, &node.inputs[..]) {
+            (Kind::Contract(_), _) => true,
+            (Kind::Binary(Binary::Mul | Binary::Div), [a, b]) => {
+                let product = |e: &Edge| self.inner(e, 1).is_some_and(|p| self.product(p).is_some());
+                (product(a) && self.number(b).is_some()) || (product(b) && self.number(a).is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The graph without what is inside, each second product replaced.
+fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> {
+    let gone: Vec<usize> = found.iter().flat_map(|f| f.inside.iter().copied()).collect();
+    let mut place = vec![usize::MAX; graph.nodes.len()];
+    let (mut nodes, mut origin): (Vec<GraphNode>, Vec<usize>) = (Vec::new(), Vec::new());
+    for (n, node) in graph.nodes.iter().enumerate() {
+        if gone.contains(&n) {
+            continue;
+        }
+        let moved = |edge: &Edge| match edge.source {
+            Source::Node(p) => Edge { source: Source::Node(place[p]), ..edge.clone() },
+            Source::Leaf(_) => edge.clone(),
+        };
+        let Some(at) = found.iter().position(|f| f.out == n) else {
+            nodes.push(GraphNode { inputs: node.inputs.iter().map(moved).collect(), ..node.clone() });
+            origin.push(n);
+            place[n] = nodes.len() - 1;
+            continue;
+        };
+        let f = found.swap_remove(at);
+        let mut inputs = vec![moved(&f.q), moved(&f.k), moved(&f.v)];
+        let mask = f.mask.map(|m| match m {
+            Mask::Added(edge) => (moved(&edge), false),
+            Mask::Seen(edge) => (moved(&edge), true),
+        });
+        inputs.extend(mask.iter().map(|(edge, _)| edge.clone()));
+        let kind =
+            Kind::Attention { scale: millstream_core::Scalar::one(node.dtype), causal: false, mask: mask.is_some() };
+        let mut push = |kind: Kind, shape: &[usize], inputs: Vec<Edge>, number: Number| {
+            let dtype = node.dtype;
+            nodes.push(GraphNode { kind, shape: shape.to_vec(), inputs, dtype, number: Some(number), ..node.clone() });
+            origin.push(usize::MAX);
+            nodes.len() - 1
+        };
+        let mut last = push(kind, &node.shape, inputs, f.scale);
+        if let Some((edge, seen)) = mask {
+            let (rank, none) = (node.shape.len(), Number::One(node.dtype));
+            let whole = |p: usize, shape: &[usize]| -> Result<Edge> {
+                let layout = Layout::contiguous(shape)?;
+                Ok(Edge { source: Source::Node(p), layout, edge: None, dtype: node.dtype })
+            };
+            let scores = edge.layout.shape().to_vec();
+            let mut rows = scores.clone();
+            rows[rank - 1] = 1;
+            // One where a key is seen, or what is added.
+            let edge = if seen {
+                let ones = push(Kind::Cast, &scores, vec![edge], none);
+                whole(ones, &scores)?
+            } else {
+                edge
+            };
+            let most = push(Kind::Reduce(Reduce::Max, smallvec![rank - 1]), &rows, vec![edge], none);
+            let most = whole(most, &rows)?;
+            // NaN if that is 0 where 1 stands for a seen key, or if it is infinite where numbers are added; else 0.
+            let left = if seen {
+                let one = push(Kind::Binary(Binary::Div), &rows, vec![most.clone(), most.clone()], none);
+                whole(one, &rows)?
+            } else {
+                most.clone()
+            };
+            let nothing = push(Kind::Binary(Binary::Sub), &rows, vec![left, most], none);
+            let mut wide = whole(nothing, &rows)?;
+            wide.layout = wide.layout.broadcast(&node.shape)?;
+            let result = whole(last, &node.shape)?;
+            last = push(Kind::Binary(Binary::Add), &node.shape, vec![result, wide], none);
+        }
+        origin[last] = n;
+        place[n] = last;
+    }
+    let outputs = graph.outputs.iter().map(|&o| place[o]).collect();
+    Ok((Graph { nodes, outputs }, origin))
+}
