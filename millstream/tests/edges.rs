@@ -256,3 +256,29 @@ fn losses_and_norms_of_nothing_are_numbers() {
     assert_eq!(x.layernorm(1, 1e-5).shape(), [0, 3]);
     assert!(x.softmax(0).to_vec::<f32>().unwrap().is_empty());
 }
+
+#[test]
+fn formulas_of_any_form_are_sums_or_errors() {
+    let mut random = Random::fresh();
+    let pieces = ["i", "j", "k", "i", "j", ",", ",", "->", "...", ".", " ", "I", "é", "1", "-", ">", ""];
+    let mut computed = 0;
+    for _ in 0..4000 {
+        let formula: String = (0..random.below(10)).map(|_| pieces[random.below(pieces.len())]).collect();
+        // Mostly as many operands as the formula names.
+        let named = formula.split("->").next().unwrap_or_default().split(',').count();
+        let count = if random.below(8) == 0 { random.below(4) } else { named };
+        let operands: Vec<Tensor> = (0..count)
+            .map(|_| Tensor::ones(&(0..random.below(4)).map(|_| random.below(3)).collect::<Vec<_>>(), DType::F32))
+            .collect();
+        let result = Tensor::einsum(&formula, &operands.iter().collect::<Vec<_>>());
+        match result.check() {
+            Ok(()) => {
+                let values = result.to_vec::<f32>().unwrap_or_else(|e| panic!("{formula:?}: {e}"));
+                assert!(values.iter().all(|v| *v >= 0.0 && v.fract() == 0.0), "{formula:?}: {values:?}");
+                computed += 1;
+            }
+            Err(e) => assert!(matches!(e.kind(), ErrorKind::Argument | ErrorKind::Shape), "{formula:?}: {e}"),
+        }
+    }
+    assert!(computed > 50, "{computed}");
+}

@@ -1,11 +1,12 @@
 //! Files of tensors: what is written is read again, and hostile files give errors.
 //!
-//! The parsers are fed with damaged copies of good files for `MILLSTREAM_FUZZ_SECONDS` each (20, if it is not set): no panic, and
-//! no allocation beyond what the file can hold.
+//! The parsers are fed with damaged copies of good files for `MILLSTREAM_FUZZ_SECONDS` each (20, if it is not set): no panic, no
+//! allocation beyond what the file can hold, and the same answer from a file that is mapped.
 
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -241,10 +242,33 @@ fn samples() -> [Tensor; 3] {
     [Tensor::arange(0, 6).reshape(&[2, 3]).cast(DType::F32), flags, Tensor::scalar(2.5f64)]
 }
 
+/// What a reader of bytes says, and now and then whether the reader of a mapped file says the same.
+fn mapped_too<T>(
+    name: &str,
+    from_bytes: impl Fn(&[u8]) -> Result<T>,
+    from_file: impl Fn(&PathBuf) -> Result<T>,
+) -> impl Fn(&[u8]) -> Result<()> {
+    let (file, runs) = (Scratch::new(name), Cell::new(0u32));
+    move |bytes| {
+        let read = from_bytes(bytes);
+        runs.set(runs.get() + 1);
+        // Writing a file takes many times as long as reading one.
+        if runs.get() % 32 == 1 {
+            std::fs::write(&file.0, bytes).unwrap();
+            match (&read, from_file(&file.0)) {
+                (Ok(_), Ok(_)) => {}
+                (Err(a), Err(b)) => assert_eq!(a.kind(), b.kind(), "{a} from bytes, {b} from a file"),
+                (_, mapped) => panic!("bytes and file differ: {:?} {:?}", read.err(), mapped.err()),
+            }
+        }
+        read.map(|_| ())
+    }
+}
+
 #[test]
 fn damaged_npy_files_are_errors() {
     let good = samples().map(|t| written("fuzz.npy", |p| t.save_npy(p)));
-    fuzz("npy", &good, |bytes| Tensor::from_npy_bytes(bytes).map(|_| ()));
+    fuzz("npy", &good, mapped_too("map.npy", Tensor::from_npy_bytes, |p| Tensor::map_npy(p)));
 }
 
 #[test]
@@ -261,7 +285,8 @@ fn damaged_safetensors_files_are_errors() {
     let [a, b, c] = samples();
     let all = [("a", &a), ("b", &b), ("c", &c)];
     let good = [written("fuzz.safetensors", |p| Tensor::save_safetensors(p, &all))];
-    fuzz("safetensors", &good, |bytes| Tensor::from_safetensors_bytes(bytes).map(|_| ()));
+    let parse = mapped_too("map.safetensors", Tensor::from_safetensors_bytes, |p| Tensor::load_safetensors(p));
+    fuzz("safetensors", &good, parse);
 }
 
 #[test]
