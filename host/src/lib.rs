@@ -1,4 +1,4 @@
-//! Functions that only the host computes, as core's [`HostFunction`](millstream_core::HostFunction)s: sorting, sets,
+//! Functions that only the host computes, as core's [`HostFunction`](millstream_core::HostFunction)s: sorting, sets, scattering,
 //! linear algebra, Fourier transforms.
 //!
 //! Each constructor takes the sizes and modes of one call and gives the function with its operands; the tensor crate makes
@@ -9,6 +9,7 @@ mod fft;
 mod keys;
 mod linalg;
 mod pick;
+mod scatter;
 mod sets;
 mod slices;
 mod sort;
@@ -16,5 +17,6 @@ mod sort;
 pub use fft::{Transform, fft, fft_error};
 pub use linalg::{Factor, factor};
 pub use pick::{mask, nonzero};
+pub use scatter::{Places, Put, scatter};
 pub use sets::{Side, isin, searchsorted, unique};
 pub use sort::{Order, sort, topk};

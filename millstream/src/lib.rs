@@ -23,7 +23,7 @@ pub use millstream_cpu as cpu;
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
     AttentionOptions, Channels, Compiled, Compression, Conv, FftNorm, Generator, Indexing, Interpolation, Keep,
-    MatrixNorm, Operand, Pool, Reduction, Side, Sizes, Tensor, compile, compile_all, default_runtime,
+    MatrixNorm, Operand, Padding, Pool, Reduction, Side, Sizes, Tensor, compile, compile_all, default_runtime,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

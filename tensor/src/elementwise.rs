@@ -3,7 +3,7 @@
 //! They cost no kernel of their own: what they are made of fuses. Error bounds are those of their parts; where a formula
 //! would lose digits the function says what it does instead. Integers are taken as f32 where the result is a fraction.
 
-use millstream_core::{Binary, DType, Kind as Family, Scalar, Unary};
+use millstream_core::{Binary, DType, Error, Kind as Family, Scalar, Unary};
 
 use crate::ops::Operand;
 use crate::reduce::Keep;
@@ -87,6 +87,30 @@ impl Tensor {
     #[track_caller]
     pub fn polar(modulus: &Tensor, angle: &Tensor) -> Tensor {
         Tensor::complex(&(modulus * angle.cos()), &(modulus * angle.sin()))
+    }
+
+    /// The cube root, which every number has: that of a negative one is negative. Integers count as f32. Within 2 units in the last
+    /// place on the CPU, 4 on GPUs.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[27.0f64, -8.0, 0.0]).cbrt().to_vec::<f64>()?, [3.0, -2.0, 0.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cbrt(&self) -> Tensor {
+        if matches!(self.dtype(), DType::F16 | DType::BF16) {
+            return self.cast(DType::F32).cbrt().cast(self.dtype());
+        }
+        let x = self.as_float();
+        if x.dtype().is_complex() {
+            return Tensor::build("cbrt", || Err(Error::dtype("cbrt does not take complex numbers")));
+        }
+        // A power is near enough for one step of Newton's method to make it exact but for rounding.
+        let size = x.abs();
+        let near = size.pow(1.0 / 3.0);
+        let root = &near - (&near - &size / near.square()) / 3.0;
+        x.is_finite().and(&x.ne(0)).choose(&root.copysign(&x), &x)
     }
 
     /// The angle of a complex number in radians, from -pi to pi, within 2 units in the last place of its parts' angle; of a real

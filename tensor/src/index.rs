@@ -12,7 +12,7 @@ use crate::node::{Inputs, Kind};
 
 impl Tensor {
     /// An error unless these are places.
-    fn check_places(&self) -> Result<()> {
+    pub(crate) fn check_places(&self) -> Result<()> {
         self.check()?;
         if self.dtype().is_integer() {
             return Ok(());

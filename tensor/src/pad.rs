@@ -50,6 +50,17 @@ impl Sizes {
     }
 }
 
+/// What stands around a tensor that is padded with itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Padding {
+    /// The elements backwards, without the one at the edge: `3 2 | 1 2 3 | 2 1`. Less than the axis has.
+    Reflect,
+    /// The element at the edge: `1 1 | 1 2 3 | 3 3`.
+    Replicate,
+    /// The elements from the other end: `2 3 | 1 2 3 | 1 2`. At most what the axis has.
+    Circular,
+}
+
 /// How windows slide along the last axes of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Slide {
@@ -138,6 +149,60 @@ impl Tensor {
             return Ok(Tensor::full(&shape, fill));
         }
         Tensor::new_node(Kind::Pad { before, fill }, shape, self.dtype(), None, one(self))
+    }
+
+    /// The tensor with more of itself around it: for each of the last axes, in order, so many elements before and after. Axes are
+    /// extended one after the other, so that corners are made of edges.
+    ///
+    /// ```
+    /// use millstream::{Padding, Tensor};
+    /// let x = Tensor::from_slice(&[1, 2, 3]);
+    /// assert_eq!(x.pad_with(&[(2, 1)], Padding::Reflect).to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(x.pad_with(&[(2, 1)], Padding::Replicate).to_vec::<i32>()?, [1, 1, 1, 2, 3, 3]);
+    /// assert_eq!(x.pad_with(&[(2, 1)], Padding::Circular).to_vec::<i32>()?, [2, 3, 1, 2, 3, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pad_with(&self, amounts: &[(usize, usize)], padding: Padding) -> Tensor {
+        Tensor::build("pad_with", || {
+            self.check()?;
+            let Some(first) = self.rank().checked_sub(amounts.len()) else {
+                let rank = self.rank();
+                return Err(Error::argument(format!("padding for {} axes of a tensor of {rank}", amounts.len())));
+            };
+            let mut out = self.clone();
+            for (a, &(before, after)) in amounts.iter().enumerate() {
+                if (before, after) == (0, 0) {
+                    continue;
+                }
+                let (axis, n) = ((first + a) as isize, out.shape()[first + a]);
+                let most = match padding {
+                    Padding::Reflect => n.saturating_sub(1),
+                    Padding::Circular => n,
+                    Padding::Replicate if n > 0 => usize::MAX,
+                    Padding::Replicate => 0,
+                };
+                if before.max(after) > most {
+                    return Err(Error::argument(format!(
+                        "{padding:?} padding of {n} elements by {before} and {after}"
+                    ))
+                    .suggest(format!("at most {most} elements can be made of an axis of {n}")));
+                }
+                let part = |from: usize, to: usize| out.slice(axis, from as isize, to as isize, 1);
+                let repeated = |at: usize, times: usize| -> Tensor {
+                    let mut shape: Dims = out.shape().into();
+                    shape[first + a] = times;
+                    part(at, at + 1).broadcast(&shape)
+                };
+                let (left, right) = match padding {
+                    Padding::Reflect => (part(1, before + 1).flip(axis), part(n - 1 - after, n - 1).flip(axis)),
+                    Padding::Replicate => (repeated(0, before), repeated(n - 1, after)),
+                    Padding::Circular => (part(n - before, n), part(0, after)),
+                };
+                out = Tensor::concat(&[&left, &out, &right], axis);
+            }
+            Ok(out)
+        })
     }
 
     /// A view of all windows of the given sizes that slide along the last axes, one axis for each size: those axes become the

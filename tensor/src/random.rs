@@ -109,6 +109,30 @@ impl Generator {
         })
     }
 
+    /// The numbers from 0 up to but without `n` in a random order, as i64; every order is as likely as any other but for one part in
+    /// 2^64. Bit for bit the same on every device.
+    ///
+    /// ```
+    /// use millstream::Generator;
+    /// let order = Generator::new(3).permutation(100);
+    /// assert_eq!(order.sort(0, false).to_vec::<i64>()?, (0..100).collect::<Vec<_>>());
+    /// assert_eq!(Generator::new(3).permutation(100).to_vec::<i64>()?, order.to_vec::<i64>()?);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn permutation(&mut self, n: usize) -> Tensor {
+        self.long_words(&[n]).argsort(0, false)
+    }
+
+    /// The slices of an axis in a random order: [`Generator::permutation`] of its places.
+    #[track_caller]
+    pub fn shuffle(&mut self, x: &Tensor, axis: isize) -> Tensor {
+        match x.axis(axis) {
+            Ok(at) => x.take(&self.permutation(x.shape()[at]), axis),
+            Err(error) => Tensor::build("shuffle", || x.check().and(Err(error))),
+        }
+    }
+
     /// True with this probability, else false.
     #[track_caller]
     pub fn bernoulli(&mut self, shape: &[usize], probability: f64) -> Tensor {

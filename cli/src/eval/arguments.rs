@@ -98,6 +98,12 @@ impl<'a> Arguments<'a> {
         if self.has(name) { self.beside(name, dtype) } else { Ok(Beside::Int(default)) }
     }
 
+    /// The argument `values` for a tensor that they are put into.
+    pub fn values(&mut self, into: &Tensor) -> Result<Tensor, Trouble> {
+        let (value, at) = self.value("values")?;
+        value.tensor(Some(into.dtype())).ok_or_else(|| self.wrong(at, "values", "a number or a tensor", &value))
+    }
+
     /// A whole number.
     pub fn int(&mut self, name: &str) -> Result<isize, Trouble> {
         match self.value(name)? {

@@ -48,6 +48,7 @@ pub const UNARY: &[Function] = unary! {
     conj "the complex conjugate",
     angle "the angle of a complex number in radians",
     positive "the same",
+    cbrt "the cube root",
     logical_not "true where 0",
     softplus "log(1 + exp(x))",
     log_sigmoid "log(sigmoid(x))",

@@ -258,9 +258,16 @@ const REDUCTIONS: &[Function] = reductions! {
     any "whether any element is true",
     all "whether all elements are true",
     mean "the mean",
+    median "the middle of the sorted elements",
 };
 
 const ROWS: &[Function] = &[
+    Function {
+        name: "quantile",
+        form: "x, q, axes=all, keep=false",
+        about: "the value below which the part q lies",
+        call: |a| Ok(a.tensor("x")?.quantile(a.float_or("q", 0.5)?, &a.axes()?, a.keep()?)),
+    },
     Function {
         name: "var",
         form: "x, axes=all, correction=0, keep=false",

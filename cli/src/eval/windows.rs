@@ -1,6 +1,6 @@
 //! Convolutions, pooling, padding and sums of products for the expression language.
 
-use millstream::{Channels, Conv, Pool, Tensor};
+use millstream::{Channels, Conv, Padding, Pool, Tensor};
 
 use super::arguments::Arguments;
 use super::functions::Function;
@@ -128,6 +128,21 @@ pub const WINDOWS: &[Function] = &[
             let x = a.tensor("x")?;
             let value = a.beside_or("value", x.dtype(), 0)?;
             Ok(x.pad(&a.pairs("amounts")?, &value))
+        },
+    },
+    Function {
+        name: "pad_with",
+        form: "x, amounts, mode=0",
+        about: "the last axes extended by themselves; mode 0: reflected, 1: replicated, 2: circular",
+        call: |a| {
+            let (x, amounts, at) = (a.tensor("x")?, a.pairs("amounts")?, a.at);
+            let padding = match a.count_or("mode", 0)? {
+                0 => Padding::Reflect,
+                1 => Padding::Replicate,
+                2 => Padding::Circular,
+                other => return Err(Trouble::new(at, format!("there is no mode {other} of padding"))),
+            };
+            Ok(x.pad_with(&amounts, padding))
         },
     },
     Function {

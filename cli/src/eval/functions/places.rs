@@ -55,6 +55,44 @@ pub(super) const LOOKUPS: &[Function] = &[
         },
     },
     Function {
+        name: "scatter",
+        form: "x, axis, places, values",
+        about: "values put along an axis, with a place for each",
+        call: |a| {
+            let (x, axis, places) = (a.tensor("x")?, a.int("axis")?, a.tensor("places")?);
+            Ok(x.scatter(axis, &places, &a.values(&x)?))
+        },
+    },
+    Function {
+        name: "scatter_add",
+        form: "x, axis, places, values",
+        about: "values added along an axis, with a place for each",
+        call: |a| {
+            let (x, axis, places) = (a.tensor("x")?, a.int("axis")?, a.tensor("places")?);
+            Ok(x.scatter_add(axis, &places, &a.values(&x)?))
+        },
+    },
+    Function {
+        name: "index_put",
+        form: "x, values, i, j=none",
+        about: "values at places i of the first axis and j of the second",
+        call: |a| {
+            let (x, i) = (a.tensor("x")?, a.tensor("i")?);
+            let values = a.values(&x)?;
+            Ok(if a.has("j") { x.index_put(&[&i, &a.tensor("j")?], &values) } else { x.index_put(&[&i], &values) })
+        },
+    },
+    Function {
+        name: "index_add",
+        form: "x, values, i, j=none",
+        about: "values added at places i of the first axis and j of the second",
+        call: |a| {
+            let (x, i) = (a.tensor("x")?, a.tensor("i")?);
+            let values = a.values(&x)?;
+            Ok(if a.has("j") { x.index_add(&[&i, &a.tensor("j")?], &values) } else { x.index_add(&[&i], &values) })
+        },
+    },
+    Function {
         name: "embedding",
         form: "table, places",
         about: "the rows of a table at these places",
@@ -174,6 +212,24 @@ pub(super) const RANDOM: &[Function] = &[
         call: |a| {
             let (low, high) = (a.int("low")? as i64, a.int("high")? as i64);
             Ok(generator(a)?.integers(&a.sizes("shape")?, low, high))
+        },
+    },
+    Function {
+        name: "permutation",
+        form: "n, seed=0",
+        about: "the numbers from 0 up to but without n in a random order",
+        call: |a| {
+            let n = a.count("n")?;
+            Ok(generator(a)?.permutation(n))
+        },
+    },
+    Function {
+        name: "shuffle",
+        form: "x, axis=0, seed=0",
+        about: "the slices of an axis in a random order",
+        call: |a| {
+            let (x, axis) = (a.tensor("x")?, a.int_or("axis", 0)?);
+            Ok(generator(a)?.shuffle(&x, axis))
         },
     },
     Function {
