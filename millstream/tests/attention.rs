@@ -127,6 +127,20 @@ fn whatever_else_is_computed_as_it_is_written() -> Result<()> {
 }
 
 #[test]
+fn in_a_chain_of_products_and_softmaxes_each_product_is_taken_once() -> Result<()> {
+    let (_fused, _plain, [device, other]) = devices();
+    for length in 1..6 {
+        let seed = Random::fresh().bits();
+        let make = |device: &Device| {
+            let o = Operands::new(&mut Random::new(seed), [2, 3, 40, 40, 40, 40], device);
+            (0..length).fold(o.scores(), |x, _| x.softmax(-1).matmul(&o.v))
+        };
+        assert!(agree(&make(&device).to_vec::<f32>()?, &make(&other).to_vec::<f32>()?), "{length}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_somebody_else_wants_or_reads_stays() -> Result<()> {
     let (_fused, _plain, [device, _]) = devices();
     let o = Operands::new(&mut Random::fresh(), SIZES, &device);

@@ -50,9 +50,11 @@ pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
         }
     }
     let look = Look { graph, readers: &readers };
-    let mut found = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for out in 0..graph.nodes.len() {
-        found.extend(look.attention(out)?);
+        // In a chain of products and softmaxes, the second product of one may be the first of the next: it is taken once.
+        let taken = |n: &usize| found.iter().any(|f| f.out == *n || f.inside.contains(n));
+        found.extend(look.attention(out)?.filter(|f| !f.inside.iter().any(taken)));
     }
     if found.is_empty() {
         return Ok(None);
