@@ -19,8 +19,11 @@ use crate::workers::Workers;
 pub(crate) use border::Border;
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
 
-/// Depths of one pass over a panel of filters: the panel's part stays in the first-level cache.
-const MOST_DEPTH: usize = 288;
+/// Depths of one pass over a panel of filters, measured: longer passes write sums less often, but where there are few places,
+/// the next panel must be there soon and have room beside the present one in the first-level cache.
+const MOST_DEPTH: usize = 576;
+const MOST_DEPTH_OF_FEW: usize = 288;
+const FEW_PLACES: usize = 64;
 /// Places of one task.
 const MOST_CHUNK: usize = 112;
 /// Channels of one task, and of one where there are few tasks.
@@ -101,7 +104,8 @@ impl Direct {
     /// How filters are packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
-        PackedLayout { rows: self.channels, depth: k, panel: PANEL, kc: k.div_ceil(k.div_ceil(MOST_DEPTH)) }
+        let most = if self.places.len() < FEW_PLACES { MOST_DEPTH_OF_FEW } else { MOST_DEPTH };
+        PackedLayout { rows: self.channels, depth: k, panel: PANEL, kc: k.div_ceil(k.div_ceil(most)) }
     }
 
     /// Channels, places and depth of what registers, the first and the second level of memory hold.
@@ -210,7 +214,6 @@ impl Direct {
                 // The next panel lies behind this one: each tile fetches its share of it.
                 let share = depth.div_ceil(tiles);
                 for t in 0..tiles {
-                    kernel::fetch(filters.wrapping_add(panel_at + (depth + t * share) * PANEL), share);
                     let (first, count) = part(task.places, tiles, t);
                     let mut pixels = [image; MOST_PLACES];
                     for (p, pixel) in pixels.iter_mut().enumerate().take(count) {
@@ -224,6 +227,8 @@ impl Direct {
                         sums: sums[first * wide + panel..].as_mut_ptr(),
                         apart: wide,
                         add: start > 0,
+                        next: filters.wrapping_add(panel_at + (depth + t * share) * PANEL),
+                        ahead: share,
                     };
                     // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
                     // `depth` vectors; the sums have `count` rows of `wide`.
