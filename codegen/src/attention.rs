@@ -138,7 +138,9 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
         let column = text.name("c", format!("part + idx({})", s * LANES));
         text.line(format!("if ({column} < {e}) {{"));
         let share = binary(Binary::Div, of, &format!("sum{s}"), "powers");
-        let value = text.name("t", format!("select({share}, {zero}, powers == {zero})"));
+        // Where every key is seen, a sum of 0 comes from scores of minus infinity: the quotient is NaN, as it should.
+        let blind = if body.mask || body.causal { String::new() } else { format!(" && {n} == idx(0)") };
+        let value = text.name("t", format!("select({share}, {zero}, powers == {zero}{blind})"));
         let place = frame.place(output, &index(&query, "idx(0)", "idx(0)", &column));
         let place = text.name("p", place);
         frame.store(&mut text, output, &place, &value);

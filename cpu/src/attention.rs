@@ -317,7 +317,8 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let (mut most, mut sum) = (T::ZERO, T::ZERO);
         // SAFETY: there are as many scores of the kernels' type, and single values; kernels work in place.
         unsafe { (k.most)((&raw mut most).cast(), p, none, none, n) };
-        if most == T::LOWEST {
+        // Where every key is seen, scores of minus infinity are no sign of the contrary: their shares are NaN.
+        if most == T::LOWEST && (self.body.mask || self.body.causal) {
             scores.fill(T::ZERO);
             return T::ZERO;
         }

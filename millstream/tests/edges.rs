@@ -282,3 +282,18 @@ fn formulas_of_any_form_are_sums_or_errors() {
     }
     assert!(computed > 50, "{computed}");
 }
+
+#[test]
+fn scores_of_minus_infinity_give_nan_where_every_key_is_seen() {
+    for device in devices() {
+        let q = Tensor::from_shape(&[3, 1], &[1.0f32, f32::NEG_INFINITY, 2.0]).to(&device);
+        let k = Tensor::from_shape(&[70, 1], &[1.0f32; 70]).to(&device);
+        let v = Tensor::from_shape(&[70, 2], &[3.0f32; 140]).to(&device);
+        let by_hand = q.matmul(&k.transpose()).softmax(-1).matmul(&v).to_vec::<f32>().unwrap();
+        let attended = q.attention(&k, &v, &AttentionOptions::default()).to_vec::<f32>().unwrap();
+        for list in [by_hand, attended] {
+            assert_eq!(list.iter().map(|x| x.is_nan()).collect::<Vec<_>>(), [false, false, true, true, false, false]);
+            assert!(list.iter().all(|x| x.is_nan() || (x - 3.0).abs() < 1e-5), "{}: {list:?}", device.name());
+        }
+    }
+}
