@@ -132,15 +132,19 @@ pub const WINDOWS: &[Function] = &[
     },
     Function {
         name: "pad_with",
-        form: "x, amounts, mode=0",
-        about: "the last axes extended by themselves; mode 0: reflected, 1: replicated, 2: circular",
+        form: "x, amounts, mode=\"reflect\"",
+        about: "the last axes extended by themselves; mode: reflect, replicate or circular",
         call: |a| {
             let (x, amounts, at) = (a.tensor("x")?, a.pairs("amounts")?, a.at);
-            let padding = match a.count_or("mode", 0)? {
-                0 => Padding::Reflect,
-                1 => Padding::Replicate,
-                2 => Padding::Circular,
-                other => return Err(Trouble::new(at, format!("there is no mode {other} of padding"))),
+            let mode = if a.has("mode") { a.text("mode")? } else { "reflect".into() };
+            let padding = match mode.as_str() {
+                "reflect" => Padding::Reflect,
+                "replicate" => Padding::Replicate,
+                "circular" => Padding::Circular,
+                other => {
+                    let text = format!("there is no padding {other:?}: there are reflect, replicate and circular");
+                    return Err(Trouble::new(at, text));
+                }
             };
             Ok(x.pad_with(&amounts, padding))
         },
