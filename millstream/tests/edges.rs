@@ -95,7 +95,15 @@ fn attention_over_axes_of_any_size_and_layout_is_that_of_loops() {
                     (0..n).map(|_| !blind && random.below(3) > 0).collect::<Vec<_>>()
                 })
                 .collect();
-            let mask = Tensor::from_shape(&[m, n], &seen).to(&device);
+            // Minus infinity added to a score hides a key as well.
+            let mask = match random.below(2) {
+                0 => Tensor::from_shape(&[m, n], &seen),
+                _ => {
+                    let added = |s: &bool| if *s { 0.0 } else { f32::NEG_INFINITY };
+                    Tensor::from_shape(&[m, n], &seen.iter().map(added).collect::<Vec<_>>())
+                }
+            };
+            let mask = mask.to(&device);
             let masked = random.below(2) == 0;
             let options = AttentionOptions { causal, mask: masked.then_some(&mask), scale: None };
             let got = q.attention(&k, &v, &options);

@@ -22,8 +22,8 @@ pub struct AttentionOptions<'a> {
 impl Tensor {
     /// `softmax(scale * q k' + mask) v` for queries `[.., heads, n, d]`, keys `[.., kv_heads, m, d]` and values
     /// `[.., kv_heads, m, e]`, without the scores ever being in memory. There may be fewer heads of keys and values than of
-    /// queries: then neighbouring heads of queries share one. A query that sees no key gives zeros. Half types are computed in
-    /// f32.
+    /// queries: then neighbouring heads of queries share one. A query that sees no key gives zeros, also where the mask adds
+    /// minus infinity to all its scores. Half types are computed in f32.
     ///
     /// ```
     /// use millstream::{AttentionOptions, DType, Generator, Tensor};

@@ -455,6 +455,8 @@ impl Run<'_> {
             for i in 0..m {
                 let q = (0..d).map(|c| read(0, [i, 0, c, 0])).collect::<Result<Vec<_>>>()?;
                 let (mut seen, mut scores) = (Vec::new(), Vec::new());
+                // Where minus infinity is added to every score, no key is seen.
+                let mut blind = true;
                 for j in 0..n {
                     if a.causal && j + m > i + n {
                         continue;
@@ -469,11 +471,14 @@ impl Run<'_> {
                             Value::Int(_) => {}
                             number => score = binary(Binary::Add, score, number, false, of, t),
                         }
+                        blind &= matches!(mask, Value::Real(r) if r.v == f64::NEG_INFINITY);
+                    } else {
+                        blind = false;
                     }
                     seen.push(j);
                     scores.push(score);
                 }
-                let weights: Vec<Value> = if seen.is_empty() {
+                let weights: Vec<Value> = if seen.is_empty() || blind {
                     Vec::new()
                 } else {
                     let most = reduce::reduce(Reduce::Max, &scores, of, t);
