@@ -249,7 +249,7 @@ fn rank(kind: wgpu::DeviceType) -> u8 {
 
 /// Why an API shows nothing: its library is missing, or no driver stands behind it.
 fn reason(api: Api) -> String {
-    let failure = match api {
+    let failure: Option<String> = match api {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows))]
         Api::Vulkan => init_failure::<wgpu::hal::api::Vulkan>(),
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows))]
