@@ -5,21 +5,13 @@
 
 use std::time::Instant;
 
-use millstream::{Conv, Pool, Result, Tensor};
+use millstream::{Conv, DType, Generator, Pool, Result, Tensor};
 
-/// Weights that look random and keep values near 1 through all layers.
-struct Weights(u64);
-
-impl Weights {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-
-    fn tensor(&mut self, shape: &[usize], scale: f32) -> Tensor {
-        let values: Vec<f32> = (0..shape.iter().product()).map(|_| self.next() * scale).collect();
-        Tensor::from_shape(shape, &values)
-    }
+/// Weights that keep values near 1 through all layers.
+fn weights(g: &mut Generator, shape: &[usize], scale: f64) -> Result<Tensor> {
+    let w = (g.uniform(shape, DType::F32) * 2.0 - 1.0) * scale;
+    w.eval()?;
+    Ok(w)
 }
 
 /// A convolution with its bias.
@@ -30,10 +22,10 @@ struct Layer {
 }
 
 impl Layer {
-    fn new(w: &mut Weights, from: usize, to: usize, size: usize, stride: usize) -> Result<Layer> {
-        let scale = (3.0 / (from * size * size) as f32).sqrt();
-        let filters = w.tensor(&[to, from, size, size], scale).keep()?;
-        let bias = w.tensor(&[to], 0.1);
+    fn new(g: &mut Generator, from: usize, to: usize, size: usize, stride: usize) -> Result<Layer> {
+        let scale = (3.0 / (from * size * size) as f64).sqrt();
+        let filters = weights(g, &[to, from, size, size], scale)?.keep()?;
+        let bias = weights(g, &[to], 0.1)?;
         Ok(Layer { filters, bias, how: Conv::new().stride(stride).padding(size / 2) })
     }
 
@@ -57,25 +49,25 @@ struct Network {
 
 impl Network {
     fn new() -> Result<Network> {
-        let w = &mut Weights(1);
-        let stem = Layer::new(w, 3, 64, 7, 2)?;
+        let g = &mut Generator::new(1);
+        let stem = Layer::new(g, 3, 64, 7, 2)?;
         let mut blocks = Vec::new();
         let mut from = 64;
         for (stage, (count, width)) in [(3, 64), (4, 128), (6, 256), (3, 512)].into_iter().enumerate() {
             for i in 0..count {
                 let stride = if i == 0 && stage > 0 { 2 } else { 1 };
                 let layers = [
-                    Layer::new(w, from, width, 1, 1)?,
-                    Layer::new(w, width, width, 3, stride)?,
-                    Layer::new(w, width, 4 * width, 1, 1)?,
+                    Layer::new(g, from, width, 1, 1)?,
+                    Layer::new(g, width, width, 3, stride)?,
+                    Layer::new(g, width, 4 * width, 1, 1)?,
                 ];
-                let around = if i == 0 { Some(Layer::new(w, from, 4 * width, 1, stride)?) } else { None };
+                let around = if i == 0 { Some(Layer::new(g, from, 4 * width, 1, stride)?) } else { None };
                 blocks.push(Block { layers, around });
                 from = 4 * width;
             }
         }
-        let last = w.tensor(&[2048, 1000], 0.03).keep()?;
-        let bias = w.tensor(&[1000], 0.1);
+        let last = weights(g, &[2048, 1000], 0.03)?.keep()?;
+        let bias = weights(g, &[1000], 0.1)?;
         Ok(Network { stem, blocks, last, bias })
     }
 
@@ -94,7 +86,7 @@ impl Network {
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
     let network = Network::new()?;
-    let x = Weights(2).tensor(&[batch, 3, 224, 224], 1.0);
+    let x = weights(&mut Generator::new(2), &[batch, 3, 224, 224], 1.0)?;
     let mut times = Vec::new();
     for _ in 0..15 {
         let start = Instant::now();

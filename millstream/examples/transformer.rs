@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use millstream::{AttentionOptions, Result, Tensor, default_runtime};
+use millstream::{AttentionOptions, DType, Generator, Result, Tensor, default_runtime};
 
 const LAYERS: usize = 12;
 const WIDTH: usize = 768;
@@ -51,19 +51,11 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// Weights that look random and keep values near 1 through all layers.
-struct Weights(u64);
-
-impl Weights {
-    fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-
-    fn tensor(&mut self, shape: &[usize], scale: f32) -> Tensor {
-        let values: Vec<f32> = (0..shape.iter().product()).map(|_| self.next() * scale).collect();
-        Tensor::from_shape(shape, &values)
-    }
+/// Weights that keep values near 1 through all layers.
+fn weights(g: &mut Generator, shape: &[usize], scale: f64) -> Result<Tensor> {
+    let w = (g.uniform(shape, DType::F32) * 2.0 - 1.0) * scale;
+    w.eval()?;
+    Ok(w)
 }
 
 /// A matrix and what is added behind it.
@@ -73,8 +65,9 @@ struct Linear {
 }
 
 impl Linear {
-    fn new(w: &mut Weights, from: usize, to: usize) -> Linear {
-        Linear { matrix: w.tensor(&[from, to], (3.0 / from as f32).sqrt()), bias: w.tensor(&[to], 0.1) }
+    fn new(g: &mut Generator, from: usize, to: usize) -> Result<Linear> {
+        let scale = (3.0 / from as f64).sqrt();
+        Ok(Linear { matrix: weights(g, &[from, to], scale)?, bias: weights(g, &[to], 0.1)? })
     }
 
     fn apply(&self, x: &Tensor) -> Tensor {
@@ -89,8 +82,8 @@ struct Norm {
 }
 
 impl Norm {
-    fn new(w: &mut Weights) -> Norm {
-        Norm { scale: w.tensor(&[WIDTH], 1.0), shift: w.tensor(&[WIDTH], 0.1) }
+    fn new(g: &mut Generator) -> Result<Norm> {
+        Ok(Norm { scale: weights(g, &[WIDTH], 1.0)?, shift: weights(g, &[WIDTH], 0.1)? })
     }
 
     fn apply(&self, x: &Tensor) -> Tensor {
@@ -108,15 +101,15 @@ struct Block {
 }
 
 impl Block {
-    fn new(w: &mut Weights) -> Block {
-        Block {
-            before: Norm::new(w),
-            three: Linear::new(w, WIDTH, 3 * WIDTH),
-            joined: Linear::new(w, WIDTH, WIDTH),
-            between: Norm::new(w),
-            wide: Linear::new(w, WIDTH, 4 * WIDTH),
-            narrow: Linear::new(w, 4 * WIDTH, WIDTH),
-        }
+    fn new(g: &mut Generator) -> Result<Block> {
+        Ok(Block {
+            before: Norm::new(g)?,
+            three: Linear::new(g, WIDTH, 3 * WIDTH)?,
+            joined: Linear::new(g, WIDTH, WIDTH)?,
+            between: Norm::new(g)?,
+            wide: Linear::new(g, WIDTH, 4 * WIDTH)?,
+            narrow: Linear::new(g, 4 * WIDTH, WIDTH)?,
+        })
     }
 
     fn apply(&self, x: &Tensor) -> Tensor {
@@ -141,10 +134,10 @@ fn status(name: &str) -> Option<usize> {
 
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(4);
-    let w = &mut Weights(1);
-    let blocks: Vec<Block> = (0..LAYERS).map(|_| Block::new(w)).collect();
-    let last = Norm::new(w);
-    let x = w.tensor(&[batch, PLACES, WIDTH], 1.0);
+    let g = &mut Generator::new(1);
+    let blocks = (0..LAYERS).map(|_| Block::new(g)).collect::<Result<Vec<_>>>()?;
+    let last = Norm::new(g)?;
+    let x = weights(g, &[batch, PLACES, WIDTH], 1.0)?;
     let forward = || last.apply(&blocks.iter().fold(x.clone(), |x, block| block.apply(&x)));
 
     let device = default_runtime()?.default_device()?;
