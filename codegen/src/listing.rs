@@ -81,7 +81,16 @@ mod tests {
         let mut b = ExprBuilder::new();
         let x1 = b.input(1, DType::F32);
         let rhs = b.finish(&[x1]);
-        let contract = Contract { m: 0, n: 1, k: 2, lhs: Expr::input(DType::F32), rhs, acc: DType::F32, epilogue };
+        let contract = Contract {
+            m: 0,
+            n: 1,
+            k: 2,
+            lhs: Expr::input(DType::F32),
+            rhs,
+            acc: DType::F32,
+            epilogue,
+            accuracy: Default::default(),
+        };
         let f32s = |strides: &[isize]| Access::new(DType::F32, strides);
         let op = Op::contract(&[2, 3, 4], vec![f32s(&[4, 0, 1]), f32s(&[0, 1, 3])], vec![f32s(&[3, 1, 0])], contract)
             .unwrap();

@@ -100,6 +100,7 @@ fn a_product_of_matrices_with_a_bias() {
         rhs: right.finish(&[second]),
         acc: DType::F32,
         epilogue: epilogue.finish(&[sum]),
+        accuracy: Default::default(),
     };
     let inputs = vec![f32s(&[96, 0, 1]), f32s(&[0, 1, 80]), f32s(&[0, 1, 0])];
     let op = Op::contract(&[64, 80, 96], inputs, vec![f32s(&[80, 1, 0])], contract).unwrap();

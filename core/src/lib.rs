@@ -43,6 +43,6 @@ pub use profiler::{Profiler, Record, RecordKind};
 pub use runtime::{Idea, Runtime};
 pub use stream::Stream;
 pub use what::{
-    Access, Attention, Binary, Body, Contract, DType, Dims, Element, Expr, ExprBuilder, Guard, HostFunction,
+    Access, Accuracy, Attention, Binary, Body, Contract, DType, Dims, Element, Expr, ExprBuilder, Guard, HostFunction,
     HostOperand, HostRun, Id, Kind, Layout, Lookup, Node, Op, Reduce, Scalar, Strides, Unary,
 };

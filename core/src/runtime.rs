@@ -39,6 +39,7 @@ fn probes() -> Result<Vec<Op>> {
         rhs: right.finish(&[second]),
         acc: DType::F32,
         epilogue: Expr::acc(DType::F32),
+        accuracy: Default::default(),
     };
     let inputs = vec![f32s(&[1024, 0, 1]), f32s(&[0, 1, 1024])];
     let product = Op::contract(&[1024, 1024, 1024], inputs, vec![f32s(&[1024, 1, 0])], contract)?;

@@ -22,7 +22,16 @@ fn dense(shape: &[usize]) -> Vec<isize> {
 }
 
 fn plain(dtype: DType, acc: DType) -> Contract {
-    Contract { m: 0, n: 1, k: 2, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue: Expr::acc(acc) }
+    Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: input(0, dtype),
+        rhs: input(1, dtype),
+        acc,
+        epilogue: Expr::acc(acc),
+        accuracy: Default::default(),
+    }
 }
 
 fn matmul(m: usize, n: usize, k: usize, contract: Contract, out: DType) -> Op {
@@ -180,7 +189,16 @@ impl Convolution {
         let sum = b.push(Node::Acc, acc);
         let value = b.cast(sum, dtype);
         let epilogue = b.finish(&[value]);
-        let contract = Contract { m: 1, n: 2, k: 4, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue };
+        let contract = Contract {
+            m: 1,
+            n: 2,
+            k: 4,
+            lhs: input(0, dtype),
+            rhs: input(1, dtype),
+            acc,
+            epilogue,
+            accuracy: Default::default(),
+        };
         Op::contract(&dims, vec![left, right], vec![result], contract).unwrap()
     }
 
@@ -326,6 +344,7 @@ fn operands_and_epilogues_may_ask_for_the_index() {
             rhs: input(1, DType::F32),
             acc: DType::F32,
             epilogue: epilogue.clone(),
+            accuracy: Default::default(),
         };
         let inputs = vec![Access::new(DType::F32, &left), Access::new(DType::F32, &[0, 0, 1, n as isize])];
         let output = Access::new(DType::F32, &[(m2 * n) as isize, n as isize, 1, 0]);
@@ -400,7 +419,16 @@ fn random_contractions_agree() {
         let sum = e.push(Node::Acc, acc);
         let out = e.cast(sum, dtype);
         let epilogue = e.finish(&[out]);
-        let contract = Contract { m, n, k, lhs: input(0, dtype), rhs: input(1, dtype), acc, epilogue };
+        let contract = Contract {
+            m,
+            n,
+            k,
+            lhs: input(0, dtype),
+            rhs: input(1, dtype),
+            acc,
+            epilogue,
+            accuracy: Default::default(),
+        };
         let op = Op::contract(
             &dims,
             vec![Access::new(dtype, &a), Access::new(dtype, &b)],

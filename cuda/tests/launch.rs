@@ -248,7 +248,16 @@ fn product(m: usize, n: usize, k: usize, dtype: DType, biased: bool) -> Op {
         let y = b.binary(Binary::Max, y, zero).unwrap();
         epilogue = b.finish(&[y]);
     }
-    let contract = Contract { m: 0, n: 1, k: 2, lhs: operand(0), rhs: operand(1), acc: DType::F32, epilogue };
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: operand(0),
+        rhs: operand(1),
+        acc: DType::F32,
+        epilogue,
+        accuracy: Default::default(),
+    };
     Op::contract(&[m, n, k], inputs, vec![Access::new(DType::F32, &[ni, 1, 0])], contract).unwrap()
 }
 

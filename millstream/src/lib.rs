@@ -15,8 +15,8 @@
 
 pub use millstream_core as core;
 pub use millstream_core::{
-    Binary, Buffer, DType, Device, DeviceKind, DeviceProfile, Element, Error, ErrorKind, Event, Idea, Layout, Mode,
-    Profiler, Reduce, Result, Runtime, Scalar, Stream, Unary,
+    Accuracy, Binary, Buffer, DType, Device, DeviceKind, DeviceProfile, Element, Error, ErrorKind, Event, Idea, Layout,
+    Mode, Profiler, Reduce, Result, Runtime, Scalar, Stream, Unary,
 };
 pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]

@@ -1,7 +1,7 @@
 //! Products of matrices.
 
 use millstream_core::what::{Dims, broadcast_shapes};
-use millstream_core::{DType, Error, Result};
+use millstream_core::{Accuracy, DType, Error, Result};
 
 use crate::Tensor;
 use crate::node::{Inputs, Kind, Role, Roles};
@@ -10,6 +10,17 @@ impl Tensor {
     /// The contraction of `[batch.., m.., k..]` with `[batch.., k.., n..]`, both of this dtype. `shape` and `roles` say the
     /// result's dimensions: those of batch, m and n, each group in the operands' order.
     pub(crate) fn contract(roles: Roles, shape: Dims, dtype: DType, inputs: Inputs) -> Result<Tensor> {
+        Tensor::contract_within(Accuracy::Full, roles, shape, dtype, inputs)
+    }
+
+    /// The same, with sums of this accuracy.
+    pub(crate) fn contract_within(
+        accuracy: Accuracy,
+        roles: Roles,
+        shape: Dims,
+        dtype: DType,
+        inputs: Inputs,
+    ) -> Result<Tensor> {
         const MOST: usize = 32;
         if roles.len() > MOST {
             return Err(Error::shape(format!(
@@ -20,7 +31,7 @@ impl Tensor {
         if dtype == DType::Bool {
             return Err(Error::dtype("products do not take bool").suggest("cast to an integer or float type first"));
         }
-        Tensor::new_node(Kind::Contract(roles), shape, dtype, None, inputs)
+        Tensor::new_node(Kind::Contract(roles, accuracy), shape, dtype, None, inputs)
     }
 
     /// The matrix product over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,

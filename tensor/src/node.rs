@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use millstream_core::what::Dims;
 use millstream_core::{
-    Binary, Buffer, DType, Device, Error, HostFunction, Layout, Lookup, Reduce, Result, Scalar, Unary,
+    Accuracy, Binary, Buffer, DType, Device, Error, HostFunction, Layout, Lookup, Reduce, Result, Scalar, Unary,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     /// The sum over k of `[batch.., m.., k..]` times `[batch.., k.., n..]`: products of matrices, contractions of tensors and
     /// convolutions. The groups may have any number of dimensions each; the node's dimensions are those of batch, m and n,
     /// in the order that the roles say.
-    Contract(Roles),
+    Contract(Roles, Accuracy),
     /// The input with `fill` around it: so many elements before it along each axis, as many after it as the shape has room.
     Pad { before: Dims, fill: Scalar },
     /// One output of a function that only the host computes.
@@ -102,7 +102,7 @@ impl Kind {
             Kind::Select => "where",
             Kind::Cast => "cast",
             Kind::Reduce(r, _) => r.name(),
-            Kind::Contract(_) => "contract",
+            Kind::Contract(..) => "contract",
             Kind::Pad { .. } => "pad",
             Kind::Host(group, _) => group.function.name(),
             Kind::Concat { .. } => "concat",

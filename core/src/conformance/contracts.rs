@@ -72,7 +72,7 @@ impl Product {
             inputs.push(Operand::new(d, &dims, &[m, n, 0], 0).random(random, Domain::Small)?);
         }
         let outputs = outputs.iter().map(|&d| Operand::new(d, &dims, &[self.c[0], self.c[1], 0], self.shift)).collect();
-        let contract = Contract { m: 0, n: 1, k: 2, lhs, rhs, acc, epilogue };
+        let contract = Contract { m: 0, n: 1, k: 2, lhs, rhs, acc, epilogue, accuracy: Default::default() };
         Case::new(name, dtype, self.layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
     }
 }
@@ -176,8 +176,16 @@ fn batched(dtype: DType, shared: bool, random: &mut Random) -> Result<Case> {
         Operand::new(dtype, &dims, &b_strides, 0).random(random, Domain::Small)?,
     ];
     let outputs = vec![Operand::new(acc, &dims, &[30, 60, 6, 1, 0], 0)];
-    let contract =
-        Contract { m: 2, n: 3, k: 4, lhs: operand(0, dtype), rhs: operand(1, dtype), acc, epilogue: Expr::acc(acc) };
+    let contract = Contract {
+        m: 2,
+        n: 3,
+        k: 4,
+        lhs: operand(0, dtype),
+        rhs: operand(1, dtype),
+        acc,
+        epilogue: Expr::acc(acc),
+        accuracy: Default::default(),
+    };
     let layout = if shared { "broadcast" } else { "rows" };
     Case::new("batched matmul", dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
@@ -192,8 +200,16 @@ fn einsum(dtype: DType, random: &mut Random) -> Result<Case> {
         Operand::new(dtype, &dims, &[0, 0, 6, 3, 1, 24], 0).random(random, Domain::Small)?,
     ];
     let outputs = vec![Operand::new(acc, &dims, &[24, 2, 6, 1, 0, 0], 0)];
-    let contract =
-        Contract { m: 0, n: 2, k: 4, lhs: operand(0, dtype), rhs: operand(1, dtype), acc, epilogue: Expr::acc(acc) };
+    let contract = Contract {
+        m: 0,
+        n: 2,
+        k: 4,
+        lhs: operand(0, dtype),
+        rhs: operand(1, dtype),
+        acc,
+        epilogue: Expr::acc(acc),
+        accuracy: Default::default(),
+    };
     Case::new("einsum", dtype, "permuted", inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
 
@@ -284,8 +300,16 @@ fn convolution(
     ];
     let (r, c) = (rows as isize, columns as isize);
     let outputs = vec![Operand::new(acc, &dims, &[filters as isize * r * c, c, 1, r * c, 0, 0, 0], 0)];
-    let contract =
-        Contract { m: 0, n: 3, k: 4, lhs: operand(0, dtype), rhs: operand(1, dtype), acc, epilogue: Expr::acc(acc) };
+    let contract = Contract {
+        m: 0,
+        n: 3,
+        k: 4,
+        lhs: operand(0, dtype),
+        rhs: operand(1, dtype),
+        acc,
+        epilogue: Expr::acc(acc),
+        accuracy: Default::default(),
+    };
     let layout = if padding > 0 { "padded" } else { "windows" };
     Case::new("convolution", dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
@@ -312,6 +336,7 @@ fn grouped_convolution(random: &mut Random) -> Result<Case> {
         rhs: operand(1, dtype),
         acc: dtype,
         epilogue: Expr::acc(dtype),
+        accuracy: Default::default(),
     };
     Case::new("grouped convolution", dtype, "padded", inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }

@@ -50,7 +50,8 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         _ => op.outputs.first().map_or(crate::DType::F32, |a| a.dtype),
     };
     let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
-    let arithmetic = flop as f64 / rate;
+    let least = if let Body::Contract(c) = &op.body { c.accuracy.least() } else { 1.0 };
+    let arithmetic = flop as f64 * least / rate;
     let home = profile.level_for(bytes);
     let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);
     let floor = arithmetic.max(moving);
@@ -68,7 +69,8 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             longest = (seconds, bound);
         }
     };
-    match (ContractSizes::of(op), variant.filter(|v| !v.tile.blocks.is_empty())) {
+    let products = variant.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
+    match (products, variant.filter(|v| !v.tile.blocks.is_empty())) {
         (Some(s), Some(v)) => {
             let element = dtype.size() as f64;
             let blocks = &v.tile.blocks;

@@ -39,6 +39,8 @@ pub struct Variant {
     /// Bytes that are copied to another place, where they are read, before the arithmetic begins: an image with its border, the
     /// windows of a convolution as a matrix.
     pub copied: u64,
+    /// The products that are computed, where they are others than the operation says.
+    pub products: Option<ContractSizes>,
 }
 
 impl Variant {
@@ -49,7 +51,7 @@ impl Variant {
 
     /// A variant with a tile that copies nothing.
     pub fn tiled(family: &'static str, tile: Tile) -> Variant {
-        Variant { family, tile, copied: 0 }
+        Variant { family, tile, copied: 0, products: None }
     }
 
     /// Whether the kernel is of a vendor's library.
@@ -68,7 +70,7 @@ impl Variant {
 }
 
 /// The sizes of a contraction, each group of dimensions taken as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContractSizes {
     /// Independent products.
     pub batch: usize,

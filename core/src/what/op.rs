@@ -126,6 +126,40 @@ pub struct Contract {
     pub acc: DType,
     /// The results, from `Acc` and inputs that ignore k.
     pub epilogue: Expr,
+    /// How exact the sums must be.
+    pub accuracy: Accuracy,
+}
+
+/// How exact the sums of a contraction must be. A device may always be more exact than it is asked to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Accuracy {
+    /// A sum of `k` products is within `(k + 2) * u * sum |a| |b|`, where `u` is the unit roundoff of its type.
+    #[default]
+    Full,
+    /// Convolutions may be computed by Winograd's algorithm, which takes fewer multiplications and loses some bits: a sum of `k`
+    /// products is within `(k / 9 + 16) * 194 * u * max |x| * sum |w|`, where the largest element is that of the image and the sum
+    /// goes over the filter's `k` elements. An image with infinities, NaNs or elements beyond a thousandth of the type's largest
+    /// number may give NaNs and infinities in other places than the plain algorithm.
+    Winograd,
+}
+
+impl Accuracy {
+    /// The most by which a sum of `depth` products may be off beyond rounding of plain sums, in units of `u * max |x| * sum |w|`.
+    pub fn more(self, depth: usize) -> f64 {
+        match self {
+            Accuracy::Full => 0.0,
+            Accuracy::Winograd => (depth as f64 / 9.0 + 16.0) * 194.0,
+        }
+    }
+
+    /// The least part of a convolution's multiplications that this accuracy allows a device to do.
+    pub fn least(self) -> f64 {
+        match self {
+            Accuracy::Full => 1.0,
+            // 36 products for each 16 results, where plainly it is 9 for each.
+            Accuracy::Winograd => 0.25,
+        }
+    }
 }
 
 impl Op {
@@ -520,6 +554,7 @@ mod tests {
             },
             acc: DType::F32,
             epilogue: Expr::acc(DType::F32),
+            accuracy: Default::default(),
         };
         let op = Op::contract(
             &[2, 3, 4],

@@ -85,7 +85,7 @@ impl InPlace {
             false => Block { m: channels, n: places, k },
         };
         let blocks = [registers, near, far].into_iter().map(block).collect();
-        Variant { family: FAMILY, tile: Tile { blocks }, copied: self.direct.copied() }
+        Variant { family: FAMILY, tile: Tile { blocks }, copied: self.direct.copied(), products: None }
     }
 
     /// Bytes of all windows, each written out.

@@ -24,7 +24,16 @@ fn op(dims: [usize; 3], dtype: DType, a: [isize; 2], b: [isize; 2], c: [isize; 2
     let out = epilogue.dtype(epilogue.outputs()[0]);
     let inputs = vec![Access::new(dtype, &[a[0], 0, a[1]]), Access::new(dtype, &[0, b[1], b[0]])];
     let outputs = vec![Access::new(out, &[c[0], c[1], 0])];
-    let contract = Contract { m: 0, n: 1, k: 2, lhs: operand(0, dtype), rhs: operand(1, dtype), acc, epilogue };
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: operand(0, dtype),
+        rhs: operand(1, dtype),
+        acc,
+        epilogue,
+        accuracy: Default::default(),
+    };
     Op::contract(&dims, inputs, outputs, contract).unwrap()
 }
 
@@ -130,7 +139,16 @@ fn an_epilogue_becomes_a_map_over_the_sums_and_its_own_inputs() {
     let zero = b.constant(Scalar::zero(F32));
     let y = b.binary(Binary::Max, y, zero).unwrap();
     let epilogue = b.finish(&[y, sum]);
-    let contract = Contract { m: 0, n: 1, k: 2, lhs: operand(0, F32), rhs: operand(1, F32), acc: F32, epilogue };
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: operand(0, F32),
+        rhs: operand(1, F32),
+        acc: F32,
+        epilogue,
+        accuracy: Default::default(),
+    };
     let f = |s: &[isize]| Access::new(F32, s);
     let inputs = vec![f(&[6, 0, 1]), f(&[0, 1, 5]), f(&[1, 0, 0]), f(&[0, 1, 0])];
     let op = Op::contract(&[4, 5, 6], inputs, vec![f(&[5, 1, 0]), f(&[1, 4, 0])], contract).unwrap();
@@ -147,8 +165,16 @@ fn an_epilogue_becomes_a_map_over_the_sums_and_its_own_inputs() {
 
 #[test]
 fn one_batch_dimension_is_a_strided_batch_and_may_be_shared() {
-    let contract =
-        Contract { m: 1, n: 2, k: 3, lhs: operand(0, F32), rhs: operand(1, F32), acc: F32, epilogue: Expr::acc(F32) };
+    let contract = Contract {
+        m: 1,
+        n: 2,
+        k: 3,
+        lhs: operand(0, F32),
+        rhs: operand(1, F32),
+        acc: F32,
+        epilogue: Expr::acc(F32),
+        accuracy: Default::default(),
+    };
     let f = |s: &[isize]| Access::new(F32, s);
     let inputs = vec![f(&[100, 6, 0, 1]), f(&[0, 0, 1, 5])];
     let op = Op::contract(&[3, 4, 5, 6], inputs, vec![f(&[20, 5, 1, 0])], contract).unwrap();

@@ -38,7 +38,7 @@ enum Mask {
 
 /// The graph with every attention in it as one node, and for each of its nodes the number it had; `None` if there is none.
 pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
-    let products = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(_))).count();
+    let products = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(..))).count();
     let has_exp = graph.nodes.iter().any(|n| matches!(n.kind, Kind::Unary(Unary::Exp)));
     if products < 2 || !has_exp {
         return Ok(None);
@@ -96,7 +96,7 @@ impl<'a> Look<'a> {
     /// The operands of a product of matrices: `[batch.., m, k]` and `[batch.., k, n]`.
     fn product(&self, n: usize) -> Option<[&'a Edge; 2]> {
         let node = self.node(n);
-        let Kind::Contract(roles) = &node.kind else { return None };
+        let Kind::Contract(roles, _) = &node.kind else { return None };
         let rank = roles.len();
         let plain = rank >= 2
             && roles[..rank - 2].iter().all(|r| *r == Role::Batch)
@@ -201,7 +201,7 @@ impl<'a> Look<'a> {
     fn is_score(&self, n: usize) -> bool {
         let node = self.node(n);
         match (&node.kind, &node.inputs[..]) {
-            (Kind::Contract(_), _) => true,
+            (Kind::Contract(..), _) => true,
             (Kind::Binary(Binary::Mul | Binary::Div), [a, b]) => {
                 let product = |e: &Edge| self.inner(e, 1).is_some_and(|p| self.product(p).is_some());
                 (product(a) && self.number(b).is_some()) || (product(b) && self.number(a).is_some())

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use millstream_core::what::elements;
-use millstream_core::{Binary, Device, Error, Layout, Reduce, Result, Scalar, Unary};
+use millstream_core::{Accuracy, Binary, Device, Error, Layout, Reduce, Result, Scalar, Unary};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -189,7 +189,7 @@ impl Capture {
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
         let expected = match node.kind {
             Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) | Kind::Input => 0,
-            Kind::Binary(_) | Kind::Contract(_) | Kind::Assign(_) => 2,
+            Kind::Binary(_) | Kind::Contract(..) | Kind::Assign(_) => 2,
             Kind::Select => 3,
             Kind::Host(ref group, _) => group.function.inputs.len(),
             Kind::Concat { parts, .. } => parts,
@@ -223,7 +223,13 @@ impl Capture {
                 (16 + *r as u64, set)
             }
             // Two bits a dimension: contractions have at most 32.
-            Kind::Contract(roles) => (9, roles.iter().fold(0u64, |set, &r| set << 2 | (r as u64 + 1))),
+            Kind::Contract(roles, accuracy) => {
+                let kind = match accuracy {
+                    Accuracy::Full => 9,
+                    Accuracy::Winograd => 8 + 65,
+                };
+                (kind, roles.iter().fold(0u64, |set, &r| set << 2 | (r as u64 + 1)))
+            }
             Kind::Pad { .. } => (8, 0),
             Kind::Host(group, output) => {
                 // Outputs of one call share what they compute; which they are is structure.
@@ -286,7 +292,7 @@ impl Capture {
             let changes = matches!(
                 node.kind,
                 Kind::Reduce(..)
-                    | Kind::Contract(_)
+                    | Kind::Contract(..)
                     | Kind::Pad { .. }
                     | Kind::Concat { .. }
                     | Kind::Assign(_)

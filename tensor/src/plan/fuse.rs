@@ -127,7 +127,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 f.level[v] = Level::Row;
                 (Form::Rows(axes.to_vec()), node.inputs[0].layout.shape().to_vec())
             }
-            Kind::Contract(_) => (Form::Contract(v), node.shape.clone()),
+            Kind::Contract(..) => (Form::Contract(v), node.shape.clone()),
             Kind::Host(group, _) => {
                 // The outputs read the same inputs: no way leads from one to another, so that they can always be together.
                 let same = |n: &usize| matches!(&graph.nodes[*n].kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
@@ -255,7 +255,7 @@ impl Fuser<'_> {
                 (y.form.clone(), y.domain.clone(), None)
             }
             (Form::Contract(_), Form::Map)
-                if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Contract(_)) =>
+                if len(&x.domain) == len(&y.domain) && !matches!(self.graph.nodes[v].kind, Kind::Contract(..)) =>
             {
                 (x.form.clone(), x.domain.clone(), None)
             }
@@ -304,7 +304,7 @@ impl Fuser<'_> {
             let node = &self.graph.nodes[n];
             let seen = match &node.kind {
                 // The operands of the product have index spaces of their own.
-                Kind::Contract(_) => {
+                Kind::Contract(..) => {
                     if node.inputs.iter().any(|e| matches!(e.source, Source::Node(p) if level_of(p).is_some())) {
                         return Ok(false);
                     }
@@ -424,7 +424,7 @@ impl Fuser<'_> {
             let node = &self.graph.nodes[r];
             for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
                 let Source::Node(p) = edge.source else { continue };
-                let product = matches!(node.kind, Kind::Contract(_));
+                let product = matches!(node.kind, Kind::Contract(..));
                 let repeated = edge.layout.len() > own;
                 if matches!(node.kind, Kind::Pad { .. }) {
                     return Ok(false);

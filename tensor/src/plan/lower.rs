@@ -183,7 +183,7 @@ impl Writer<'_, '_> {
         let graph = self.tables.graph;
         let node = &graph.nodes[n];
         let mut operands = [Id(0); 3];
-        if !matches!(node.kind, Kind::Contract(_) | Kind::Pad { .. }) {
+        if !matches!(node.kind, Kind::Contract(..) | Kind::Pad { .. }) {
             for (slot, edge) in operands.iter_mut().zip(&node.inputs) {
                 let through = match node.kind {
                     Kind::Reduce(..) => Some(edge.layout.clone()),
@@ -207,7 +207,7 @@ impl Writer<'_, '_> {
             Kind::Cast => self.builder.cast(a, node.dtype),
             Kind::Reduce(op, _) => self.builder.reduce(*op, a)?,
             Kind::Pad { .. } => self.padded(n, outer)?,
-            Kind::Contract(_) => {
+            Kind::Contract(..) => {
                 let acc = self.builder.push(Node::Acc, node.dtype.compute());
                 self.builder.cast(acc, node.dtype)
             }
@@ -271,7 +271,7 @@ struct Groups {
 
 impl Groups {
     fn of(node: &GraphNode) -> Result<Groups> {
-        let Kind::Contract(roles) = &node.kind else { return Err(Error::internal("a contraction was expected")) };
+        let Kind::Contract(roles, _) = &node.kind else { return Err(Error::internal("a contraction was expected")) };
         let of = |role: Role| (0..roles.len()).filter(move |&d| roles[d] == role);
         let mut place = vec![0; roles.len()];
         for (at, d) in of(Role::Batch).chain(of(Role::M)).chain(of(Role::N)).enumerate() {
@@ -341,6 +341,9 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
         Form::Contract(v) => {
             let product = &graph.nodes[*v];
+            let Kind::Contract(_, accuracy) = product.kind else {
+                return Err(Error::internal("a contraction was expected").into());
+            };
             let groups = groups.ok_or_else(|| Error::internal("a contraction without groups"))?;
             let (m, n, k) = (groups.m, groups.n, c.domain.len());
             let mut operand = |edge: &Edge, dims: Vec<usize>| -> Lowering<_> {
@@ -351,7 +354,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
             };
             let lhs = operand(&product.inputs[0], (0..n).chain(k..rank).collect())?;
             let rhs = operand(&product.inputs[1], (0..m).chain(k..rank).chain(n..k).collect())?;
-            let contract = Contract { m, n, k, lhs, rhs, acc: product.dtype.compute(), epilogue: expr };
+            let contract = Contract { m, n, k, lhs, rhs, acc: product.dtype.compute(), epilogue: expr, accuracy };
             Op::contract(&space, tables.inputs, outputs, contract)?
         }
     };

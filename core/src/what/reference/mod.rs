@@ -30,7 +30,7 @@ use super::access::Access;
 use super::dtype::DType;
 use super::expr::{Binary, Expr, Id, Node, Reduce, Unary};
 use super::host::{HostBody, HostOperand, Serial};
-use super::op::{Attention, Body, Contract, Lookup, Op};
+use super::op::{Accuracy, Attention, Body, Contract, Lookup, Op};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
@@ -362,6 +362,7 @@ impl Run<'_> {
         walk(batch, |b| {
             let lhs = self.operand(c, &c.lhs, b, m, c.m)?;
             let rhs = self.operand(c, &c.rhs, b, n, c.n)?;
+            let more = Looser::of(c, &lhs, &rhs, depth);
             let mut index = vec![0; op.dims.len()];
             index[..c.m].copy_from_slice(b);
             let (mut i, mut j) = (0, 0);
@@ -370,7 +371,7 @@ impl Run<'_> {
                 walk(n, |at_n| {
                     index[c.n..c.k].copy_from_slice(at_n);
                     let (left, right) = (&lhs[i * depth..][..depth], &rhs[j * depth..][..depth]);
-                    let acc = reduce::dot(left, right, c.acc, self.tolerance);
+                    let acc = more.apply(reduce::dot(left, right, c.acc, self.tolerance), i, j);
                     self.nodes(&c.epilogue, &index, Some(acc), &mut values)?;
                     for ((access, &id), out) in op.outputs.iter().zip(c.epilogue.outputs()).zip(&mut out) {
                         if first_visit(access, &index) {
@@ -531,6 +532,41 @@ impl Run<'_> {
             })
         })?;
         Ok(out)
+    }
+}
+
+/// What a contraction's accuracy allows beyond the rounding of plain sums.
+#[derive(Default)]
+struct Looser {
+    /// The allowed error for the sums of each index of the left and of the right operand: the larger counts, since nothing here
+    /// says which operand is the image.
+    left: Vec<f64>,
+    right: Vec<f64>,
+}
+
+impl Looser {
+    fn of(c: &Contract, lhs: &[Value], rhs: &[Value], depth: usize) -> Looser {
+        let (Accuracy::Winograd, true, true) = (c.accuracy, depth > 0, c.acc.is_float()) else {
+            return Looser::default();
+        };
+        let size = |v: &Value| if let Value::Real(r) = v { r.v.abs() + r.e } else { 0.0 };
+        let unit = c.accuracy.more(depth) * value::Format::of(c.acc).u;
+        let largest = |of: &[Value]| of.iter().map(size).fold(0.0f64, |a, b| if b.is_nan() { b } else { a.max(b) });
+        let sums = |of: &[Value], other: &[Value]| {
+            let most = unit * largest(other);
+            of.chunks_exact(depth).map(|row| most * row.iter().map(size).sum::<f64>()).collect()
+        };
+        Looser { left: sums(lhs, rhs), right: sums(rhs, lhs) }
+    }
+
+    fn apply(&self, sum: Value, i: usize, j: usize) -> Value {
+        let (Value::Real(r), Some(a), Some(b)) = (sum, self.left.get(i), self.right.get(j)) else { return sum };
+        let e = r.e + a + b;
+        // Infinities and NaNs go elsewhere by other ways of computing.
+        if !e.is_finite() || !r.v.is_finite() {
+            return Value::Real(value::Real::unknown());
+        }
+        Value::Real(value::Real { e, ..r }.loose_if_zero(true))
     }
 }
 

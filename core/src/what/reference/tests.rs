@@ -409,6 +409,7 @@ fn matmul(a: HostTensor, b: HostTensor, m: usize, n: usize, k: usize, acc: DType
         rhs: operand(1, b.dtype),
         acc,
         epilogue: e.finish(&[sum]),
+        accuracy: Default::default(),
     };
     let inputs = vec![Access::new(a.dtype, &[ki, 0, 1]), Access::new(b.dtype, &[0, 1, ni])];
     let op = Op::contract(&[m, n, k], inputs, vec![Access::new(acc, &[ni, 1, 0])], contract).unwrap();
