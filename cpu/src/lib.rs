@@ -29,6 +29,7 @@ mod scan;
 pub mod simd;
 mod stream;
 pub mod topology;
+mod winograd;
 pub mod workers;
 
 pub use backend::{CpuBackend, CpuFamily, CpuOptions};

@@ -1,12 +1,16 @@
-//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, channels first.
+//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, channels first; with `_gG` at the end in G groups, with `_wino` Winograd's
+//! algorithm is allowed.
 
-use millstream::{Conv, DType, Tensor};
+use millstream::{Accuracy, Conv, DType, Tensor};
 
 use super::compute::{Compute, Shown};
 use super::random::Normal;
 
 /// The form of the name, for people.
-pub const FORM: (&str, &str) = ("conv_f32_NxCxHxW_KxRxS_sTpP", "K filters of RxS over N images, stride T, padding P");
+pub const FORM: (&str, &str) = (
+    "conv_f32_NxCxHxW_KxRxS_sTpP",
+    "K filters of RxS over N images, stride T, padding P; _gG: groups, _wino: Winograd allowed",
+);
 /// Sizes beyond this are a slip of the pen.
 const LARGEST: usize = 1 << 24;
 
@@ -20,27 +24,41 @@ pub fn parse(name: &str) -> Option<Compute> {
     let mut sizes = numbers(image).filter(|s| s.len() == 4)?;
     sizes.extend(numbers(filters).filter(|s| s.len() == 3)?);
     sizes.push(stride.parse().ok()?);
-    if parts.next().is_some() || sizes.contains(&0) {
+    let mut rest = parts.peekable();
+    let groups: usize = match rest.next_if(|p| p.starts_with('g')) {
+        Some(part) => part.strip_prefix('g')?.parse().ok()?,
+        None => 1,
+    };
+    let build = match rest.next() {
+        None => build,
+        Some("wino") => build_by_winograd,
+        Some(_) => return None,
+    };
+    if rest.next().is_some() || sizes.contains(&0) || groups == 0 {
         return None;
     }
-    sizes.push(padding.parse().ok()?);
+    sizes.extend([padding.parse().ok()?, groups]);
     if sizes.iter().any(|&n| n > LARGEST) {
         return None;
     }
-    let &[n, c, h, w, k, r, s, stride, padding] = sizes.as_slice() else { return None };
+    let &[n, c, h, w, k, r, s, stride, padding, groups] = sizes.as_slice() else { return None };
+    if !c.is_multiple_of(groups) || !k.is_multiple_of(groups) {
+        return None;
+    }
+    let within = c / groups;
     let out = |size: usize, window: usize| Some((size + 2 * padding).checked_sub(window)? / stride + 1);
     let (oh, ow) = (out(h, r)?, out(w, s)?);
     let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
-    let bytes = product(&[n, c, h, w])? + product(&[k, c, r, s])? + product(&[n, k, oh, ow])?;
-    let flop = product(&[n, k, oh, ow])?.checked_mul(product(&[c, r, s])?)?.checked_mul(2)?;
+    let bytes = product(&[n, c, h, w])? + product(&[k, within, r, s])? + product(&[n, k, oh, ow])?;
+    let flop = product(&[n, k, oh, ow])?.checked_mul(product(&[within, r, s])?)?.checked_mul(2)?;
     Some(Compute {
         dtype: DType::F32,
-        inputs: vec![vec![n, c, h, w], vec![k, c, r, s]],
+        inputs: vec![vec![n, c, h, w], vec![k, within, r, s]],
         elements: n * k * oh * ow,
         build,
         keep: &[1],
         expected,
-        reach: 2 * c * r * s,
+        reach: 2 * within * r * s,
         flop,
         bytes: 4 * bytes,
         shown: Shown::Flop,
@@ -48,21 +66,31 @@ pub fn parse(name: &str) -> Option<Compute> {
     })
 }
 
+fn options(sizes: &[usize]) -> Conv {
+    Conv::new().stride(sizes[7]).padding(sizes[8]).groups(sizes[9])
+}
+
 fn build(x: &[Tensor], sizes: &[usize]) -> Tensor {
-    x[0].conv2d(&x[1], None, &Conv::new().stride(sizes[7]).padding(sizes[8]))
+    x[0].conv2d(&x[1], None, &options(sizes))
+}
+
+fn build_by_winograd(x: &[Tensor], sizes: &[usize]) -> Tensor {
+    x[0].conv2d(&x[1], None, &options(sizes).accuracy(Accuracy::Winograd))
 }
 
 /// An element of the result in double precision.
 fn expected(of: &[Normal], sizes: &[usize], i: usize) -> f64 {
-    let ([x, f, ..], &[_, c, h, w, k, r, s, stride, padding]) = (of, sizes) else { return f64::NAN };
+    let ([x, f, ..], &[_, c, h, w, k, r, s, stride, padding, groups]) = (of, sizes) else { return f64::NAN };
     let (oh, ow) = ((h + 2 * padding - r) / stride + 1, (w + 2 * padding - s) / stride + 1);
     let (ox, oy, filter, image) = (i % ow, i / ow % oh, i / ow / oh % k, i / ow / oh / k);
+    let within = c / groups;
+    let first = filter / (k / groups) * within;
     let mut sum = 0.0;
-    for (channel, y, z) in (0..c).flat_map(|c| (0..r).flat_map(move |y| (0..s).map(move |z| (c, y, z)))) {
+    for (channel, y, z) in (0..within).flat_map(|c| (0..r).flat_map(move |y| (0..s).map(move |z| (c, y, z)))) {
         let (iy, ix) = ((oy * stride + y).wrapping_sub(padding), (ox * stride + z).wrapping_sub(padding));
         if iy < h && ix < w {
-            let place = ((image * c + channel) * h + iy) * w + ix;
-            sum += x.at(place) * f.at(((filter * c + channel) * r + y) * s + z);
+            let place = ((image * c + first + channel) * h + iy) * w + ix;
+            sum += x.at(place) * f.at(((filter * within + channel) * r + y) * s + z);
         }
     }
     sum
@@ -77,7 +105,14 @@ mod tests {
         let case = parse("conv_f32_1x64x56x56_64x3x3_s1p1").unwrap();
         assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 56 * 56 * 64 * 9));
         assert_eq!(parse("conv_f32_1x3x224x224_64x7x7_s2p3").unwrap().elements, 64 * 112 * 112);
+        let apart = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
+        assert_eq!((apart.flop, &apart.inputs[1][..]), (2 * 64 * 112 * 112 * 9, &[64, 1, 3, 3][..]));
+        assert_eq!(parse("conv_f32_1x64x56x56_64x3x3_s1p1_wino").unwrap().flop, case.flop);
         for bad in [
+            "conv_f32_1x64x56x56_64x3x3_s1p1_g5",
+            "conv_f32_1x64x56x56_64x3x3_s1p1_g0",
+            "conv_f32_1x64x56x56_64x3x3_s1p1_wino_g2",
+            "conv_f32_1x64x56x56_64x3x3_s1p1_direct",
             "conv_f32_1x64x56x56_64x3x3_s0p1",
             "conv_f32_1x64x56_64x3x3_s1p1",
             "conv_f32_1x64x2x2_64x3x3_s1p0",

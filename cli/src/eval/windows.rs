@@ -1,6 +1,6 @@
 //! Convolutions, pooling, padding and sums of products for the expression language.
 
-use millstream::{Channels, Conv, Padding, Pool, Tensor};
+use millstream::{Accuracy, Channels, Conv, Padding, Pool, Tensor};
 
 use super::arguments::Arguments;
 use super::functions::Function;
@@ -18,7 +18,8 @@ fn conv(a: &mut Arguments<'_>) -> Result<Conv, Trouble> {
         .padding(a.sizes_or("padding", 0)?)
         .dilation(a.sizes_or("dilation", 1)?)
         .groups(a.count_or("groups", 1)?)
-        .channels(channels(a)?))
+        .channels(channels(a)?)
+        .accuracy(if a.flag_or("winograd", false)? { Accuracy::Winograd } else { Accuracy::Full }))
 }
 
 /// The options that all poolings have.
@@ -36,7 +37,7 @@ macro_rules! convolution {
     ($name:ident $about:literal) => {
         Function {
             name: stringify!($name),
-            form: "x, filters, bias=none, stride=1, padding=0, dilation=1, groups=1, channels_last=false",
+            form: "x, filters, bias=none, stride=1, padding=0, dilation=1, groups=1, channels_last=false, winograd=false",
             about: $about,
             call: |a| Ok(a.tensor("x")?.$name(&a.tensor("filters")?, a.tensor_if("bias")?.as_ref(), &conv(a)?)),
         }
@@ -47,7 +48,7 @@ macro_rules! transposed {
     ($name:ident $about:literal) => {
         Function {
             name: stringify!($name),
-            form: "x, filters, bias=none, stride=1, padding=0, dilation=1, groups=1, output_padding=0, channels_last=false",
+            form: "x, filters, bias=none, stride=1, padding=0, dilation=1, groups=1, output_padding=0, channels_last=false, winograd=false",
             about: $about,
             call: |a| {
                 let output = a.sizes_or("output_padding", 0)?;

@@ -3,7 +3,7 @@
 use super::case::{Case, Operand};
 use super::random::{Domain, Random};
 use crate::error::Result;
-use crate::what::{Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
+use crate::what::{Accuracy, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
 
 /// The dtype in which products of this dtype are summed.
 fn accumulator(dtype: DType) -> DType {
@@ -158,6 +158,9 @@ pub(super) fn forms(random: &mut Random) -> Result<Vec<Case>> {
         out.push(convolution(DType::F32, filters, 1, 1, 1, random)?);
         out.push(convolution(DType::F32, filters, 2, 2, 2, random)?);
     }
+    for (filters, padding) in [(1, 1), (8, 0), (37, 1)] {
+        out.push(convolution_within(Accuracy::Winograd, DType::F32, filters, [1, padding, 1], random)?);
+    }
     out.push(grouped_convolution(random)?);
     for dtype in [DType::F32, DType::F16] {
         out.push(prologue(dtype, random)?);
@@ -275,6 +278,17 @@ fn convolution(
     dilation: usize,
     random: &mut Random,
 ) -> Result<Case> {
+    convolution_within(Accuracy::Full, dtype, filters, [stride, padding, dilation], random)
+}
+
+/// The same, with sums of this accuracy.
+fn convolution_within(
+    accuracy: Accuracy,
+    dtype: DType,
+    filters: usize,
+    [stride, padding, dilation]: [usize; 3],
+    random: &mut Random,
+) -> Result<Case> {
     let acc = accumulator(dtype);
     let (images, channels, height, width, size) = (2usize, 3usize, 7usize, 8usize, 3usize);
     let outer = |n: usize| (n + 2 * padding - dilation * (size - 1) - 1) / stride + 1;
@@ -308,10 +322,14 @@ fn convolution(
         rhs: operand(1, dtype),
         acc,
         epilogue: Expr::acc(acc),
-        accuracy: Default::default(),
+        accuracy,
     };
     let layout = if padding > 0 { "padded" } else { "windows" };
-    Case::new("convolution", dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
+    let name = match accuracy {
+        Accuracy::Full => "convolution",
+        Accuracy::Winograd => "convolution, Winograd allowed",
+    };
+    Case::new(name, dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
 
 /// One filter for each channel: the channel is a batch dimension, and there is nothing in n.

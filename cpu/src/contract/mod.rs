@@ -7,6 +7,7 @@
 
 mod dispatch;
 mod epilogue;
+mod fewer;
 mod formula;
 mod in_place;
 mod operand;
@@ -29,6 +30,7 @@ use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
 use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
+use fewer::Fewer;
 use in_place::InPlace;
 use operand::{Operand, Side, packed};
 pub(crate) use variants::variants;
@@ -98,6 +100,8 @@ struct Contraction<T> {
     pairs: Option<InPairs>,
     /// How it is computed without packing one operand, if that was chosen.
     in_place: Option<InPlace>,
+    /// How it is computed with fewer multiplications, if that was chosen.
+    fewer: Option<Fewer>,
     sum: PhantomData<T>,
 }
 
@@ -151,7 +155,24 @@ impl<T: Sum> Contraction<T> {
         if let Some(direct) = &in_place {
             workspace = workspace.max(direct.workspace());
         }
-        Ok(Contraction { machine, shape, blocking, lhs, rhs, epilogue, workspace, pairs, in_place, sum: PhantomData })
+        let fewer = fewer::FAMILIES.iter().find(|(family, _)| *family == kernel.variant.family);
+        let fewer = fewer.and_then(|(_, m)| Fewer::new(op, *m, &machine));
+        if let Some(fewer) = &fewer {
+            workspace = workspace.max(fewer.workspace());
+        }
+        Ok(Contraction {
+            machine,
+            shape,
+            blocking,
+            lhs,
+            rhs,
+            epilogue,
+            workspace,
+            pairs,
+            in_place,
+            fewer,
+            sum: PhantomData,
+        })
     }
 
     fn describe(&self, variant: &Variant) -> String {
@@ -160,7 +181,7 @@ impl<T: Sum> Contraction<T> {
         format!(
             "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n\
              registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n\
-             left: {}\nright: {}\nresult: {}\n{}{}",
+             left: {}\nright: {}\nresult: {}\n{}{}{}",
             variant.family,
             T::DTYPE,
             self.machine.workers.threads(),
@@ -172,6 +193,7 @@ impl<T: Sum> Contraction<T> {
                 format!("in pairs by {:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc} pairs\n", p.isa)
             }),
             self.in_place.as_ref().map_or(String::new(), InPlace::describe),
+            self.fewer.as_ref().map_or(String::new(), Fewer::describe),
         )
     }
 
@@ -226,6 +248,19 @@ impl<T: Sum> Run for Contraction<T> {
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        if let Some(fewer) = &self.fewer {
+            let sink;
+            let out = match self.epilogue.plain::<f32>(bindings)? {
+                Some(plain) => Output::Plain(plain),
+                None => {
+                    sink = self.epilogue.sink(bindings)?;
+                    Output::Sink(&sink)
+                }
+            };
+            if fewer.run(&self.machine, bindings, &out, room(bindings)?)? {
+                return Ok(());
+            }
+        }
         if let Some(direct) = &self.in_place {
             let sink;
             let out = match self.epilogue.plain::<f32>(bindings)? {

@@ -60,7 +60,7 @@ pub(super) unsafe fn run(tile: &Tile, count: usize) {
 ///
 /// # Safety
 /// `to` is writable for `places` elements at each of `channels` multiples of `apart`; `from` has `places` rows.
-pub(super) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
+pub(crate) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
     debug_assert!(from.len() >= places * wide && channels <= wide);
     let (mut whole_places, mut whole_channels) = (0, 0);
     #[cfg(target_arch = "x86_64")]
@@ -70,7 +70,7 @@ pub(super) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: us
             for p in (0..whole_places).step_by(LANES) {
                 let out = to.wrapping_offset(c as isize * apart).wrapping_add(p);
                 // SAFETY: eight places of eight channels of both.
-                unsafe { avx2::turn(from.as_ptr().add(p * wide + c), wide, out, apart) };
+                unsafe { avx2::turn(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
             }
         }
     }
@@ -82,6 +82,22 @@ pub(super) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: us
         let first = if c < whole_channels { whole_places } else { 0 };
         (first..places).for_each(|p| single(c, p));
     }
+}
+
+/// Turns eight rows of eight elements, `wide` apart, into rows that are `apart` apart; false, and nothing done, where the machine
+/// has no kernel for it.
+///
+/// # Safety
+/// `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
+pub(crate) unsafe fn turn_eight(from: *const f32, wide: isize, to: *mut f32, apart: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if available() {
+        // SAFETY: the caller's, and AVX2 is there.
+        unsafe { avx2::turn(from, wide, to, apart as isize) };
+        return true;
+    }
+    let _ = (from, wide, to, apart);
+    false
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -141,11 +157,11 @@ mod avx2 {
     /// # Safety
     /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn turn(from: *const f32, wide: usize, to: *mut f32, apart: isize) {
+    pub unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
         let mut r = [_mm256_setzero_ps(); 8];
         for (i, r) in r.iter_mut().enumerate() {
             // SAFETY: the caller's.
-            *r = unsafe { _mm256_loadu_ps(from.add(i * wide)) };
+            *r = unsafe { _mm256_loadu_ps(from.wrapping_offset(i as isize * wide)) };
         }
         let mut half = [_mm256_setzero_ps(); 8];
         for i in 0..2 {

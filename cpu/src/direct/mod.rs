@@ -18,6 +18,7 @@ use crate::gemm::{Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
 use crate::workers::Workers;
 pub(crate) use border::Border;
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
+pub(crate) use kernel::{turn, turn_eight};
 
 /// Depths of one pass over a panel of filters, measured: longer passes write sums less often, but where there are few places,
 /// the next panel must be there soon and have room beside the present one in the first-level cache.

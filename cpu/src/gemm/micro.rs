@@ -1,0 +1,62 @@
+//! The micro-kernel for those who walk their blocks themselves.
+
+use super::Isa;
+use super::kernel::{Kernels, Reading, Tile, kernels};
+
+/// The f32 micro-kernels of an instruction set that read rows where they lie and columns from a packed panel.
+#[derive(Clone, Copy)]
+pub(crate) struct Micro(&'static Kernels<f32>);
+
+/// A product of some rows with a panel: `c[i, j] (+)= sum over p < k of a[i * a_row + p] * b[p * panel + j]`.
+pub(crate) struct Rows {
+    pub(crate) k: usize,
+    pub(crate) a: *const f32,
+    pub(crate) a_row: usize,
+    pub(crate) b: *const f32,
+    pub(crate) c: *mut f32,
+    pub(crate) c_row: usize,
+    /// Add to `c` rather than replace it.
+    pub(crate) add: bool,
+}
+
+impl Micro {
+    /// Those of an instruction set, if the machine has it and they exist.
+    pub(crate) fn new(isa: Isa) -> Option<Micro> {
+        let table = kernels::<f32>(isa);
+        (isa.available() && table.strided).then_some(Micro(table))
+    }
+
+    /// Most rows at once.
+    pub(crate) fn rows(&self) -> usize {
+        self.0.mr
+    }
+
+    /// Columns of a panel.
+    pub(crate) fn panel(&self) -> usize {
+        self.0.nr()
+    }
+
+    /// Computes `rows` rows (1 to [`Micro::rows`]) by a whole panel.
+    ///
+    /// # Safety
+    /// `a` is readable for `k` elements in each row, `b` for `k` panels, `c` writable (and readable if `add`) for a panel's columns
+    /// in each row; nobody else uses these elements of `c` meanwhile.
+    pub(crate) unsafe fn run(&self, of: &Rows, rows: usize) {
+        let tile = Tile {
+            k: of.k,
+            a: of.a,
+            a_row: of.a_row as isize,
+            a_depth: 1,
+            b: of.b,
+            b_depth: self.panel() as isize,
+            c: of.c,
+            c_row: of.c_row as isize,
+            add: of.add,
+            rows,
+            tail: self.0.lanes,
+        };
+        let kernel = self.0.get(Reading::Strided, rows, self.0.vectors);
+        // SAFETY: the caller's; the instruction set was found when this was made.
+        unsafe { kernel(&tile) };
+    }
+}
