@@ -302,6 +302,69 @@ fn epilogues_add_bias_and_residual_activate_and_write_several_outputs() {
     }
 }
 
+/// Steps of all sorts on f32: values used twice, an operand on either side, functions of one value and of two.
+fn single_precision_epilogue() -> Expr {
+    let mut e = ExprBuilder::new();
+    let acc = e.push(Node::Acc, DType::F32);
+    let (bias, residual) = (e.input(2, DType::F32), e.input(3, DType::F32));
+    let scale = e.param(0, DType::F32);
+    let half = e.constant(Scalar::new(0.5f32));
+    let x = e.binary(Binary::Add, bias, acc).unwrap();
+    let square = e.binary(Binary::Mul, x, x).unwrap();
+    let smooth = e.unary(Unary::Tanh, square).unwrap();
+    let from = e.binary(Binary::Sub, residual, smooth).unwrap();
+    let active = e.binary(Binary::Max, from, half).unwrap();
+    let ratio = e.binary(Binary::Div, scale, active).unwrap();
+    let power = e.binary(Binary::Pow, ratio, half).unwrap();
+    let total = e.binary(Binary::Add, power, x).unwrap();
+    let low = e.binary(Binary::Min, total, residual).unwrap();
+    e.finish(&[low, x, square])
+}
+
+#[test]
+fn epilogues_of_single_precision_agree_at_all_edges_of_a_tile() {
+    let mut random = Random::new();
+    let epilogue = single_precision_epilogue();
+    for (m, n, k) in [(29, 45, 31), (8, 8, 5), (9, 7, 40), (65, 49, 70), (3, 130, 9), (300, 33, 20)] {
+        let ni = n as isize;
+        for bias in [[0, 1, 0], [1, 0, 0], [0, 0, 0], [ni, 1, 0], [0, -2, 0]] {
+            let contract = Contract { epilogue: epilogue.clone(), ..plain(DType::F32, DType::F32) };
+            let inputs = vec![
+                Access::new(DType::F32, &[k as isize, 0, 1]),
+                Access::new(DType::F32, &[0, 1, ni]),
+                Access::new(DType::F32, &bias),
+                Access::new(DType::F32, &[ni + 3, 1, 0]),
+            ];
+            let outputs = [[ni, 1, 0], [ni + 1, 1, 0], [2 * ni, 1, 0]];
+            let outputs = outputs.iter().map(|s| Access::new(DType::F32, s)).collect();
+            let op = Op::contract(&[m, n, k], inputs, outputs, contract).unwrap();
+            check(&op, &mut random, &[Scalar::new(0.75f32)]);
+        }
+    }
+}
+
+#[test]
+fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out() {
+    let mut random = Random::new();
+    let base = Convolution {
+        batch: 2,
+        channels: 130,
+        filters: 37,
+        size: [7, 7],
+        window: [1, 1],
+        stride: 1,
+        dilation: 1,
+        padding: 0,
+        channels_last: false,
+    };
+    base.check(DType::F32, &mut random);
+    Convolution { stride: 2, size: [13, 14], ..base }.check(DType::F32, &mut random);
+    Convolution { stride: 3, size: [31, 10], batch: 1, ..base }.check(DType::F32, &mut random);
+    Convolution { stride: 2, size: [13, 14], channels_last: true, ..base }.check(DType::F32, &mut random);
+    // Windows that overlap although places are two apart.
+    Convolution { stride: 2, size: [13, 14], window: [3, 3], ..base }.check(DType::F32, &mut random);
+}
+
 #[test]
 fn an_empty_sum_is_zero_before_the_epilogue_and_empty_results_touch_nothing() {
     let mut random = Random::new();

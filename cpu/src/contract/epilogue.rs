@@ -10,6 +10,7 @@ use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
 
 use smallvec::SmallVec;
 
+use super::blocks::Blocks;
 use super::dispatch::Sum;
 use super::formula::{Formula, Session};
 use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
@@ -30,6 +31,8 @@ struct Matrix {
 pub(super) struct Epilogue {
     matrix: Option<Matrix>,
     formula: Formula,
+    /// The expression on blocks, where it can be computed so.
+    blocks: Option<Blocks>,
     /// Inputs that the expression reads; rows are m, depths are n.
     inputs: Vec<(usize, View)>,
     outputs: Vec<View>,
@@ -60,7 +63,9 @@ impl Epilogue {
             op.inputs.iter().enumerate().filter(|(i, _)| read(*i)).map(|(i, a)| (i, view(a))).collect();
         let same = |i: usize| inputs.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
         let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, across, lane, isa)?;
-        Ok(Epilogue { matrix, formula, inputs, outputs, along, counts: c.acc == DType::Bool })
+        let single = T::DTYPE == DType::F32 && c.acc == DType::F32 && along == Along::Depth;
+        let blocks = if single { Blocks::new(&c.epilogue, &inputs, &outputs, isa) } else { None };
+        Ok(Epilogue { matrix, formula, blocks, inputs, outputs, along, counts: c.acc == DType::Bool })
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
@@ -89,7 +94,10 @@ impl Epilogue {
     pub(super) fn describe(&self) -> String {
         match &self.matrix {
             Some(m) => format!("stored with strides {} and {}", m.row, m.col),
-            None => format!("computed along {:?}:\n{}", self.along, self.formula.text()),
+            None => {
+                let blocks = self.blocks.as_ref().map_or(String::new(), |b| format!(" {}", b.describe()));
+                format!("computed along {:?}{blocks}:\n{}", self.along, self.formula.text())
+            }
         }
     }
 }
@@ -113,6 +121,18 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
         }
         if at.rows == 0 || at.cols == 0 || tile.len() < (at.rows - 1) * at.ld + at.cols {
             return;
+        }
+        if let Some(blocks) = &self.epilogue.blocks {
+            let base = |o: &Origin| o.base.cast::<f32>();
+            let inputs: SmallVec<[*const f32; 4]> = self.inputs.iter().map(base).collect();
+            let outputs: SmallVec<[*mut f32; 2]> = self.outputs.iter().map(|o| base(o).cast_mut()).collect();
+            // SAFETY: blocks are made for sums in f32 only.
+            let tile = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast::<f32>(), tile.len()) };
+            // SAFETY: the tile lies inside the result, of which the dispatcher has checked that every element of every access
+            // is in its binding. Outputs are written by this call only.
+            if unsafe { blocks.run(at, tile, &inputs, &outputs, self.params) } {
+                return;
+            }
         }
         ROOM.with_borrow_mut(|room| {
             self.epilogue.formula.session(self.params, |session| self.store_tile(at, tile, room, session));

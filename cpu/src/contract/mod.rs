@@ -3,8 +3,9 @@
 //!
 //! The four groups of dimensions (batch, m, n, k) become the four sizes of a product. What differs is how operands are
 //! read ([`operand`], through [`view`] and [`source`]) and what becomes of finished sums ([`epilogue`]); expressions in
-//! both are computed strip by strip ([`formula`]). No operand is ever written out as a matrix of its own.
+//! both are computed strip by strip ([`formula`]), those over sums on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
 
+mod blocks;
 mod dispatch;
 mod epilogue;
 mod fewer;
@@ -34,6 +35,7 @@ use fewer::Fewer;
 use in_place::InPlace;
 use operand::{Operand, Side, packed};
 pub(crate) use variants::variants;
+pub(crate) use view::reach;
 
 /// The product's name for an instruction set.
 pub(crate) fn product_isa(isa: Isa) -> crate::gemm::Isa {

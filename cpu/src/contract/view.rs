@@ -270,7 +270,7 @@ impl Tables {
 }
 
 /// A bound on the offsets at which an access reads: of each guarded coordinate only the values that its guard allows count.
-pub(super) fn reach(access: &Access, dims: &[usize]) -> Option<(isize, isize)> {
+pub(crate) fn reach(access: &Access, dims: &[usize]) -> Option<(isize, isize)> {
     let mut strides: SmallVec<[isize; 8]> = access.strides.iter().copied().collect();
     let (mut low, mut high) = (access.base, access.base);
     for (g, guard) in access.guards.iter().enumerate() {

@@ -30,4 +30,5 @@ pub(crate) use lanes::{fence, prefetch};
 pub(crate) use nest::{Base, Bases, Operand, bases, may_be_direct, seek, step, with_scratch};
 pub(crate) use resolve::{
     binary as find_binary, copy as find_copy, elem, fma as find_fma, splat as find_splat, stacked as find_stacked,
+    unary as find_unary,
 };

@@ -43,7 +43,7 @@ pub use isa::Isa;
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;
 pub use portable::Portable;
-pub use vector::{Float, Int, Mask, Real, Simd};
+pub use vector::{Float, Int, MAX_LANES, Mask, Real, Simd};
 
 /// A computation that is generic over the instruction set.
 pub trait Kernel {
