@@ -19,6 +19,8 @@ use crate::simd::Isa;
 pub(super) const FAMILY: &str = "direct";
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
+/// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
+const NARROW: usize = 64;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -43,9 +45,12 @@ impl InPlace {
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
             let i = as_stored::<f32>(expr, c.acc)?;
             let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
-            let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
+            let view = View::new(access, &op.dims, 0..c.m, rows.clone(), c.k..op.dims.len());
             let matrix = view.is_plain() && view.row.single().is_some() && view.depth.single().is_some();
-            (!matrix).then_some(i)
+            // A product packs a matrix well, but for one of so few columns that an empty part of the last panel counts.
+            let (columns, panel) = (view.row.size, NARROW / 4);
+            let narrow = columns < NARROW && columns > panel && columns % panel != 0 && rows.start == c.n;
+            (!matrix || narrow && view.row.single() == Some(1)).then_some(i)
         };
         let guarded = |i: &usize| !op.inputs[*i].is_plain();
         let (left, right) = (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k));
@@ -57,12 +62,22 @@ impl InPlace {
         };
         let (places, channels) = if places_are_rows { (c.m..c.n, c.n..c.k) } else { (c.n..c.k, c.m..c.n) };
         let access = &op.inputs[input];
-        let (border, strides) = if access.is_plain() {
-            (None, access.strides.to_vec())
+        // Where places are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
+        let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
+        let inner = places.clone().filter(|&d| apart(d)).map(|d| access.strides[d].abs()).min();
+        let reads: usize = (c.m..op.dims.len()).filter(|&d| apart(d)).map(|d| op.dims[d]).product();
+        let mut own = op.dims.to_vec();
+        own[..c.m].fill(1);
+        let sparse = inner.is_some_and(|s| s > 1) && !places_are_rows && access.distinct(&own) >= reads;
+        let bordered = if access.is_plain() && !sparse {
+            None
         } else {
-            let (border, strides) = Border::new(access, &op.dims, c.m..op.dims.len())?;
-            (Some(border), strides)
+            match Border::new(access, &op.dims, c.m..op.dims.len()) {
+                None if !access.is_plain() => return None,
+                bordered => bordered,
+            }
         };
+        let (border, strides) = bordered.map_or((None, access.strides.to_vec()), |(b, s)| (Some(b), s));
         let walked = Access::new(DType::F32, &strides);
         let size = |range: Range<usize>| op.dims[range].iter().product::<usize>();
         let (of_places, of_depths, of_batch) = (size(places.clone()), size(c.k..op.dims.len()), size(0..c.m));

@@ -20,11 +20,11 @@ pub(crate) use border::Border;
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 
-/// Depths of one pass over a panel of filters, measured: longer passes write sums less often, but where there are few places,
-/// the next panel must be there soon and have room beside the present one in the first-level cache.
-const MOST_DEPTH: usize = 576;
-const MOST_DEPTH_OF_FEW: usize = 288;
-const FEW_PLACES: usize = 64;
+/// Bytes of the first-level cache that one pass over a panel of filters may fill: the panel's vectors, and the lines of the image
+/// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level.
+const PASS: usize = 16 << 10;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Places of one task.
 const MOST_CHUNK: usize = 112;
 /// Channels of one task, and of one where there are few tasks.
@@ -46,6 +46,8 @@ pub(crate) struct Direct {
     pub(crate) border: Option<Border>,
     chunk: usize,
     group: usize,
+    /// Depths that lie in another cache line than the one before.
+    lines: usize,
 }
 
 /// The filters of a run.
@@ -99,13 +101,15 @@ impl Direct {
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS };
         let batch = batches.len();
-        Some(Direct { batch, channels, places_are_rows, places, depths, batches, border, chunk: chunks, group })
+        let line = LINE / size_of::<f32>();
+        let lines = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
+        Some(Direct { batch, channels, places_are_rows, places, depths, batches, border, chunk: chunks, group, lines })
     }
 
     /// How filters are packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
-        let most = if self.places.len() < FEW_PLACES { MOST_DEPTH_OF_FEW } else { MOST_DEPTH };
+        let most = PASS / (PANEL * size_of::<f32>() + self.lines * LINE * 3 / 2 / k);
         PackedLayout { rows: self.channels, depth: k, panel: PANEL, kc: k.div_ceil(k.div_ceil(most)) }
     }
 
@@ -187,90 +191,111 @@ impl Direct {
         thread_local! {
             static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
+        // Rows of results hold all channels of the task; where channels are the rows, each panel's are given away at once.
+        let wide = if self.places_are_rows { task.channels.next_multiple_of(PANEL) } else { PANEL };
         SUMS.with_borrow_mut(|(sums, turned)| {
-            let wide = task.channels.next_multiple_of(PANEL);
-            if sums.len() < task.places * wide {
-                sums.resize(task.places * wide, 0.0);
+            let room = task.places * wide;
+            if sums.len() < room {
+                sums.resize(room, 0.0);
             }
-            // SAFETY: the caller's; there is room for the sums.
-            unsafe { self.sum(task, image, filters, &mut sums[..task.places * wide]) };
-            self.store(task, &sums[..task.places * wide], turned, out);
+            let sums = &mut sums[..room];
+            for panel in (0..task.channels).step_by(PANEL) {
+                let at = if self.places_are_rows { panel } else { 0 };
+                // SAFETY: the caller's; there is room for the panel's sums.
+                unsafe { self.sum(task, panel, image, filters, &mut sums[at..], wide) };
+                if !self.places_are_rows {
+                    let channels = PANEL.min(task.channels - panel);
+                    self.store_columns(&Task { channel: task.channel + panel, channels, ..*task }, sums, turned, out);
+                }
+            }
+            if self.places_are_rows {
+                self.store_rows(task, sums, wide, out);
+            }
         });
     }
 
-    /// All sums of a task, `[places][channels]`.
+    /// The sums of a task's panel of channels, `[places][wide]`.
     ///
     /// # Safety
     /// As for [`Direct::task`].
-    unsafe fn sum(&self, task: &Task, image: *const f32, filters: *const f32, sums: &mut [f32]) {
+    unsafe fn sum(
+        &self,
+        task: &Task,
+        panel: usize,
+        image: *const f32,
+        filters: *const f32,
+        sums: &mut [f32],
+        wide: usize,
+    ) {
         let layout = self.layout();
         let (k, padded) = (layout.depth, self.channels.next_multiple_of(PANEL));
-        let wide = task.channels.next_multiple_of(PANEL);
         let tiles = task.places.div_ceil(MOST_PLACES);
+        let panel_at = |start: usize, panel: usize| {
+            padded * start + (task.channel + panel) * layout.kc.min(k.saturating_sub(start))
+        };
         let mut start = 0;
         while start < k {
             let depth = layout.kc.min(k - start);
-            for panel in (0..wide).step_by(PANEL) {
-                let panel_at = padded * start + (task.channel + panel) * depth;
-                // The next panel lies behind this one: each tile fetches its share of it.
-                let share = depth.div_ceil(tiles);
-                for t in 0..tiles {
-                    let (first, count) = part(task.places, tiles, t);
-                    let mut pixels = [image; MOST_PLACES];
-                    for (p, pixel) in pixels.iter_mut().enumerate().take(count) {
-                        *pixel = image.wrapping_offset(self.places[task.place + first + p]);
-                    }
-                    let tile = Tile {
-                        pixels,
-                        depths: self.depths[start..start + depth].as_ptr(),
-                        k: depth,
-                        filters: filters.wrapping_add(panel_at),
-                        sums: sums[first * wide + panel..].as_mut_ptr(),
-                        apart: wide,
-                        add: start > 0,
-                        next: filters.wrapping_add(panel_at + (depth + t * share) * PANEL),
-                        ahead: share,
-                    };
-                    // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
-                    // `depth` vectors; the sums have `count` rows of `wide`.
-                    unsafe { kernel::run(&tile, count) };
+            // What is read after this piece of the panel: each tile fetches its share of it.
+            let next = if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + PANEL) };
+            let share = depth.div_ceil(tiles);
+            for t in 0..tiles {
+                let (first, count) = part(task.places, tiles, t);
+                let mut pixels = [image; MOST_PLACES];
+                for (p, pixel) in pixels.iter_mut().enumerate().take(count) {
+                    *pixel = image.wrapping_offset(self.places[task.place + first + p]);
                 }
+                let tile = Tile {
+                    pixels,
+                    depths: self.depths[start..start + depth].as_ptr(),
+                    k: depth,
+                    filters: filters.wrapping_add(panel_at(start, panel)),
+                    sums: sums[first * wide..].as_mut_ptr(),
+                    apart: wide,
+                    add: start > 0,
+                    next: filters.wrapping_add(next + t * share * PANEL),
+                    ahead: share,
+                };
+                // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
+                // `depth` vectors; the sums have `count` rows of `wide`.
+                unsafe { kernel::run(&tile, count) };
             }
             start += depth;
         }
     }
 
-    fn store(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
+    /// Gives sums away whose rows are places.
+    fn store_rows(&self, task: &Task, sums: &[f32], wide: usize, out: &Output<'_, f32>) {
         let &Task { b, place, places, channel, channels } = task;
-        let wide = channels.next_multiple_of(PANEL);
-        if self.places_are_rows {
-            match out {
-                Output::Sink(sink) => {
-                    let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
-                    sink.store(&at, sums);
-                }
-                Output::Plain(c) => {
-                    for (i, row) in sums.chunks_exact(wide).enumerate() {
-                        let at =
-                            TileAt { batch: b, row: place + i, col: channel, rows: 1, cols: channels, ld: channels };
-                        scatter(c, &at, &row[..channels]);
-                    }
+        match out {
+            Output::Sink(sink) => {
+                let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
+                sink.store(&at, sums);
+            }
+            Output::Plain(c) => {
+                for (i, row) in sums.chunks_exact(wide).enumerate() {
+                    let at = TileAt { batch: b, row: place + i, col: channel, rows: 1, cols: channels, ld: channels };
+                    scatter(c, &at, &row[..channels]);
                 }
             }
-            return;
         }
+    }
+
+    /// Gives a panel's sums away, whose rows become columns.
+    fn store_columns(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
+        let &Task { b, place, places, channel, channels } = task;
         match out {
             Output::Plain(c) if c.col == 1 => {
                 let to = c.at(b).wrapping_offset(channel as isize * c.row).wrapping_add(place);
                 // SAFETY: these are the elements of this task's channels and places.
-                unsafe { kernel::turn(sums, wide, places, channels, to, c.row) };
+                unsafe { kernel::turn(sums, PANEL, places, channels, to, c.row) };
             }
             _ => {
                 if turned.len() < channels * places {
                     turned.resize(channels * places, 0.0);
                 }
                 // SAFETY: there is room for every channel's row of places.
-                unsafe { kernel::turn(sums, wide, places, channels, turned.as_mut_ptr(), places as isize) };
+                unsafe { kernel::turn(sums, PANEL, places, channels, turned.as_mut_ptr(), places as isize) };
                 let tile = &turned[..channels * places];
                 let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
                 match out {
