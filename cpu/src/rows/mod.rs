@@ -5,7 +5,7 @@
 //! the number of threads.
 //!
 //! - `build`: from an expression to stages of code. `fold`: reductions of blocks, joined in a fixed order.
-//! - `along`: row after row. `across`: many rows at once, one in each lane.
+//! - `along`: row after row. `across`: many rows at once, one in each lane. `windows`: rows that are windows of an image.
 
 mod across;
 mod along;
@@ -13,6 +13,7 @@ mod build;
 mod fold;
 #[cfg(test)]
 pub(crate) mod tests;
+mod windows;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::stream::{CpuLaunch, Run};
 use across::Across;
 use along::Along;
 use build::Built;
+use windows::Windows;
 
 /// Elements that make a task: some ten microseconds of simple work, so that handing it over does not count.
 const TASK: usize = 64 << 10;
@@ -42,6 +44,7 @@ impl RowsKernel {
         let text = match plan(op, &machine)? {
             Plan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),
             Plan::Across(p) => format!("rows, lanes across them along dimension {}\n{}", p.lane, listing(&p.built)),
+            Plan::Windows(p) => format!("windows, lanes along dimension {}\n", p.lane),
         };
         Ok(Arc::new(RowsKernel { machine, text }))
     }
@@ -56,6 +59,7 @@ impl Kernel for RowsKernel {
         let run: Arc<dyn Run> = match plan(op, &self.machine)? {
             Plan::Along(p) => Arc::new(p),
             Plan::Across(p) => Arc::new(p),
+            Plan::Windows(p) => p,
         };
         Ok(Arc::new(CpuLaunch(run)))
     }
@@ -64,6 +68,7 @@ impl Kernel for RowsKernel {
 enum Plan {
     Along(Along),
     Across(Across),
+    Windows(Arc<Windows>),
 }
 
 /// What both ways start from.
@@ -135,7 +140,10 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         })
         .min_by(|a, b| a.0.total_cmp(&b.0));
     match (along, across) {
-        (Some((a, _)), Some((b, lane))) if b < a => Ok(Plan::Across(Across::new(&shape, lane, machine)?)),
+        (Some((a, _)), Some((b, lane))) if b < a => match Windows::new(&shape, lane, machine)? {
+            Some(windows) => Ok(Plan::Windows(Arc::new(windows))),
+            None => Ok(Plan::Across(Across::new(&shape, lane, machine)?)),
+        },
         (Some((_, lane)), _) => Ok(Plan::Along(Along::new(&shape, lane, machine)?)),
         (None, _) => Err(Error::internal("a row program without a row")),
     }

@@ -295,3 +295,51 @@ fn a_listing_names_every_stage() {
     assert_eq!(text.matches("exp.f32").count(), 1, "{text}");
     assert!(!op.exprs().any(|e| e.nodes().iter().any(|(n, _)| *n == Node::Acc)));
 }
+
+#[test]
+fn windows_of_images_are_reduced_right_at_every_border() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for round in 0..60 {
+            let reduce = r.pick(&[Reduce::Max, Reduce::Min, Reduce::Sum]);
+            let (images, size, window) =
+                (1 + r.below(3), [1 + r.below(9), 8 + r.below(60)], [1 + r.below(3), 2 + r.below(3)]);
+            let (step, spread, pad) = (1 + r.below(2), 1 + r.below(2), r.below(3));
+            let out = |d: usize| (size[d] + 2 * pad).checked_sub(spread * (window[d] - 1) + 1).map(|n| n / step + 1);
+            let (Some(oh), Some(ow)) = (out(0), out(1)) else { continue };
+            let (st, sp, wide) = (step as isize, spread as isize, size[1] as isize);
+            let strides = [wide * size[0] as isize, wide * st, st, wide * sp, sp];
+            let mut image = Access::new(DType::F32, &strides);
+            if pad > 0 {
+                let guard = |place: usize, within: usize, limit: usize| {
+                    let mut coefficients = [0isize; 5];
+                    (coefficients[place], coefficients[within]) = (st, sp);
+                    Guard { coefficients: coefficients.as_slice().into(), offset: -(pad as isize), limit }
+                };
+                image.base = -(pad as isize) * (wide + 1);
+                image.guards = [guard(1, 3, size[0]), guard(2, 4, size[1])].into_iter().collect();
+                // What changes nothing, or else something that counts.
+                let nothing = match reduce {
+                    Reduce::Max => f32::NEG_INFINITY,
+                    Reduce::Min => f32::INFINITY,
+                    _ => 0.0,
+                };
+                image.fill = Scalar::new(if round % 4 == 0 { 0.25 } else { nothing });
+            }
+            let mut b = ExprBuilder::new();
+            let x = b.input(0, DType::F32);
+            let result = b.reduce(reduce, x).unwrap();
+            let dims = [images, oh, ow, window[0], window[1]];
+            let result_strides = [(oh * ow) as isize, ow as isize, 1, 0, 0];
+            let expr = b.finish(&[result]);
+            let op = Op::rows(&dims, 3, vec![image], vec![Access::new(DType::F32, &result_strides)], expr).unwrap();
+            let mut x = r.tensor(DType::F32, images * size[0] * size[1], 0);
+            if round % 5 == 1 && reduce != Reduce::Sum {
+                let at = r.below(images * size[0] * size[1]);
+                x.set(at, Scalar::new(f32::NAN)).unwrap();
+            }
+            let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+            check(&op, &*kernel, &[x], &[], round % 7 == 0);
+        }
+    }
+}

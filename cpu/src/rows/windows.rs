@@ -1,0 +1,336 @@
+//! Reductions of windows that slide over an image: pooling. Neighbouring windows lie in neighbouring lanes, and a vector of them
+//! goes through all elements of its windows in one register.
+//!
+//! A window's elements outside the image must be what changes nothing (the lowest number for a maximum, 0 for a sum): they
+//! are left out. Error bound of a sum: that of adding one element after the other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use millstream_core::backend::Bindings;
+use millstream_core::{Access, Dims, Node, Reduce, Result};
+use smallvec::SmallVec;
+
+use super::across::Across;
+use super::{Shape, TASK};
+use crate::backend::Machine;
+use crate::contract::reach;
+use crate::program::{Operand, bases, may_be_direct, seek};
+use crate::stream::Run;
+
+/// Windows with more elements than this are rows of their own.
+const MOST_ELEMENTS: usize = 256;
+/// Fewer lanes than this are not worth it.
+const LEAST_LANES: usize = 8;
+
+/// An element of the windows: where it lies from the window's first place, its coordinates in the guards that do not move along
+/// the lanes, and the lanes that have it.
+struct Element {
+    offset: isize,
+    coordinates: SmallVec<[isize; 2]>,
+    lanes: Range<usize>,
+}
+
+/// Reductions of windows, ready for any memory.
+pub(super) struct Windows {
+    machine: Arc<Machine>,
+    /// What is done where the memory is not as usual.
+    otherwise: Across,
+    what: Reduce,
+    dims: Dims,
+    pub(super) lane: usize,
+    others: SmallVec<[usize; 6]>,
+    operands: Vec<Operand>,
+    /// Elements between lanes of the image: 1 or 2.
+    step: isize,
+    /// Elements of image and result for one step of each dimension.
+    image: SmallVec<[isize; 6]>,
+    result: SmallVec<[isize; 6]>,
+    /// Coefficients and limits of guards that do not move along the lanes.
+    guards: Vec<(SmallVec<[isize; 6]>, isize)>,
+    elements: Vec<Element>,
+    /// The elements that it may read, from the binding's first.
+    reach: (isize, isize),
+}
+
+/// What changes nothing.
+fn neutral(what: Reduce) -> Option<f32> {
+    match what {
+        Reduce::Max => Some(f32::NEG_INFINITY),
+        Reduce::Min => Some(f32::INFINITY),
+        Reduce::Sum => Some(0.0),
+        _ => None,
+    }
+}
+
+impl Windows {
+    /// The windows, if the operation is one reduction of an image of f32, with lanes along this dimension.
+    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<Windows>> {
+        let op = shape.op;
+        let ([input], [output], Some(expr)) = (&op.inputs[..], &op.outputs[..], op.exprs().next()) else {
+            return Ok(None);
+        };
+        let what = match (expr.nodes(), expr.outputs()) {
+            ([(Node::Input(0), a), (Node::Reduce(what, of), b)], [out])
+                if *a == millstream_core::DType::F32 && a == b && of.at() == 0 && out.at() == 1 =>
+            {
+                *what
+            }
+            _ => return Ok(None),
+        };
+        let row: usize = op.dims[shape.inner..].iter().product();
+        let fits = op.dims[lane] >= LEAST_LANES && (1..=MOST_ELEMENTS).contains(&row);
+        let plain = output.is_plain() && output.strides[lane] == 1 && output.dtype == input.dtype;
+        let fill = input.is_plain() || neutral(what).is_some_and(|n| input.fill.get::<f32>() == Some(n));
+        // Windows that are side by side or overlap, not far rows whose next elements lie side by side.
+        let step = input.strides[lane];
+        let near = |d: usize| op.dims[d] > 1 && (1..4 * step).contains(&input.strides[d]);
+        let slides = matches!(step, 1 | 2) && (shape.inner..op.dims.len()).any(near);
+        let (true, Some(_), Some(reach)) = (fits && plain && fill && slides, neutral(what), reach(input, &op.dims))
+        else {
+            return Ok(None);
+        };
+        let others: SmallVec<[usize; 6]> = (0..shape.inner).filter(|&d| d != lane).collect();
+        // Guards that move along the lanes may depend on the place in the window beside that, on nothing else.
+        let (along, across): (Vec<_>, Vec<_>) = input.guards.iter().partition(|g| g.coefficients[lane] != 0);
+        if along.iter().any(|g| others.iter().any(|&d| g.coefficients[d] != 0 && op.dims[d] > 1)) {
+            return Ok(None);
+        }
+        let row_dims: SmallVec<[usize; 6]> = (shape.inner..op.dims.len()).collect();
+        let mut elements = Vec::with_capacity(row);
+        for i in 0..row {
+            let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, op.dims.len());
+            seek(&mut index, &op.dims, &row_dims, i);
+            let sum = |c: &[isize]| row_dims.iter().map(|&d| index[d] as isize * c[d]).sum::<isize>();
+            let holds = |i: usize| {
+                along.iter().all(|g| {
+                    let at = g.offset + sum(&g.coefficients) + i as isize * g.coefficients[lane];
+                    at >= 0 && (at as usize) < g.limit
+                })
+            };
+            // Where a guard holds is one range of lanes.
+            let first = (0..op.dims[lane]).find(|&i| holds(i)).unwrap_or(0);
+            let count = (first..op.dims[lane]).take_while(|&i| holds(i)).count();
+            elements.push(Element {
+                offset: sum(&input.strides),
+                coordinates: across.iter().map(|g| g.offset + sum(&g.coefficients)).collect(),
+                lanes: first..first + count,
+            });
+        }
+        let all = |a: &Access| a.strides.iter().copied().collect();
+        Ok(Some(Windows {
+            machine: machine.clone(),
+            otherwise: Across::new(shape, lane, machine)?,
+            what,
+            dims: op.dims.clone(),
+            lane,
+            others,
+            operands: shape.operands.clone(),
+            step,
+            image: all(input),
+            result: all(output),
+            guards: across
+                .iter()
+                .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
+                .collect(),
+            elements,
+            reach,
+        }))
+    }
+
+    /// One line of results.
+    ///
+    /// # Safety
+    /// `image` is the access's element of index 0 and `result` the output's; all that guards allow is readable, the line
+    /// writable.
+    unsafe fn line(&self, index: &[usize], image: *const f32, result: *mut f32) {
+        let sum = |c: &[isize]| self.others.iter().map(|&d| index[d] as isize * c[d]).sum::<isize>();
+        let image = image.wrapping_offset(sum(&self.image));
+        let out = result.wrapping_offset(sum(&self.result));
+        let shifts: SmallVec<[(isize, isize); 2]> = self.guards.iter().map(|(c, limit)| (sum(c), *limit)).collect();
+        let lanes = self.dims[self.lane];
+        let mut live: SmallVec<[(*const f32, &Range<usize>); 16]> = SmallVec::new();
+        let (mut first, mut end) = (0, lanes);
+        for e in &self.elements {
+            let there = e.coordinates.iter().zip(&shifts).all(|(c, (shift, limit))| (0..*limit).contains(&(c + shift)));
+            if there && !e.lanes.is_empty() {
+                live.push((image.wrapping_offset(e.offset), &e.lanes));
+                (first, end) = (first.max(e.lanes.start), end.min(e.lanes.end));
+            }
+        }
+        let end = end.max(first);
+        // SAFETY: lanes of the line; each element is read only where its guards hold.
+        unsafe {
+            for i in (0..first).chain(end..lanes) {
+                out.add(i).write(self.single(&live, i));
+            }
+            self.inside(&live, first, end, out);
+        }
+    }
+
+    /// The result of one lane.
+    ///
+    /// # Safety
+    /// As for [`Windows::line`].
+    unsafe fn single(&self, live: &[(*const f32, &Range<usize>)], i: usize) -> f32 {
+        let mut acc = neutral(self.what).unwrap_or(0.0);
+        for (at, lanes) in live {
+            if lanes.contains(&i) {
+                // SAFETY: the element's guards hold for this lane.
+                let x = unsafe { *at.wrapping_offset(i as isize * self.step) };
+                acc = match self.what {
+                    Reduce::Max if acc.is_nan() || acc > x => acc,
+                    Reduce::Min if acc.is_nan() || acc < x => acc,
+                    Reduce::Sum => acc + x,
+                    _ => x,
+                };
+            }
+        }
+        acc
+    }
+
+    /// The lanes that have all elements.
+    ///
+    /// # Safety
+    /// As for [`Windows::line`].
+    unsafe fn inside(&self, live: &[(*const f32, &Range<usize>)], first: usize, end: usize, out: *mut f32) {
+        #[cfg(target_arch = "x86_64")]
+        if end - first >= avx2::LANES && self.machine.isa != crate::simd::Isa::Portable {
+            // SAFETY: whatever instruction set other than the portable one was found here, it comes with AVX2.
+            unsafe {
+                match (self.step, self.what) {
+                    (1, Reduce::Max) => avx2::line::<1, { avx2::MAX }>(live, first, end, out),
+                    (1, Reduce::Min) => avx2::line::<1, { avx2::MIN }>(live, first, end, out),
+                    (1, _) => avx2::line::<1, { avx2::SUM }>(live, first, end, out),
+                    (_, Reduce::Max) => avx2::line::<2, { avx2::MAX }>(live, first, end, out),
+                    (_, Reduce::Min) => avx2::line::<2, { avx2::MIN }>(live, first, end, out),
+                    (_, _) => avx2::line::<2, { avx2::SUM }>(live, first, end, out),
+                }
+            }
+            return;
+        }
+        for i in first..end {
+            // SAFETY: passed on.
+            unsafe { out.add(i).write(self.single(live, i)) };
+        }
+    }
+}
+
+/// An address that tasks share.
+#[derive(Clone, Copy)]
+struct Shared(*mut f32);
+
+// SAFETY: tasks write disjoint lines, and read what nobody writes.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn get(self) -> *mut f32 {
+        self.0
+    }
+}
+
+impl Run for Windows {
+    fn workspace(&self) -> usize {
+        self.otherwise.workspace()
+    }
+
+    fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        let bases = bases(bindings, &self.operands)?;
+        let (low, high) = self.reach;
+        let inside = bindings.inputs.first().is_some_and(|b| {
+            let size = size_of::<f32>();
+            let before = (b.offset.saturating_sub(b.start) / size) as isize;
+            let after = (b.end.min(b.memory.bytes).saturating_sub(b.offset) / size) as isize;
+            -before <= low && high < after
+        });
+        let (&[image, result], true) = (&bases[..], inside && may_be_direct(&bases, &self.operands, 1)) else {
+            return self.otherwise.execute(bindings);
+        };
+        let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
+        let each = (TASK / (self.dims[self.lane] * self.elements.len()).max(1)).max(1);
+        let (image, result) = (Shared(image.first.cast()), Shared(result.first.cast()));
+        self.machine.workers.run(lines.div_ceil(each), &|task| {
+            let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+            for line in task * each..lines.min((task + 1) * each) {
+                seek(&mut index, &self.dims, &self.others, line);
+                // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding,
+                // as was checked above; each line is written by one task.
+                unsafe { self.line(&index, image.get(), result.get()) };
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use core::arch::x86_64::*;
+    use std::ops::Range;
+
+    pub const LANES: usize = 8;
+    pub const MAX: u8 = 0;
+    pub const MIN: u8 = 1;
+    pub const SUM: u8 = 2;
+
+    /// Lanes `first` to before `end`, at least a vector of them, of elements that lie `STEP` apart.
+    ///
+    /// # Safety
+    /// AVX2 is present; each element is readable at `STEP` times each of the lanes, and `out` writable at them.
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn line<const STEP: usize, const WHAT: u8>(
+        live: &[(*const f32, &Range<usize>)],
+        first: usize,
+        end: usize,
+        out: *mut f32,
+    ) {
+        let mut at = first;
+        loop {
+            // The last vector may go over lanes that the one before has written already.
+            let i = at.min(end - LANES);
+            let start = match WHAT {
+                MAX => f32::NEG_INFINITY,
+                MIN => f32::INFINITY,
+                _ => 0.0,
+            };
+            let mut acc = _mm256_set1_ps(start);
+            for (from, _) in live {
+                // SAFETY: the caller's.
+                let x = unsafe { load::<STEP>(from.wrapping_add(i * STEP)) };
+                // The second operand is the result where one is NaN; a NaN in the first is brought back.
+                acc = match WHAT {
+                    MAX => _mm256_blendv_ps(_mm256_max_ps(acc, x), acc, _mm256_cmp_ps::<_CMP_UNORD_Q>(acc, acc)),
+                    MIN => _mm256_blendv_ps(_mm256_min_ps(acc, x), acc, _mm256_cmp_ps::<_CMP_UNORD_Q>(acc, acc)),
+                    _ => _mm256_add_ps(acc, x),
+                };
+            }
+            // SAFETY: the caller's.
+            unsafe { _mm256_storeu_ps(out.add(i), acc) };
+            at = i + LANES;
+            if at >= end {
+                break;
+            }
+        }
+    }
+
+    /// Eight elements `STEP` (1 or 2) apart, and nothing behind the last.
+    ///
+    /// # Safety
+    /// They and what lies between them are readable.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn load<const STEP: usize>(from: *const f32) -> __m256 {
+        // SAFETY: the caller's.
+        unsafe {
+            let low = _mm256_loadu_ps(from);
+            if STEP == 1 {
+                return low;
+            }
+            let high = _mm256_loadu_ps(from.add(7));
+            // 0 2 8 10 4 6 12 14, then in order.
+            let mixed = _mm256_shuffle_ps::<0b11_01_10_00>(low, high);
+            _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(mixed)))
+        }
+    }
+}
