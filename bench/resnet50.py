@@ -1,6 +1,6 @@
 """Times a network of ResNet-50's shape (random weights, batch normalisation folded) in ONNX Runtime and PyTorch.
 
-The same graph as millstream/examples/resnet50.rs. Usage: python resnet50.py [--batch N] [--threads N]
+The same graph as millstream/examples/resnet50. Usage: python resnet50.py [--batch N] [--threads N]
 Needs onnx, onnxruntime, torch and numpy.
 """
 

@@ -22,6 +22,11 @@ pub struct Case {
 pub enum Kind {
     /// One evaluation of a tensor.
     Compute(Compute),
+    /// A forward pass of a network of ResNet-50's shape for so many images.
+    Network {
+        /// The images.
+        batch: usize,
+    },
     /// A copy from or to the host.
     Transfer(Transfer),
     /// One of many short calls.
@@ -151,12 +156,16 @@ pub const STANDARD: &[&str] = &[
 /// A case larger than this many bytes is a slip of the pen.
 const LARGEST: u64 = 1 << 42;
 
+/// More images than this at once are a slip of the pen, too.
+const MOST_IMAGES: usize = 4096;
+
 impl Case {
     /// The case of that name; else what cases look like.
     pub fn parse(name: &str) -> Outcome<Case> {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
+            None if network(name).is_some() => network(name).unwrap_or(Kind::Floor),
             None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
             None => {
                 Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
@@ -164,6 +173,12 @@ impl Case {
         };
         Ok(Case { name: name.to_string(), kind })
     }
+}
+
+/// `resnet50_f32_N`.
+fn network(name: &str) -> Option<Kind> {
+    let batch = name.strip_prefix("resnet50_f32_")?.parse().ok()?;
+    (1..=MOST_IMAGES).contains(&batch).then_some(Kind::Network { batch })
 }
 
 /// `upload_f32_N` or `download_f32_N`.
@@ -212,7 +227,8 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let convolutions = [(conv::FORM.0.to_string(), conv::FORM.1)];
+    let network = "a forward pass of ResNet-50's shape for N images, weights kept";
+    let convolutions = [(conv::FORM.0.to_string(), conv::FORM.1), ("resnet50_f32_N".to_string(), network)];
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms
         .chain(convolutions)
@@ -229,8 +245,13 @@ mod tests {
 
     #[test]
     fn standard_cases_and_the_names_of_peers_exist() {
-        for name in STANDARD.iter().copied().chain(["matmul_bf16_1x2x3", "linear_bf16_7x5x3", "exp_f32_1", "coldstart"])
-        {
+        for name in STANDARD.iter().copied().chain([
+            "matmul_bf16_1x2x3",
+            "linear_bf16_7x5x3",
+            "exp_f32_1",
+            "coldstart",
+            "resnet50_f32_1",
+        ]) {
             assert!(Case::parse(name).is_ok(), "{name}");
         }
     }
@@ -253,6 +274,9 @@ mod tests {
             "matmul_f32_4294967296x4294967296x4294967296",
             "colsum_f32_9223372036854775807x3",
             "conv",
+            "resnet50_f32_0",
+            "resnet50_f32_100000",
+            "resnet50_f64_1",
             "ADD_f32_5",
         ] {
             let failure = Case::parse(name).expect_err(name);

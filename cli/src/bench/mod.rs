@@ -11,6 +11,9 @@ mod compute;
 mod conv;
 mod events;
 mod launches;
+// The network of the library's example, which shows how it is written.
+#[path = "../../../millstream/examples/resnet50/network.rs"]
+mod network;
 mod random;
 mod row;
 mod timing;
@@ -27,7 +30,8 @@ use crate::interrupt;
 use crate::output::{Progress, note, say};
 use baseline::{Baseline, Store};
 use cases::{Case, Direction, Kind, Transfer};
-use compute::Compute;
+use compute::{Compute, Shown};
+use network::Network;
 use random::Normal;
 use row::{Clock, Rates, Row};
 use timing::Timing;
@@ -39,6 +43,9 @@ const REPEATS_QUEUED: usize = 300;
 /// How many elements of a result are checked, and how many input elements that may take.
 const SAMPLES: usize = 4096;
 const SAMPLE_WORK: usize = 1 << 22;
+
+/// The largest relative error of a network's results: about fifty layers' roundings.
+const NETWORK_BOUND: f64 = 1e-4;
 
 /// Where cases run.
 struct Place<'a> {
@@ -203,6 +210,7 @@ fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
     let device = &place.device;
     match &case.kind {
         Kind::Compute(compute) => measure_compute(place, &case.name, compute),
+        Kind::Network { batch } => measure_network(place, &case.name, *batch),
         Kind::Transfer(transfer) => measure_transfer(place, &case.name, *transfer),
         Kind::Floor => match device.launch_floor()? {
             Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
@@ -233,21 +241,75 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     for &i in compute.keep {
         inputs[i].keep()?;
     }
+    let timed = time(place, &|| (compute.build)(&inputs, &compute.sizes))?;
+    let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
+    let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
+    timed.row(name, device, &rates, max_err)
+}
+
+/// Times the forward pass of a network, and holds it against the same in double precision.
+fn measure_network(place: &Place<'_>, name: &str, batch: usize) -> Outcome<Row> {
+    let device = &place.device;
+    let (flop, weights) = Network::work();
+    let pixels = (batch * 3 * network::SIDE * network::SIDE) as u64;
+    let network = Network::new(device)?;
+    let images = network::images(batch, device)?;
+    let timed = time(place, &|| network.forward(&images))?;
+    let values = network.forward(&images).to_vec::<f32>()?;
+    let double = network.cast(DType::F64)?.forward(&images.cast(DType::F64)).to_vec::<f64>()?;
+    let largest = double.iter().fold(0f64, |most, x| most.max(x.abs()));
+    let error = values.iter().zip(&double).map(|(x, y)| (f64::from(*x) - y).abs());
+    // A maximum would leave NaN out.
+    let error = error.fold(0f64, |most, e| if e <= most { most } else { e });
+    let max_err = if error.is_finite() { error / largest.max(f64::MIN_POSITIVE) } else { f64::MAX };
+    let rates =
+        Rates { flop: batch as u64 * flop, bytes: 4 * (weights + pixels), shown: Shown::Flop, dtype: DType::F32 };
+    let row = timed.row(name, device, &rates, max_err)?;
+    if max_err > NETWORK_BOUND {
+        return Err(Failure::failed(format!("wrong result: error {max_err:.2e}, bound {NETWORK_BOUND:.2e}")));
+    }
+    Ok(row)
+}
+
+/// Times of an evaluation.
+struct Timed {
+    timing: Timing,
+    /// The host's part, where the device queues.
+    host_us: Option<f64>,
+    clock: Clock,
+}
+
+impl Timed {
+    fn row(self, name: &str, device: &Device, rates: &Rates, max_err: f64) -> Outcome<Row> {
+        let Timed { timing, host_us, clock } = self;
+        let profile = device.measure()?;
+        let mut row = Row::new(name, device, timing).with_rates(rates, &profile);
+        if !device.candidates().is_empty() {
+            // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
+            row.limit_fraction = None;
+        }
+        Ok(Row { max_err: Some(max_err), host_us, clock: Some(clock), ..row })
+    }
+}
+
+/// Times the evaluation of a tensor that is built anew each time.
+fn time(place: &Place<'_>, build: &dyn Fn() -> Tensor) -> Outcome<Timed> {
+    let device = &place.device;
     let mut host_us = Vec::new();
     // The device `auto` has no stream of its own whose clock could tell the time.
     let by_host = device.is_host() || !device.candidates().is_empty();
     let most = if by_host { REPEATS } else { REPEATS_QUEUED };
-    let in_software = profile.features.iter().any(|f| f == "software");
+    let in_software = device.profile().features.iter().any(|f| f == "software");
     let mut clock = if by_host { Clock::Host } else { Clock::Device };
     let mut once = || {
         let start = Instant::now();
         if by_host {
-            (compute.build)(&inputs, &compute.sizes).eval()?;
+            build().eval()?;
             return Ok(start.elapsed());
         }
         let before = device.stream().record_timed()?;
         let began = Instant::now();
-        let result = (compute.build)(&inputs, &compute.sizes);
+        let result = build();
         result.eval_on(device.stream())?;
         host_us.push(began.elapsed().as_secs_f64() * 1e6);
         let after = device.stream().record_timed()?;
@@ -266,14 +328,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
         timing::settle(timing::STRETCH, &mut once)?;
     }
     let timing = timing::repeat(place.seconds, most, &mut once)?;
-    let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
-    let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
-    let mut timed = Row::new(name, device, timing).with_rates(&rates, &profile);
-    if !device.candidates().is_empty() {
-        // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
-        timed.limit_fraction = None;
-    }
-    Ok(Row { max_err: Some(max_err), host_us: (!by_host).then(|| Timing::of(host_us).ms), clock: Some(clock), ..timed })
+    Ok(Timed { timing, host_us: (!by_host).then(|| Timing::of(host_us).ms), clock })
 }
 
 /// Times a copy between ordinary host memory and the device, by the host's clock.

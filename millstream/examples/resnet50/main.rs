@@ -1,0 +1,27 @@
+//! The forward pass of a network of ResNet-50's shape: random weights, batch normalisation folded into the convolutions.
+//!
+//! `cargo run --release --example resnet50 [batch]` prints the median time of a pass; `millstream bench resnet50_f32_1` times and
+//! checks the same network. `bench/resnet50.py` times the same graph in ONNX Runtime and PyTorch.
+
+mod network;
+
+use std::time::Instant;
+
+use millstream::Result;
+use network::{Network, images};
+
+fn main() -> Result<()> {
+    let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
+    let device = millstream::default_runtime()?.default_device()?;
+    let network = Network::new(&device)?;
+    let x = images(batch, &device)?;
+    let mut times = Vec::new();
+    for _ in 0..15 {
+        let start = Instant::now();
+        network.forward(&x).eval()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    println!("{{\"case\": \"resnet50_f32_{batch}\", \"ms\": {:.2}}}", times[times.len() / 2]);
+    Ok(())
+}
