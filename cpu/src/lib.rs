@@ -14,6 +14,7 @@
 mod attention;
 mod backend;
 mod contract;
+mod depthwise;
 mod direct;
 mod gather;
 pub mod gemm;

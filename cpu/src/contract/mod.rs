@@ -5,6 +5,7 @@
 //! read ([`operand`], through [`view`] and [`source`]) and what becomes of finished sums ([`epilogue`]); expressions in
 //! both are computed strip by strip ([`formula`]), those over sums on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
 
+mod apart;
 mod blocks;
 mod dispatch;
 mod epilogue;
@@ -29,6 +30,7 @@ use crate::gemm::{
 };
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
+use apart::Apart;
 use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
 use fewer::Fewer;
@@ -102,6 +104,8 @@ struct Contraction<T> {
     pairs: Option<InPairs>,
     /// How it is computed without packing one operand, if that was chosen.
     in_place: Option<InPlace>,
+    /// How it is computed channel by channel, if that was chosen.
+    apart: Option<Apart>,
     /// How it is computed with fewer multiplications, if that was chosen.
     fewer: Option<Fewer>,
     sum: PhantomData<T>,
@@ -162,6 +166,7 @@ impl<T: Sum> Contraction<T> {
         if let Some(fewer) = &fewer {
             workspace = workspace.max(fewer.workspace());
         }
+        let apart = if kernel.variant.family == apart::FAMILY { Apart::new(op, machine.isa) } else { None };
         Ok(Contraction {
             machine,
             shape,
@@ -172,6 +177,7 @@ impl<T: Sum> Contraction<T> {
             workspace,
             pairs,
             in_place,
+            apart,
             fewer,
             sum: PhantomData,
         })
@@ -183,7 +189,7 @@ impl<T: Sum> Contraction<T> {
         format!(
             "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n\
              registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n\
-             left: {}\nright: {}\nresult: {}\n{}{}{}",
+             left: {}\nright: {}\nresult: {}\n{}{}{}{}",
             variant.family,
             T::DTYPE,
             self.machine.workers.threads(),
@@ -195,6 +201,7 @@ impl<T: Sum> Contraction<T> {
                 format!("in pairs by {:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc} pairs\n", p.isa)
             }),
             self.in_place.as_ref().map_or(String::new(), InPlace::describe),
+            self.apart.as_ref().map_or(String::new(), Apart::describe),
             self.fewer.as_ref().map_or(String::new(), Fewer::describe),
         )
     }
@@ -215,6 +222,14 @@ impl<T: Sum> Contraction<T> {
         let layout = gemm.packed_layout(side);
         let form = operand.kept(bindings, source, (gemm.isa, side), layout, &self.machine.workers)?;
         Ok(form.map(|f| (f, layout)))
+    }
+
+    /// Does work whose sums are in f32, with the place where they go.
+    fn with_output<R>(&self, bindings: &Bindings<'_>, work: impl FnOnce(&Output<'_, f32>) -> Result<R>) -> Result<R> {
+        match self.epilogue.plain::<f32>(bindings)? {
+            Some(plain) => work(&Output::Plain(plain)),
+            None => work(&Output::Sink(&self.epilogue.sink(bindings)?)),
+        }
     }
 
     /// Both operands in pairs; `None` where the numbers are not fit for that.
@@ -250,29 +265,20 @@ impl<T: Sum> Run for Contraction<T> {
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        if let Some(apart) = &self.apart
+            && self.with_output(bindings, |out| apart.run(&self.machine, bindings, out))?
+        {
+            return Ok(());
+        }
         if let Some(fewer) = &self.fewer {
-            let sink;
-            let out = match self.epilogue.plain::<f32>(bindings)? {
-                Some(plain) => Output::Plain(plain),
-                None => {
-                    sink = self.epilogue.sink(bindings)?;
-                    Output::Sink(&sink)
-                }
-            };
-            if fewer.run(&self.machine, bindings, &out, room(bindings)?)? {
+            let room = room(bindings)?;
+            if self.with_output(bindings, |out| fewer.run(&self.machine, bindings, out, room))? {
                 return Ok(());
             }
         }
         if let Some(direct) = &self.in_place {
-            let sink;
-            let out = match self.epilogue.plain::<f32>(bindings)? {
-                Some(plain) => Output::Plain(plain),
-                None => {
-                    sink = self.epilogue.sink(bindings)?;
-                    Output::Sink(&sink)
-                }
-            };
-            if direct.run(&self.machine, bindings, (&self.lhs, &self.rhs), &out, room(bindings)?)? {
+            let (room, operands) = (room(bindings)?, (&self.lhs, &self.rhs));
+            if self.with_output(bindings, |out| direct.run(&self.machine, bindings, operands, out, room))? {
                 return Ok(());
             }
         }

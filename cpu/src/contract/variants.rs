@@ -3,6 +3,7 @@
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
 //! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
 //! - `direct`: one operand, a convolution's image, is read where it lies ([`crate::direct`]).
+//! - `depthwise`: filters that see one channel each, by vectors of places ([`crate::depthwise`]).
 //! - `winograd 4x4`, `winograd 2x2`: fewer multiplications, where the accuracy allows it ([`crate::winograd`]).
 //! - `small`: everything fits the first-level cache and is read where it lies.
 //!
@@ -12,9 +13,10 @@
 use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, contract_tiles};
 use millstream_core::{DType, Op};
 
+use super::apart::Apart;
 use super::dispatch;
 use super::fewer::{self, Fewer};
-use super::in_place::InPlace;
+use super::in_place::{self, InPlace};
 use crate::backend::Machine;
 use crate::gemm::{Blocking, Element, Shape};
 
@@ -60,6 +62,11 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         let windows = direct.windows();
         list.iter_mut().for_each(|v| v.copied = windows);
         list.push(direct.variant());
+    }
+    if let Some(apart) = Apart::new(op, machine.isa) {
+        let windows = apart.windows();
+        list.iter_mut().filter(|v| v.family != in_place::FAMILY).for_each(|v| v.copied = windows);
+        list.push(apart.variant());
     }
     for (family, m) in fewer::FAMILIES {
         list.extend(Fewer::new(op, m, machine).map(|w| w.variant(family)));

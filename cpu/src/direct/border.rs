@@ -176,7 +176,7 @@ impl Border {
 ///
 /// # Safety
 /// `to` is writable for `count` elements.
-unsafe fn fill(to: *mut f32, count: usize, value: f32) {
+pub(crate) unsafe fn fill(to: *mut f32, count: usize, value: f32) {
     for i in 0..count {
         // SAFETY: the caller's.
         unsafe { to.add(i).write(value) };
@@ -185,7 +185,7 @@ unsafe fn fill(to: *mut f32, count: usize, value: f32) {
 
 /// # Safety
 /// `from` is readable and `to` writable for `count` elements; they do not overlap.
-unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
+pub(crate) unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
     const STEP: usize = 8;
     // SAFETY: the caller's; the last step goes over elements that the one before has written already.
     unsafe {

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 use crate::gemm::{Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
 use crate::workers::Workers;
-pub(crate) use border::Border;
+pub(crate) use border::{Border, copy, fill};
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 

@@ -1,0 +1,187 @@
+//! Convolutions whose filters see one channel each against the reference, on every instruction set, on one thread and on two.
+
+mod common;
+
+use common::{Random, backends, check_with, extent};
+use millstream_core::backend::Backend;
+use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar};
+
+fn input(n: u16) -> Expr {
+    let mut b = ExprBuilder::new();
+    let x = b.input(n, DType::F32);
+    b.finish(&[x])
+}
+
+/// A convolution with several filters for each channel.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    images: usize,
+    channels: usize,
+    /// Filters of a channel.
+    filters: usize,
+    size: [usize; 2],
+    window: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+    /// Before and after rows, before and after columns.
+    padding: [usize; 4],
+    /// Whether images are places, or products of their own.
+    together: bool,
+    /// Whether a bias for each result's channel is added, and the larger of that and zero taken.
+    biased: bool,
+}
+
+impl Case {
+    fn random(random: &mut Random) -> Case {
+        let mut pair = |least: usize, more: usize| [least + random.below(more), least + random.below(more)];
+        let (window, stride, dilation, before, after) = (pair(1, 4), pair(1, 3), pair(1, 2), pair(0, 3), pair(0, 3));
+        let more = pair(0, 20);
+        // At least four columns of results, and one row.
+        let size = [0, 1].map(|a| {
+            let reach = (window[a] - 1) * dilation[a] + 1;
+            let least = reach + (if a == 1 { 3 } else { 1 }) * stride[a];
+            (least + more[a]).saturating_sub(before[a] + after[a]).max(1)
+        });
+        Case {
+            images: 1 + random.below(3),
+            channels: 1 + random.below(6),
+            filters: 1 + random.below(3),
+            size,
+            window,
+            stride,
+            dilation,
+            padding: [before[0], after[0], before[1], after[1]],
+            together: random.below(2) == 0,
+            biased: random.below(2) == 0,
+        }
+    }
+
+    fn results(&self) -> [usize; 2] {
+        [0, 1].map(|a| {
+            let whole = self.size[a] + self.padding[2 * a] + self.padding[2 * a + 1];
+            (whole - (self.window[a] - 1) * self.dilation[a] - 1) / self.stride[a] + 1
+        })
+    }
+
+    fn op(&self) -> Op {
+        let Case { images, channels, filters, size: [h, w], window: [r, s], padding, .. } = *self;
+        let [oh, ow] = self.results();
+        // Image, channel | filter | row, column | tap, tap; or channel | filter | image, row, column | ...
+        let order: [usize; 7] = if self.together { [1, 2, 0, 3, 4, 5, 6] } else { [0, 1, 2, 3, 4, 5, 6] };
+        let put = |s: [usize; 7]| order.map(|d| s[d] as isize);
+        let [sy, sx] = self.stride;
+        let [dy, dx] = self.dilation;
+        let mut image = Access::new(DType::F32, &put([channels * h * w, h * w, 0, sy * w, sx, dy * w, dx]));
+        let [top, bottom, left, right] = padding;
+        image.base = -((top * w + left) as isize);
+        let guard = |coefficients: [usize; 7], before: usize, limit: usize| Guard {
+            coefficients: put(coefficients).as_slice().into(),
+            offset: -(before as isize),
+            limit,
+        };
+        if top + bottom > 0 {
+            image.guards.push(guard([0, 0, 0, sy, 0, dy, 0], top, h));
+        }
+        if left + right > 0 {
+            image.guards.push(guard([0, 0, 0, 0, sx, 0, dx], left, w));
+        }
+        let filter = Access::new(DType::F32, &put([0, filters * r * s, r * s, 0, 0, s, 1]));
+        let plane = oh * ow;
+        let result = Access::new(DType::F32, &put([channels * filters * plane, filters * plane, plane, ow, 1, 0, 0]));
+        let mut inputs = vec![filter, image];
+        let mut epilogue = Expr::acc(DType::F32);
+        if self.biased {
+            inputs.push(Access::new(DType::F32, &put([0, filters, 1, 0, 0, 0, 0])));
+            let mut b = ExprBuilder::new();
+            let (sum, bias) = (b.push(Node::Acc, DType::F32), b.input(2, DType::F32));
+            let sum = b.binary(Binary::Add, sum, bias).unwrap();
+            let zero = b.constant(Scalar::new(0f32));
+            let positive = b.binary(Binary::Max, sum, zero).unwrap();
+            epilogue = b.finish(&[positive]);
+        }
+        let dims = order.map(|d| [images, channels, filters, oh, ow, r, s][d]);
+        let (m, n) = if self.together { (1, 2) } else { (2, 3) };
+        let contract = Contract {
+            m,
+            n,
+            k: 5,
+            lhs: input(0),
+            rhs: input(1),
+            acc: DType::F32,
+            epilogue,
+            accuracy: Default::default(),
+        };
+        Op::contract(&dims, inputs, vec![result], contract).unwrap()
+    }
+
+    fn check(&self, random: &mut Random) {
+        println!("{self:?}");
+        let op = self.op();
+        let image = self.images * self.channels * self.size[0] * self.size[1];
+        let inputs: Vec<_> = op
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, a)| random.tensor(DType::F32, if i == 1 { image } else { extent(a, &op.dims).0 }))
+            .collect();
+        check_with(&op, &inputs, &[]);
+    }
+
+    fn is_known(&self) -> bool {
+        backends()[0].variants(&self.op()).iter().any(|v| v.family == "depthwise")
+    }
+}
+
+const BASE: Case = Case {
+    images: 2,
+    channels: 3,
+    filters: 1,
+    size: [9, 21],
+    window: [3, 3],
+    stride: [1, 1],
+    dilation: [1, 1],
+    padding: [1; 4],
+    together: false,
+    biased: false,
+};
+
+#[test]
+fn strides_dilations_paddings_and_several_filters_agree() {
+    let mut random = Random::new();
+    let cases = [
+        BASE,
+        Case { padding: [0; 4], ..BASE },
+        Case { padding: [2, 0, 0, 3], biased: true, ..BASE },
+        Case { stride: [2, 2], ..BASE },
+        Case { stride: [2, 3], together: true, ..BASE },
+        Case { dilation: [2, 3], padding: [2, 2, 3, 3], ..BASE },
+        Case { stride: [3, 2], dilation: [1, 3], biased: true, ..BASE },
+        Case { filters: 3, biased: true, ..BASE },
+        Case { window: [5, 7], padding: [2, 2, 3, 3], together: true, ..BASE },
+        Case { window: [1, 3], padding: [0, 0, 1, 1], ..BASE },
+        Case { window: [3, 1], padding: [1, 1, 0, 0], ..BASE },
+        // Rows of results that are no whole vectors, and single rows.
+        Case { size: [7, 7], ..BASE },
+        Case { size: [14, 14], stride: [2, 2], ..BASE },
+        Case { size: [1, 50], window: [1, 3], padding: [0, 0, 1, 1], ..BASE },
+    ];
+    for case in cases {
+        assert!(case.is_known(), "{case:?}");
+        case.check(&mut random);
+    }
+}
+
+#[test]
+fn random_convolutions_agree() {
+    let mut random = Random::new();
+    for _ in 0..24 {
+        Case::random(&mut random).check(&mut random);
+    }
+}
+
+#[test]
+fn planes_of_several_bands_agree() {
+    let mut random = Random::new();
+    Case { images: 1, channels: 1, size: [90, 100], ..BASE }.check(&mut random);
+    Case { images: 1, channels: 1, size: [70, 101], stride: [2, 2], biased: true, ..BASE }.check(&mut random);
+}
