@@ -1,5 +1,6 @@
 //! The cases: what a benchmark's name means. The names are those with which peers are timed, for any sizes.
 
+use millstream::Accuracy;
 use millstream::DType;
 
 use super::calls::Call;
@@ -26,6 +27,8 @@ pub enum Kind {
     Network {
         /// The images.
         batch: usize,
+        /// How exact its convolutions are.
+        accuracy: Accuracy,
     },
     /// A copy from or to the host.
     Transfer(Transfer),
@@ -175,10 +178,15 @@ impl Case {
     }
 }
 
-/// `resnet50_f32_N`.
+/// `resnet50_f32_N`; with `_wino` at the end, Winograd's algorithm is allowed.
 fn network(name: &str) -> Option<Kind> {
-    let batch = name.strip_prefix("resnet50_f32_")?.parse().ok()?;
-    (1..=MOST_IMAGES).contains(&batch).then_some(Kind::Network { batch })
+    let rest = name.strip_prefix("resnet50_f32_")?;
+    let (batch, accuracy) = match rest.strip_suffix("_wino") {
+        Some(batch) => (batch, Accuracy::Winograd),
+        None => (rest, Accuracy::Full),
+    };
+    let batch = batch.parse().ok()?;
+    (1..=MOST_IMAGES).contains(&batch).then_some(Kind::Network { batch, accuracy })
 }
 
 /// `upload_f32_N` or `download_f32_N`.

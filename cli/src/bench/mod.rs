@@ -21,7 +21,7 @@ mod timing;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use millstream::{DType, Device, Idea, Runtime, Tensor};
+use millstream::{Accuracy, DType, Device, Idea, Runtime, Tensor};
 
 use crate::args;
 use crate::devices;
@@ -210,7 +210,7 @@ fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
     let device = &place.device;
     match &case.kind {
         Kind::Compute(compute) => measure_compute(place, &case.name, compute),
-        Kind::Network { batch } => measure_network(place, &case.name, *batch),
+        Kind::Network { batch, accuracy } => measure_network(place, &case.name, *batch, *accuracy),
         Kind::Transfer(transfer) => measure_transfer(place, &case.name, *transfer),
         Kind::Floor => match device.launch_floor()? {
             Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
@@ -248,11 +248,11 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
 }
 
 /// Times the forward pass of a network, and holds it against the same in double precision.
-fn measure_network(place: &Place<'_>, name: &str, batch: usize) -> Outcome<Row> {
+fn measure_network(place: &Place<'_>, name: &str, batch: usize, accuracy: Accuracy) -> Outcome<Row> {
     let device = &place.device;
     let (flop, weights) = Network::work();
     let pixels = (batch * 3 * network::SIDE * network::SIDE) as u64;
-    let network = Network::new(device)?;
+    let network = Network::new(device, accuracy)?;
     let images = network::images(batch, device)?;
     let timed = time(place, &|| network.forward(&images))?;
     let values = network.forward(&images).to_vec::<f32>()?;

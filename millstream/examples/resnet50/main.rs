@@ -1,19 +1,20 @@
 //! The forward pass of a network of ResNet-50's shape: random weights, batch normalisation folded into the convolutions.
 //!
-//! `cargo run --release --example resnet50 [batch]` prints the median time of a pass; `millstream bench resnet50_f32_1` times and
+//! `cargo run --release --example resnet50 [batch] [winograd]` prints the median time of a pass; `millstream bench resnet50_f32_1` times and
 //! checks the same network. `bench/resnet50.py` times the same graph in ONNX Runtime and PyTorch.
 
 mod network;
 
 use std::time::Instant;
 
-use millstream::Result;
+use millstream::{Accuracy, Result};
 use network::{Network, images};
 
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
     let device = millstream::default_runtime()?.default_device()?;
-    let network = Network::new(&device)?;
+    let winograd = std::env::args().any(|a| a == "winograd");
+    let network = Network::new(&device, if winograd { Accuracy::Winograd } else { Accuracy::Full })?;
     let x = images(batch, &device)?;
     let mut times = Vec::new();
     for _ in 0..15 {

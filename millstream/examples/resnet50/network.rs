@@ -1,6 +1,6 @@
 //! A network of ResNet-50's shape, with random weights and batch normalisation folded into the convolutions.
 
-use millstream::{Conv, DType, Device, Generator, Pool, Result, Tensor};
+use millstream::{Accuracy, Conv, DType, Device, Generator, Pool, Result, Tensor};
 
 /// Pixels of an image's side.
 pub const SIDE: usize = 224;
@@ -44,6 +44,10 @@ impl Layer {
         Ok(Layer { filters, bias, how: Conv::new().stride(stride).padding(size / 2) })
     }
 
+    fn within(self, accuracy: Accuracy) -> Layer {
+        Layer { how: self.how.accuracy(accuracy), ..self }
+    }
+
     fn apply(&self, x: &Tensor) -> Tensor {
         x.conv2d(&self.filters, Some(&self.bias), &self.how)
     }
@@ -69,8 +73,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Random weights on a device, always the same.
-    pub fn new(device: &Device) -> Result<Network> {
+    /// Random weights on a device, always the same; convolutions of this accuracy.
+    pub fn new(device: &Device, accuracy: Accuracy) -> Result<Network> {
         let g = &mut Generator::new(1);
         let stem = Layer::new(g, (3, 64), 7, 2, device)?;
         let mut blocks = Vec::new();
@@ -80,7 +84,7 @@ impl Network {
                 let stride = if i == 0 && stage > 0 { 2 } else { 1 };
                 let layers = [
                     Layer::new(g, (from, width), 1, 1, device)?,
-                    Layer::new(g, (width, width), 3, stride, device)?,
+                    Layer::new(g, (width, width), 3, stride, device)?.within(accuracy),
                     Layer::new(g, (width, 4 * width), 1, 1, device)?,
                 ];
                 let around = if i == 0 { Some(Layer::new(g, (from, 4 * width), 1, stride, device)?) } else { None };
