@@ -21,6 +21,8 @@ pub(super) const FAMILY: &str = "direct";
 const MOST_ENTRIES: usize = 1 << 20;
 /// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
 const NARROW: usize = 64;
+/// Depths from which on such a matrix is worth another way.
+const LEAST_DEEP: usize = 256;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -50,6 +52,7 @@ impl InPlace {
             // A product packs a matrix well, but for one of so few columns that an empty part of the last panel counts.
             let (columns, panel) = (view.row.size, NARROW / 4);
             let narrow = columns < NARROW && columns > panel && columns % panel != 0 && rows.start == c.n;
+            let narrow = narrow && view.depth.size >= LEAST_DEEP;
             (!matrix || narrow && view.row.single() == Some(1)).then_some(i)
         };
         let guarded = |i: &usize| !op.inputs[*i].is_plain();
