@@ -348,7 +348,7 @@ fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out
     let mut random = Random::new();
     let base = Convolution {
         batch: 2,
-        channels: 130,
+        channels: 260,
         filters: 37,
         size: [7, 7],
         window: [1, 1],
