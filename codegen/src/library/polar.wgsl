@@ -20,8 +20,8 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     let low = select(ay, ax, ay > ax) * scale;
     var angle = 0.0f;
     if (!is_zero_f32(high)) {
-        // What is small is lifted, so that no part of the quotient vanishes.
-        let small = low < 1e-15f;
+        // What is small, itself or beside the other, is lifted, so that no part of the quotient vanishes.
+        let small = low < 1e-15f || low < high * 1e-25f;
         let q = quotient_f32(select(low, low * 1.1529215e18f, small), high);
         angle = atan_core_f32(select(q, q * 8.6736174e-19f, small));
     }
