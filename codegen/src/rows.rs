@@ -333,16 +333,29 @@ impl Writer<'_, '_> {
         let e = text.fresh("e");
         text.line(format!("var {e} = (part * idx({lanes}) + member) * idx({width});"));
         let step = text.name("step", format!("parts * idx({})", width * lanes));
-        let rounds = if turns > 1 { vec![turns, 1] } else { vec![1] };
-        for turns in rounds {
-            let last = if turns > 1 { format!("{e} + {step} * idx({})", turns - 1) } else { e.clone() };
-            text.line(format!("while ({last} < length) {{"));
-            for turn in 0..turns {
+        let last = if turns > 1 { format!("{e} + {step} * idx({})", turns - 1) } else { e.clone() };
+        text.line(format!("while ({last} < length) {{"));
+        for turn in 0..turns {
+            let at = text.name("e", format!("{e} + {step} * idx({turn})"));
+            let mut chunk = self.chunk(text, at, None);
+            body(self, text, &mut chunk);
+        }
+        text.line(format!("{e} += {step} * idx({turns});"));
+        text.line("}");
+        if turns > 1 {
+            // What is left is fewer than `turns` chunks. They too are fetched at once: one after the other, each would
+            // cost the way to the memory and back.
+            text.line(format!("if ({e} < length) {{"));
+            for turn in 0..turns - 1 {
                 let at = text.name("e", format!("{e} + {step} * idx({turn})"));
-                let mut chunk = self.chunk(text, at, None);
+                let inside = (turn > 0).then(|| text.name("inside", format!("{at} < length")));
+                let at = match &inside {
+                    Some(inside) => text.name("e", format!("select({e}, {at}, {inside})")),
+                    None => at,
+                };
+                let mut chunk = self.chunk(text, at, inside);
                 body(self, text, &mut chunk);
             }
-            text.line(format!("{e} += {step} * idx({turns});"));
             text.line("}");
         }
     }
