@@ -102,10 +102,12 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
     let wide = usize::from(is_wide(op));
     let plain = |names: [&'static str; 2]| Variant::plain(names[wide]);
     match &op.body {
-        Body::Map(_) => match map::transposed(op, target) {
-            Some(_) => vec![plain(SQUARES), plain(MAP)],
-            None => vec![plain(MAP)],
-        },
+        Body::Map(_) => {
+            let square = |edge| Block { m: edge, n: edge, k: 1 };
+            let tile = |edge| Tile { blocks: [square(edge)].into_iter().collect() };
+            let squares = map::edges(op, target).into_iter().map(|e| Variant::tiled(SQUARES[wide], tile(e)));
+            squares.chain([plain(MAP)]).collect()
+        }
         Body::Rows { inner, .. } => walks(op, *inner, target)
             .into_iter()
             .map(|w| {
@@ -143,7 +145,10 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
     if of(MAP) {
         map::generate(op, target, wide)
     } else if of(SQUARES) {
-        map::generate_tiled(op, target, wide)
+        match variant.tile.blocks[..] {
+            [square] => map::generate_tiled(op, target, square.m, wide),
+            _ => Err(Error::internal("a walk by squares needs their side")),
+        }
     } else if of(GATHER) {
         indexed::generate_gather(op, target, wide)
     } else if of(ATTENTION) {

@@ -1,5 +1,6 @@
 //! Element-wise kernels: a loop over the index space, by single elements or by four that lie side by side.
 
+use millstream_core::what::elements;
 use millstream_core::{Body, DType, Error, Expr, Node, Op, Result};
 
 use crate::frame::{Class, Frame, Word};
@@ -15,8 +16,9 @@ const THREADS: u32 = 256;
 /// Arithmetic of an element up to which a map only waits for memory.
 pub(crate) const LIGHT: u64 = 16;
 
-/// The side of the square that a group transposes at a time.
-pub(crate) const SIDE: usize = 32;
+/// The sides of the squares that a group transposes at a time. Larger ones read and write longer runs of memory, and leave less
+/// to share among groups.
+const EDGES: [usize; 2] = [64, 32];
 
 fn expr(op: &Op) -> Result<&Expr> {
     match &op.body {
@@ -175,7 +177,7 @@ pub(crate) fn four_values(
 
 /// The dimension along which an input lies side by side while the output, and so the walk, goes along the last one: where
 /// there is such an input, a walk by squares reads and writes whole lines of memory.
-pub(crate) fn transposed(op: &Op, target: &Target) -> Option<usize> {
+fn transposed(op: &Op, target: &Target) -> Option<usize> {
     let frame = Frame::new(op, target, false);
     let last = op.dims.len().checked_sub(1)?;
     let outputs = op.inputs.len()..frame.operands();
@@ -188,27 +190,43 @@ pub(crate) fn transposed(op: &Op, target: &Target) -> Option<usize> {
     dims.all(|d| d == first).then_some(first)
 }
 
+/// The sides of squares that fit the device, the preferred one first; none for maps that need no walk by squares.
+pub(crate) fn edges(op: &Op, target: &Target) -> Vec<usize> {
+    let Some(side) = transposed(op, target) else { return Vec::new() };
+    let frame = Frame::new(op, target, false);
+    let turned = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One);
+    let bytes: usize = turned.map(|o| 4 * Register::of(op.inputs[o].dtype).words()).sum();
+    let most = target.shared_memory.min(48 << 10);
+    let mut list: Vec<usize> = EDGES.into_iter().filter(|edge| edge * edge * bytes <= most).collect();
+    // Every unit should have several squares.
+    let (height, width) = (op.dims[side], op.dims[op.dims.len() - 1]);
+    if elements(&op.dims) < target.units * 16 * EDGES[0] * EDGES[0] || height.min(width) < EDGES[0] {
+        list.reverse();
+    }
+    list
+}
+
 /// Walks the index space by squares over the last dimension and the one along which some inputs lie side by side. Those
 /// are read along their own direction and turned in shared memory.
-pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Program> {
+pub(crate) fn generate_tiled(op: &Op, target: &Target, edge: usize, wide: bool) -> Result<Program> {
     let expr = expr(op)?;
     let side = transposed(op, target).ok_or_else(|| Error::internal("this map needs no walk by squares"))?;
     let mut frame = Frame::new(op, target, wide);
     let (rank, last) = (op.dims.len(), op.dims.len() - 1);
     let mut text = Text::inside(1);
     let (across, down, total) = (frame.arg(Word::Number(0)), frame.arg(Word::Number(1)), frame.arg(Word::Number(2)));
-    let rows = THREADS as usize / SIDE;
-    text.line(format!("let x = lane % idx({SIDE});"));
-    text.line(format!("let y = quotient(lane, idx({SIDE}));"));
+    let rows = THREADS as usize / edge;
+    text.line(format!("let x = lane % idx({edge});"));
+    text.line(format!("let y = quotient(lane, idx({edge}));"));
     text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
     text.line(format!("let q = quotient(tile, {across});"));
     text.line(format!("let column = tile - q * {across};"));
-    text.line(format!("let left = column * idx({SIDE});"));
+    text.line(format!("let left = column * idx({edge});"));
     text.line(format!("let batch = quotient(q, {down});"));
     // Along diagonals: squares in one column of a matrix whose rows are a power of two apart would all ask the same part of
     // the memory.
     text.line(format!("let slant = q - batch * {down} + column;"));
-    text.line(format!("let top = (slant - quotient(slant, {down}) * {down}) * idx({SIDE});"));
+    text.line(format!("let top = (slant - quotient(slant, {down}) * {down}) * idx({edge});"));
     // The other dimensions, from the batch.
     let mut index = vec![String::new(); rank];
     let mut rest = "batch".to_string();
@@ -222,12 +240,14 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     let (width, height) = (frame.arg(Word::Size(last)), frame.arg(Word::Size(side)));
     for &o in &turned {
         let register = Register::of(frame.access(o).dtype);
-        frame.share(&format!("square{o}"), register.shared(), SIDE * (SIDE + 1));
+        frame.share(&format!("square{o}"), register.shared(), edge * edge);
     }
+    // Rows lie slanted, so that neither a row nor a column is in one bank of the shared memory.
+    let cell = |row: &str, column: &str| format!("{row} * idx({edge}) + ({column} ^ ({row} & idx(31)))");
     // All is read, at places that exist, before anything is put down: nothing waits for one read before it asks for the next.
     let mut read = Vec::new();
     let i = text.name("i", format!("min(top + x, {height} - idx(1))"));
-    for r in (0..SIDE).step_by(rows) {
+    for r in (0..edge).step_by(rows) {
         let j = text.name("i", format!("min(left + y + idx({r}), {width} - idx(1))"));
         for &o in &turned {
             let at = |d: usize| {
@@ -244,10 +264,10 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     }
     for (o, r, value) in read {
         let value = Register::of(frame.access(o).dtype).put(&value);
-        text.line(format!("square{o}[(y + idx({r})) * idx({}) + x] = {value};", SIDE + 1));
+        text.line(format!("square{o}[{}] = {value};", cell(&format!("(y + idx({r}))"), "x")));
     }
     text.line("workgroupBarrier();");
-    for r in (0..SIDE).step_by(rows) {
+    for r in (0..edge).step_by(rows) {
         let (i, j) = (text.name("i", format!("top + y + idx({r})")), text.name("i", "left + x"));
         text.line(format!("if ({i} < {height} && {j} < {width}) {{"));
         let at = |d: usize| {
@@ -262,7 +282,7 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
         let mut values = Values::new(expr);
         values.write(&mut text, expr, expr.outputs(), |text, _, node, dtype| match node {
             Node::Input(n) if turned.contains(&(n as usize)) => {
-                let place = format!("square{n}[x * idx({}) + y + idx({r})]", SIDE + 1);
+                let place = format!("square{n}[{}]", cell("x", &format!("(y + idx({r}))")));
                 text.name("x", Register::of(dtype).get(place))
             }
             _ => leaf(&mut frame, text, node, dtype, &at),
@@ -278,5 +298,5 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, wide: bool) -> Result<Pro
     text.line("workgroupBarrier();");
     text.line("}");
     frame.entry("map_by_squares", THREADS, text);
-    Program::new(frame, Shape::Squares { side, threads: THREADS })
+    Program::new(frame, Shape::Squares { side, edge, threads: THREADS })
 }

@@ -19,7 +19,6 @@ use smallvec::SmallVec;
 use crate::attention;
 use crate::contract::{Blocks, reads_by_four, writes_by_four};
 use crate::frame::{Frame, Layout, Word};
-use crate::map::SIDE;
 use crate::rows::{Walk, writes_elements};
 use crate::target::{Dialect, Target};
 
@@ -81,7 +80,7 @@ pub(crate) enum Shape {
     /// A walk along the output; if `fours`, the first entry moves four elements at once.
     Map { fours: bool, threads: u32 },
     /// A walk by squares over the last dimension and `side`.
-    Squares { side: usize, threads: u32 },
+    Squares { side: usize, edge: usize, threads: u32 },
     /// Rows; if `fours`, the first half of the entries moves four elements at once.
     Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
     /// Blocks of a contraction; if `fours`, the first entry moves four elements at once.
@@ -230,8 +229,8 @@ impl Program {
                 let by_four = aligned.is_some().then(|| vec![(0, groups, vec![(all / 4) as i64, (all % 4) as i64])]);
                 Ok(Plan { by_four, by_one, aligned: aligned.unwrap_or_default(), workspace: 0 })
             }
-            Shape::Squares { side, threads } => {
-                let (across, down) = (op.dims[rank - 1].div_ceil(SIDE) as u64, op.dims[side].div_ceil(SIDE) as u64);
+            Shape::Squares { side, edge, threads } => {
+                let (across, down) = (op.dims[rank - 1].div_ceil(edge) as u64, op.dims[side].div_ceil(edge) as u64);
                 let others: u64 = (0..rank - 1).filter(|&d| d != side).map(|d| op.dims[d] as u64).product();
                 let total = across * down * others;
                 let groups = total.min(self.groups_for(u64::MAX / 2, threads));

@@ -67,7 +67,8 @@ fn a_transposed_copy_of_halves() {
     let x = b.input(0, DType::F16);
     let halves = |strides: &[isize]| Access::new(DType::F16, strides);
     let op = Op::map(&[64, 48], vec![halves(&[1, 64])], vec![halves(&[48, 1])], b.finish(&[x])).unwrap();
-    check("transposed_copy", &op, &Variant::plain("squares"));
+    let square = Block { m: 32, n: 32, k: 1 };
+    check("transposed_copy", &op, &Variant::tiled("squares", Tile { blocks: [square].into_iter().collect() }));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn f32_to_f16(x: f32) -> u32 {
     let up = (rest > middle) || ((rest == middle) && ((whole & 1u) != 0u));
     return sign | (whole + select(0u, 1u, up));
 }
-var<workgroup> square0: array<f32, 1056>;
+var<workgroup> square0: array<f32, 1024>;
 @compute @workgroup_size(256)
 fn map_by_squares(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id) block: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>) {
     let lane = idx(thread);
@@ -81,15 +81,15 @@ fn map_by_squares(@builtin(local_invocation_index) thread: u32, @builtin(workgro
         let i_11 = min(left + y + idx(24), size1 - idx(1));
         let p_12 = base0 + i_1 + i_11 * stride0_1;
         let x_13 = f16_to_f32(half_of(b0[p_12 >> 1u], p_12));
-        square0[(y + idx(0)) * idx(33) + x] = x_4;
-        square0[(y + idx(8)) * idx(33) + x] = x_7;
-        square0[(y + idx(16)) * idx(33) + x] = x_10;
-        square0[(y + idx(24)) * idx(33) + x] = x_13;
+        square0[(y + idx(0)) * idx(32) + (x ^ ((y + idx(0)) & idx(31)))] = x_4;
+        square0[(y + idx(8)) * idx(32) + (x ^ ((y + idx(8)) & idx(31)))] = x_7;
+        square0[(y + idx(16)) * idx(32) + (x ^ ((y + idx(16)) & idx(31)))] = x_10;
+        square0[(y + idx(24)) * idx(32) + (x ^ ((y + idx(24)) & idx(31)))] = x_13;
         workgroupBarrier();
         let i_14 = top + y + idx(0);
         let i_15 = left + x;
         if (i_14 < size0 && i_15 < size1) {
-            let x_16 = square0[x * idx(33) + y + idx(0)];
+            let x_16 = square0[x * idx(32) + ((y + idx(0)) ^ (x & idx(31)))];
             let p_17 = base1 + i_14 * stride1_0 + i_15;
             let s_18 = (u32(p_17) & 1u) * 16u;
             let w_19 = p_17 >> 1u;
@@ -99,7 +99,7 @@ fn map_by_squares(@builtin(local_invocation_index) thread: u32, @builtin(workgro
         let i_20 = top + y + idx(8);
         let i_21 = left + x;
         if (i_20 < size0 && i_21 < size1) {
-            let x_22 = square0[x * idx(33) + y + idx(8)];
+            let x_22 = square0[x * idx(32) + ((y + idx(8)) ^ (x & idx(31)))];
             let p_23 = base1 + i_20 * stride1_0 + i_21;
             let s_24 = (u32(p_23) & 1u) * 16u;
             let w_25 = p_23 >> 1u;
@@ -109,7 +109,7 @@ fn map_by_squares(@builtin(local_invocation_index) thread: u32, @builtin(workgro
         let i_26 = top + y + idx(16);
         let i_27 = left + x;
         if (i_26 < size0 && i_27 < size1) {
-            let x_28 = square0[x * idx(33) + y + idx(16)];
+            let x_28 = square0[x * idx(32) + ((y + idx(16)) ^ (x & idx(31)))];
             let p_29 = base1 + i_26 * stride1_0 + i_27;
             let s_30 = (u32(p_29) & 1u) * 16u;
             let w_31 = p_29 >> 1u;
@@ -119,7 +119,7 @@ fn map_by_squares(@builtin(local_invocation_index) thread: u32, @builtin(workgro
         let i_32 = top + y + idx(24);
         let i_33 = left + x;
         if (i_32 < size0 && i_33 < size1) {
-            let x_34 = square0[x * idx(33) + y + idx(24)];
+            let x_34 = square0[x * idx(32) + ((y + idx(24)) ^ (x & idx(31)))];
             let p_35 = base1 + i_32 * stride1_0 + i_33;
             let s_36 = (u32(p_35) & 1u) * 16u;
             let w_37 = p_35 >> 1u;
