@@ -3,6 +3,7 @@
 //! The parsers are fed with damaged copies of good files for `MILLSTREAM_FUZZ_SECONDS` each (20, if it is not set): no panic, no
 //! allocation beyond what the file can hold, and the same answer from a file that is mapped.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

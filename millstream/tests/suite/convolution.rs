@@ -1,8 +1,6 @@
 //! Convolutions, pooling, padding and contractions against plain loops in f64, on every device of this machine.
 
-mod common;
-
-use common::{Random, devices, seed};
+use crate::common::{Random, devices, seed};
 use millstream::{Channels, Conv, DType, Device, Keep, Pool, Result, Tensor};
 
 /// Values in row-major order with their shape.

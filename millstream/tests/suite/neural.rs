@@ -1,10 +1,8 @@
 //! Normalisations, losses and resizing against plain loops.
 
-mod common;
-
 use millstream::{Interpolation, Keep, Reduction, Tensor};
 
-use common::Random;
+use crate::common::Random;
 
 fn values(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| 2.0 * random.unit() as f32).collect()

@@ -1,10 +1,8 @@
 //! Every device of this machine computes the same programs, alone and together.
 
-mod common;
-
-use common::{Random, devices, seed};
+use crate::common::{Random, devices, devices_of, seed};
 use millstream::core::profiler::RecordKind;
-use millstream::{DType, Device, Devices, ErrorKind, Keep, Tensor, default_runtime};
+use millstream::{DType, Device, Devices, ErrorKind, Keep, Tensor};
 
 /// A program of some steps over square matrices, drawn from the numbers. Values stay near 1, so that devices can be compared.
 fn program(numbers: &mut Random, device: &Device) -> Tensor {
@@ -62,9 +60,9 @@ fn random_programs_agree_on_all_devices() {
 
 #[test]
 fn tensors_of_several_devices_meet_in_one_expression_and_the_moves_are_seen() {
-    let runtime = default_runtime().unwrap();
-    for device in devices().into_iter().filter(|d| !d.is_host()) {
-        let here = Tensor::from_slice(&[1.0f32, 2.0, 3.0]);
+    let runtime = millstream::runtime().build();
+    for device in devices_of(&runtime).into_iter().filter(|d| !d.is_host()) {
+        let here = Tensor::from_slice(&[1.0f32, 2.0, 3.0]).to(&runtime.host().unwrap());
         let there = (Tensor::from_slice(&[10.0f32, 20.0, 30.0]).to(&device) * 2.0).exp().log();
         there.eval().unwrap();
         runtime.profiler().start();
@@ -84,8 +82,8 @@ fn tensors_of_several_devices_meet_in_one_expression_and_the_moves_are_seen() {
 
 #[test]
 fn what_a_device_cannot_compute_goes_to_the_host_and_the_profile_says_so() {
-    let runtime = default_runtime().unwrap();
-    for device in devices() {
+    let runtime = millstream::runtime().build();
+    for device in devices_of(&runtime) {
         let lacks = !device.is_host() && !device.profile().features.iter().any(|f| f == "f64");
         let x = Tensor::from_slice(&[1.0f32, 4.0, 9.0]).to(&device);
         runtime.profiler().start();

@@ -1,8 +1,6 @@
 //! Values that stay the same are packed once; nobody can tell but by the clock and the memory.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::core::Priority;
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};

@@ -1,10 +1,8 @@
 //! Sorting, searching and sets against plain Rust.
 
-mod common;
-
 use std::cmp::Ordering;
 
-use common::Random;
+use crate::common::Random;
 use millstream::{DType, ErrorKind, Keep, Result, Side, Tensor};
 
 /// The promised order of floats.

@@ -1,8 +1,6 @@
 //! Attention written by hand is the planner's attention, and nothing else is.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{DType, Device, Idea, Keep, Result, Runtime, Tensor};
 

@@ -1,11 +1,9 @@
 //! Compiled functions give what the functions give, for less.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::Random;
+use crate::common::Random;
 use millstream::core::sim::{Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{DType, Device, ErrorKind, Generator, Keep, Result, Runtime, Tensor, compile, compile_all};

@@ -1,8 +1,6 @@
 //! Linear algebra: factors multiply to what they are factors of, and structure is as promised.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::{DType, ErrorKind, Keep, MatrixNorm, Result, Tensor};
 use num_complex::Complex;
 

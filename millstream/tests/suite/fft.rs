@@ -1,10 +1,8 @@
 //! Fourier transforms against their definition.
 
-mod common;
-
 use std::f64::consts::TAU;
 
-use common::Random;
+use crate::common::Random;
 use millstream::{DType, ErrorKind, FftNorm, Result, Tensor};
 use num_complex::Complex;
 

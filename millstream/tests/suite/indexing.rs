@@ -1,10 +1,8 @@
 //! Joining, lookups, running reductions and random numbers, on every device.
 
-mod common;
-
 use millstream::{DType, Device, Generator, Keep, Tensor};
 
-use common::{Random, devices};
+use crate::common::{Random, devices};
 
 fn values(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| random.unit() as f32).collect()

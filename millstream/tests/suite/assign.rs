@@ -1,8 +1,6 @@
 //! Assignment: what changes, what does not, and what it costs.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::core::Priority;
 use millstream::core::sim::{Faults, Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};

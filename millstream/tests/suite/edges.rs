@@ -1,9 +1,7 @@
 //! Sizes and numbers at the edges of what there is: nothing, one, too much. Results follow the definition; what cannot be
 //! computed is an error, never a panic.
 
-mod common;
-
-use common::{Random, devices};
+use crate::common::{Random, devices};
 use millstream::{
     AttentionOptions, Conv, DType, ErrorKind, FftNorm, Interpolation, Keep, MatrixNorm, Pool, Reduction, Tensor,
 };

@@ -1,8 +1,6 @@
 //! Scattering, quantiles, padding by itself, permutations and cube roots against plain Rust.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::{DType, ErrorKind, Generator, Keep, Padding, Result, Tensor};
 
 /// The index of each element of a shape, row-major.
@@ -230,7 +228,7 @@ fn padding_takes_elements_from_where_its_kind_says() -> Result<()> {
 
 #[test]
 fn permutations_have_every_number_once_and_every_order_about_as_often() -> Result<()> {
-    let mut generator = Generator::new(common::seed());
+    let mut generator = Generator::new(crate::common::seed());
     // The 24 orders of four, 2400 times: about 100 each; fewer than 50 or more than 150 is 5 standard deviations off.
     let mut counts = std::collections::HashMap::new();
     for _ in 0..2400 {

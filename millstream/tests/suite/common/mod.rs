@@ -69,7 +69,11 @@ impl Random {
 
 /// The devices that can be opened here; `cpu` is always among them. Says which ones are left out.
 pub fn devices() -> Vec<Device> {
-    let runtime: &Runtime = default_runtime().unwrap();
+    devices_of(default_runtime().unwrap())
+}
+
+/// The same of another runtime than the default one.
+pub fn devices_of(runtime: &Runtime) -> Vec<Device> {
     runtime
         .list()
         .into_iter()

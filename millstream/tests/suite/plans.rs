@@ -4,9 +4,7 @@
 //! Each list holds graphs that differ in one thing. They are computed one after the other in one runtime, and backwards in
 //! another: if two of them shared a plan that they should not share, one of the two runtimes would give the wrong values.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use millstream::core::Runtime;
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{AttentionOptions, DType, Device, FftNorm, Generator, Keep, Side, Tensor};

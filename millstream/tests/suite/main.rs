@@ -1,0 +1,27 @@
+//! Whole programs through the public interface. One executable, so that it is linked once; what looks at the memory or the
+//! allocator of the whole process has its own beside it.
+
+mod common;
+
+mod assign;
+mod attention;
+mod bounds;
+mod buffers;
+mod compiled;
+mod convolution;
+mod devices;
+mod edges;
+mod elementwise;
+mod errors;
+mod faults;
+mod fft;
+mod fusion;
+mod indexing;
+mod kept;
+mod linalg;
+mod moving;
+mod neural;
+mod places;
+mod plans;
+mod sorting;
+mod tensors;
