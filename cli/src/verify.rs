@@ -1,6 +1,11 @@
-//! `millstream verify`: every operation and dtype on every device against the reference.
+//! `millstream verify`: every operation and dtype on every device against the reference, and every function of `eval` against
+//! what it must equal.
+
+mod functions;
+mod identities;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use millstream::{DType, Device};
 use millstream_core::conformance::{self, Options, Part, Row};
@@ -12,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{Progress, say};
 use crate::table::{Align, Table};
+use functions::Functions;
 
 /// What became of one operation in one dtype on one device, over all layouts.
 #[derive(Debug, Serialize)]
@@ -61,7 +67,7 @@ pub fn run(args: &args::Verify) -> Outcome {
 
 /// Runs the suite part by part, so that it can be interrupted and seen to move.
 fn lines(device: &Device, options: &Options) -> Outcome<Vec<Line>> {
-    let progress = Progress::new(options.parts.len());
+    let progress = Progress::new(options.parts.len() + Functions::count());
     let mut lines: BTreeMap<(usize, String, DType), Line> = BTreeMap::new();
     for (number, &part) in options.parts.iter().enumerate() {
         progress.at(format!("{}: {}", device.name(), part.name()));
@@ -69,20 +75,37 @@ fn lines(device: &Device, options: &Options) -> Outcome<Vec<Line>> {
         for row in conformance::run(device, &one).rows {
             let group = if part == Part::Layout { format!("{} (layouts)", row.op) } else { row.op.clone() };
             let key = (number, group.clone(), row.dtype);
-            lines.entry(key).and_modify(|line| line.add(&row)).or_insert_with(|| Line::new(group, &row));
+            add(&mut lines, key, Line::new(group, &row));
         }
+        progress.step();
+        interrupt::check()?;
+    }
+    let functions = Functions::new(device, options.seed)?;
+    progress.at(format!("{}: functions", device.name()));
+    for line in (0..Functions::count()).filter_map(|n| functions.check(n)) {
+        let key = (options.parts.len(), line.op.clone(), line.dtype);
+        add(&mut lines, key, line);
         progress.step();
         interrupt::check()?;
     }
     Ok(lines.into_values().collect())
 }
 
+/// Joins a line to those of the same operation and dtype in the same part of the suite.
+fn add(lines: &mut BTreeMap<(usize, String, DType), Line>, key: (usize, String, DType), line: Line) {
+    match lines.entry(key) {
+        Entry::Vacant(place) => drop(place.insert(line)),
+        Entry::Occupied(mut place) => place.get_mut().join(line),
+    }
+}
+
 impl Line {
-    fn new(op: String, row: &Row) -> Line {
-        let mut line = Line {
+    /// Of no case yet.
+    fn empty(op: String, dtype: DType, device: &str) -> Line {
+        Line {
             op,
-            dtype: row.dtype,
-            device: row.device.clone(),
+            dtype,
+            device: device.to_string(),
             native: true,
             reason: None,
             cases: 0,
@@ -91,24 +114,34 @@ impl Line {
             bound: 0.0,
             passed: true,
             failure: None,
-        };
-        line.add(row);
-        line
+        }
     }
 
-    fn add(&mut self, row: &Row) {
-        self.cases += 1;
-        self.elements += row.elements;
-        if let Some(reason) = &row.not_native {
-            self.native = false;
-            self.reason.get_or_insert_with(|| reason.clone());
+    fn new(op: String, row: &Row) -> Line {
+        let failure = row.failure.as_ref().map(|failure| format!("{} layout: {failure}", row.layout));
+        Line {
+            native: row.not_native.is_none(),
+            reason: row.not_native.clone(),
+            cases: 1,
+            elements: row.elements,
+            max_err: row.error,
+            bound: row.bound,
+            passed: failure.is_none(),
+            failure,
+            ..Line::empty(op, row.dtype, &row.device)
         }
-        if let Some(failure) = &row.failure {
-            self.passed = false;
-            self.failure.get_or_insert_with(|| format!("{} layout: {failure}", row.layout));
-        }
-        if nearness(row.error, row.bound) >= nearness(self.max_err, self.bound) {
-            (self.max_err, self.bound) = (row.error, row.bound);
+    }
+
+    /// Adds what became of other cases of the same operation.
+    fn join(&mut self, other: Line) {
+        self.cases += other.cases;
+        self.elements += other.elements;
+        self.native &= other.native;
+        self.reason = self.reason.take().or(other.reason);
+        self.passed &= other.passed;
+        self.failure = self.failure.take().or(other.failure);
+        if nearness(other.max_err, other.bound) >= nearness(self.max_err, self.bound) {
+            (self.max_err, self.bound) = (other.max_err, other.bound);
         }
     }
 
@@ -210,11 +243,11 @@ mod tests {
     #[test]
     fn the_case_nearest_to_its_bound_stands_for_all() {
         let mut line = Line::new("exp".into(), &row("exp", DType::F32, 1.0, 10.0, None));
-        line.add(&row("exp", DType::F32, 0.5, 1.0, None));
-        line.add(&row("exp", DType::F32, 0.0, 0.0, None));
+        line.join(Line::new("exp".into(), &row("exp", DType::F32, 0.5, 1.0, None)));
+        line.join(Line::new("exp".into(), &row("exp", DType::F32, 0.0, 0.0, None)));
         assert_eq!((line.max_err, line.bound, line.cases, line.elements), (0.5, 1.0, 3, 30));
         assert!(line.passed);
-        line.add(&row("exp", DType::F32, f64::NAN, 1.0, Some("NaN")));
+        line.join(Line::new("exp".into(), &row("exp", DType::F32, f64::NAN, 1.0, Some("NaN"))));
         assert!(!line.passed && line.failure.as_deref() == Some("flipped layout: NaN"));
     }
 

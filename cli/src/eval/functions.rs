@@ -44,6 +44,12 @@ pub fn find(name: &str) -> Option<&'static Function> {
     GROUPS.iter().flat_map(|(_, functions)| functions.iter()).find(|f| f.name == name)
 }
 
+/// The names of all functions.
+#[cfg(test)]
+pub fn names() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|(_, functions)| functions.iter()).map(|f| f.name)
+}
+
 /// The name that was probably meant.
 pub fn like(name: &str) -> Option<&'static str> {
     let all = GROUPS.iter().flat_map(|(_, functions)| functions.iter()).map(|f| f.name);

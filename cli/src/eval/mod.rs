@@ -22,8 +22,27 @@ use std::io::Read;
 use crate::args;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::say;
+#[cfg(test)]
+pub use functions::names;
+pub use machine::Names;
 use trouble::Trouble;
-use value::Value;
+pub use value::Value;
+
+/// The tensor that an expression describes, not yet computed.
+pub fn compute(text: &str, names: &Names) -> Outcome<millstream::Tensor> {
+    parser::parse(text).and_then(|program| machine::run(&program, names)).map_err(|t| t.in_text(text))
+}
+
+/// The functions that an expression calls, in the order of the text; none if it makes no sense.
+pub fn called(text: &str) -> Vec<String> {
+    let Ok(program) = parser::parse(text) else { return Vec::new() };
+    let mut calls: Vec<(usize, String)> = program
+        .into_iter()
+        .filter_map(|(step, at)| if let parser::Step::Call(name, _) = step { Some((at, name)) } else { None })
+        .collect();
+    calls.sort();
+    calls.into_iter().map(|(_, name)| name).collect()
+}
 
 /// The longest expression that is read from standard input.
 const LONGEST: u64 = 64 << 20;
@@ -42,9 +61,10 @@ pub fn run(args: &args::Eval) -> Outcome {
     if let Some(name) = &args.device {
         millstream::default_runtime()?.device(name)?;
     }
-    let program = parser::parse(&text).map_err(|t| t.in_text(&text))?;
+    // What is wrong with the text comes before what is wrong with the files.
+    parser::parse(&text).map_err(|t| t.in_text(&text))?;
     let names = bind(&args.bindings)?;
-    let result = machine::run(&program, &names).map_err(|t| t.in_text(&text))?;
+    let result = compute(&text, &names)?;
     if args.explain {
         say(result.explain()?.trim_end())?;
     }
