@@ -13,7 +13,12 @@ use crate::memory::block;
 use crate::stream::{Call, WgpuStream};
 
 /// Runs a test on the first device of each API that this machine has; says which it has not.
+///
+/// One test at a time: NVIDIA's driver (580.159, Vulkan) waits for itself in `vkDestroyDevice` when many devices, each just
+/// opened, are closed at once.
 fn on_each(test: impl Fn(&WgpuBackend)) {
+    static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+    let _turn = TURN.lock();
     for api in Api::ALL.into_iter().filter(|api| api.is_possible()) {
         match WgpuFamily::new(api).open_backend(api.name()) {
             Ok(backend) => test(&backend),
