@@ -81,7 +81,8 @@ impl Apart {
         let (size, stride) = (|d: usize| op.dims[d], |a: &Access, d: usize| a.strides[d]);
         let output = outputs.clone().next();
         let many = output.map_or(1, size);
-        if many > MOST_FILTERS || across.places < LEAST_COLUMNS {
+        // Neighbours along a row must lie side by side, as they do not where channels come last.
+        if many > MOST_FILTERS || across.places < LEAST_COLUMNS || across.step != 1 {
             return None;
         }
         let view = |a: &Access| View::new(a, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len()).batch.offsets();
