@@ -18,6 +18,8 @@ use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
 const ROWS: usize = 8;
 /// Elements of the longest vector.
 const LONGEST: usize = crate::simd::MAX_LANES;
+/// Nodes of an expression beyond which strips are as good; steps count their operands in 16 bits.
+const MOST_NODES: usize = 256;
 /// Values that are needed again later.
 const SLOTS: usize = 4;
 
@@ -118,7 +120,8 @@ impl Blocks {
     /// Compiles an expression whose inputs and outputs lie under the tile as these views say; rows are m, depths are n. `None`
     /// where something is no f32, or does not lie as vectors along columns or as one value for a row.
     pub(super) fn new(expr: &Expr, inputs: &[(usize, View)], outputs: &[View], isa: Isa) -> Option<Blocks> {
-        if expr.nodes().iter().any(|(_, dtype)| *dtype != DType::F32) {
+        let is_long = expr.nodes().len() > MOST_NODES || expr.outputs().len() > MOST_NODES;
+        if is_long || expr.nodes().iter().any(|(_, dtype)| *dtype != DType::F32) {
             return None;
         }
         let lies: Vec<Lie> = inputs.iter().map(|(_, v)| Lie::new(v)).collect::<Option<_>>()?;
