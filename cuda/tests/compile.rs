@@ -1,9 +1,8 @@
 //! Every kernel of the conformance suite compiles for every architecture, without a GPU.
 //!
 //! NVRTC is found as the backend finds it; `MILLSTREAM_NVRTC` may name its file. There are thousands of kernels, a tenth of a
-//! second each for each architecture: an ordinary run takes a fresh sample of them, with every family; `MILLSTREAM_KERNELS=turns`,
-//! which CI sets, takes every kernel for one of the architectures, another one by the seed; `MILLSTREAM_KERNELS=all` takes all
-//! for all. Of a compilation's time a third goes by before the compiler has looked at the text, so kernels are compiled in
+//! second each for each architecture: an ordinary run takes a fresh sample of them, with every family; `MILLSTREAM_KERNELS=all`,
+//! which CI sets, takes all for all. Of a compilation's time a third goes by before the compiler has looked at the text, so kernels are compiled in
 //! batches.
 
 use std::collections::HashMap;
@@ -58,18 +57,12 @@ fn seed() -> u64 {
     *SEED.get_or_init(|| Options::default().seed)
 }
 
-/// The kernels to compile for an architecture: all, those whose turn it is, or some of each family.
-fn chosen(texts: HashMap<String, String>, capability: (u32, u32)) -> Vec<(String, String)> {
+/// The kernels to compile: all, or some of each family.
+fn chosen(texts: HashMap<String, String>) -> Vec<(String, String)> {
     let seed = seed();
     let mut list: Vec<(String, String)> = texts.into_iter().collect();
-    match std::env::var("MILLSTREAM_KERNELS").as_deref() {
-        Ok("all") => return list,
-        Ok("turns") => {
-            let turn = |text: &str| (stable_hash(format!("{seed} {text}").as_bytes()) % 3) as usize;
-            list.retain(|(text, _)| CAPABILITIES[turn(text)] == capability);
-            return list;
-        }
-        _ => {}
+    if std::env::var("MILLSTREAM_KERNELS").is_ok_and(|which| which == "all") {
+        return list;
     }
     // In the seed's order: another one every time.
     list.sort_by_cached_key(|(text, _)| stable_hash(format!("{seed} {text}").as_bytes()));
@@ -103,7 +96,7 @@ fn together(batch: &[(String, String)]) -> Option<String> {
 
 /// The texts of a batch that do not compile, with what the compiler says.
 fn failures(batch: &[(String, String)], architecture: &str) -> Vec<String> {
-    let options = CompileOptions::default();
+    let options = CompileOptions { hasty: true, ..CompileOptions::default() };
     let good = |text: &str| compile(text, architecture, &options).map(|b| assert!(b.is_native && !b.bytes.is_empty()));
     let all = together(batch).expect("invariant: all kernels of a dialect begin alike");
     if good(&all).is_ok() {
@@ -132,7 +125,7 @@ fn conforms(capability: (u32, u32)) {
     }
     let all = texts.len();
     assert!(all > 100, "only {all} kernels of {count} operations");
-    let list = chosen(texts, capability);
+    let list = chosen(texts);
     let batches: Vec<&[(String, String)]> = list.chunks(BATCH).collect();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -178,7 +171,7 @@ fn the_kernels_that_measure_compile_and_options_are_heeded() {
     }
     let text = include_str!("../src/measure.cu");
     let plain = compile(text, "sm_90", &CompileOptions::default()).unwrap();
-    let lines = CompileOptions { line_info: true, max_registers: Some(32) };
+    let lines = CompileOptions { line_info: true, max_registers: Some(32), hasty: false };
     let with_lines = compile(text, "sm_90", &lines).unwrap();
     assert!(plain.is_native && plain.bytes.starts_with(b"\x7fELF"));
     assert!(with_lines.bytes.len() > plain.bytes.len());
