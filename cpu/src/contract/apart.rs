@@ -7,7 +7,7 @@ use millstream_core::how::{Block, Tile, Variant};
 use millstream_core::{Access, Body, DType, Op, Result};
 
 use super::operand::{as_stored, find, is_aligned, origin};
-use super::view::{View, reach};
+use super::view::{View, guards_axes, reach};
 use crate::backend::Machine;
 use crate::depthwise::{Depthwise, Line, Places};
 use crate::gemm::Output;
@@ -55,7 +55,7 @@ impl Apart {
         if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || outputs.len() > 1 || a.guards.len() > 2 {
             return None;
         }
-        if !a.is_plain() && a.fill.to_f64() != 0.0 {
+        if !a.is_plain() && a.fill.to_f64() != 0.0 || !guards_axes(a) {
             return None;
         }
         let taps: Vec<usize> = (c.k..op.dims.len()).collect();

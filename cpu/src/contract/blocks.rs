@@ -235,7 +235,7 @@ impl Blocks {
     ///
     /// # Safety
     /// Every element of the tile has its inputs and its outputs in readable and writable memory; nobody else uses the outputs of
-    /// this tile. An output may be the memory of an input, element for element.
+    /// this tile. An only output may be the memory of an input, element for element.
     pub(super) unsafe fn run(
         &self,
         at: &TileAt,

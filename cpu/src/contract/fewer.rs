@@ -9,7 +9,7 @@ use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
 
 use super::operand::{as_stored, find, is_aligned, origin};
 use super::product_isa;
-use super::view::{View, reach};
+use super::view::{View, guards_axes, reach};
 use crate::backend::Machine;
 use crate::gemm::Output;
 use crate::winograd::{FilterPlaces, Line, Picture, Sizes, Winograd};
@@ -80,7 +80,7 @@ impl Fewer {
         })?;
         let mut rest = taps.filter(|&d| d != r && d != s);
         let (channel, None) = (rest.next(), rest.next()) else { return None };
-        if a.guards.len() > 2 || a.fill.to_f64() != 0.0 {
+        if a.guards.len() > 2 || a.fill.to_f64() != 0.0 || !guards_axes(a) {
             return None;
         }
         let size = |d: Option<usize>| d.map_or(1, |d| op.dims[d]);

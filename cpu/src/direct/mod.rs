@@ -307,11 +307,11 @@ impl Direct {
     }
 }
 
-/// Writes a tile element by element.
-fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
-    for (i, row) in tile.chunks_exact(at.ld).enumerate() {
+/// Writes a tile element by element. Its elements belong to the caller's task.
+pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
+    for (i, row) in tile.chunks(at.ld).take(at.rows).enumerate() {
         let to = c.at(at.batch).wrapping_offset((at.row + i) as isize * c.row + at.col as isize * c.col);
-        for (j, &v) in row.iter().enumerate() {
+        for (j, &v) in row[..at.cols].iter().enumerate() {
             // SAFETY: the element is in the contraction's output and belongs to the task whose tile this is.
             unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
         }

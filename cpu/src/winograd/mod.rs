@@ -15,7 +15,8 @@ mod transform;
 
 use std::cell::RefCell;
 
-use crate::gemm::{Micro, Output, Plain, Rows, TileAt};
+use crate::direct::scatter;
+use crate::gemm::{Micro, Output, Rows, TileAt};
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 use transform::{BLOCK, Filter, Image, Results, filter_matrix};
@@ -441,17 +442,6 @@ impl Winograd {
                 }
             }
         });
-    }
-}
-
-/// Writes a tile element by element.
-fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
-    for (i, row) in tile.chunks(at.ld).enumerate() {
-        let to = c.at(at.batch).wrapping_offset((at.row + i) as isize * c.row + at.col as isize * c.col);
-        for (j, &v) in row[..at.cols].iter().enumerate() {
-            // SAFETY: the element is in the contraction's output and belongs to the task whose tile this is.
-            unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
-        }
     }
 }
 

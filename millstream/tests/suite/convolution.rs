@@ -1,7 +1,7 @@
 //! Convolutions, pooling, padding and contractions against plain loops in f64, on every device of this machine.
 
 use crate::common::{Random, devices, seed};
-use millstream::{Channels, Conv, DType, Device, Keep, Pool, Result, Tensor};
+use millstream::{Accuracy, Channels, Conv, DType, Device, Keep, Pool, Result, Tensor};
 
 /// Values in row-major order with their shape.
 #[derive(Clone)]
@@ -507,5 +507,25 @@ fn mistakes_in_convolutions_are_errors_that_say_what() {
     ];
     for (i, t) in bad.iter().enumerate() {
         assert!(t.check().is_err() && t.shape().is_empty(), "case {i}");
+    }
+}
+
+#[test]
+fn an_image_that_is_all_padding_gives_zeros() {
+    // Before the image lies another one in the same memory, which must not be read for it.
+    let all: Vec<f32> = Random::fresh().floats(3 * 8 * 12 * 12).iter().map(|&x| x as f32 + 2.0).collect();
+    for device in devices() {
+        let image = Tensor::from_shape(&[3, 8, 12, 12], &all).to(&device).slice(0, 1, 2, 1);
+        let padded = image.pad(&[(1, 0), (0, 0), (0, 0), (0, 0)], 0).slice(0, 0, 1, 1);
+        let (apart, joined) = (Tensor::ones(&[8, 1, 3, 3], DType::F32), Tensor::ones(&[8, 8, 3, 3], DType::F32));
+        let results = [
+            padded.conv2d(&apart, None, &Conv::new().groups(8)),
+            padded.conv2d(&joined, None, &Conv::new()),
+            padded.conv2d(&joined, None, &Conv::new().accuracy(Accuracy::Winograd)),
+        ];
+        for (n, result) in results.iter().enumerate() {
+            assert_eq!(result.shape(), [1, 8, 10, 10]);
+            assert!(result.to_vec::<f32>().unwrap().iter().all(|&x| x == 0.0), "{} {n}", device.name());
+        }
     }
 }
