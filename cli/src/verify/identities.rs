@@ -194,6 +194,7 @@ pub(super) const IDENTITIES: &[Identity] = &[
     // Convolutions, windows and sums of products.
     Is("conv1d(g, k, stride=2)", "einsum('ncxk,ock->nox', windows(G, 3, stride=2), K)", NEAR),
     Is("conv2d(t, f, padding=1)", "einsum('nchwij,ocij->nohw', windows(pad(T, [[1, 1], [1, 1]]), [3, 3]), F)", NEAR),
+    Is("conv2d(t, f, padding=1, winograd=true)", "conv2d(T, F, padding=1)", FAR),
     Is("conv2d(t, slice(f, 1, 0, 2), groups=2)", "concat(conv2d(slice(T, 1, 0, 2), slice(slice(F, 1, 0, 2), 0, 0, 3)), conv2d(slice(T, 1, 2, 4), slice(slice(F, 1, 0, 2), 0, 3, 6)), 1)", NEAR),
     Is("conv3d(n, d)", "einsum('ncxyzijk,ocijk->noxyz', windows(N, [2, 3, 2]), D)", NEAR),
     Is("conv_transpose1d(g, swapaxes(k, 0, 1))", "conv1d(G, flip(K, 2), padding=2)", NEAR),
