@@ -9,10 +9,11 @@
 //! - `workers`, `topology`: fork-join threads; caches and cores.
 //! - `math`: functions over blocks of elements. `program`: expressions as register programs of them.
 //! - `map`, `rows`: element-wise operations and row programs. `gemm`: packed matrix products. `contract`: contractions of
-//!   any form on top of it. `gather`, `scan`, `attention`: what their names say.
+//!   any form on top of it, with kernels of their own for convolutions: `columns`, `direct`, `winograd`, `depthwise`. `gather`, `scan`, `attention`: what their names say.
 
 mod attention;
 mod backend;
+mod columns;
 mod contract;
 mod depthwise;
 mod direct;
@@ -27,6 +28,7 @@ mod profile;
 mod program;
 mod rows;
 mod scan;
+mod shared;
 pub mod simd;
 mod stream;
 pub mod topology;

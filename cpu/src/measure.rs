@@ -16,6 +16,7 @@ use millstream_core::how::DeviceProfile;
 
 use crate::memory::Memory;
 use crate::profile::rates;
+use crate::shared::Shared;
 use crate::simd::{Float, Isa, Kernel, Real, Simd, vectorize};
 use crate::workers::Workers;
 
@@ -181,7 +182,7 @@ impl Room {
         Ok(Room { memory, block, bytes })
     }
 
-    fn share(&self) -> Shared {
+    fn share(&self) -> Shared<f32> {
         Shared(self.block.as_ptr().cast())
     }
 }
@@ -190,21 +191,6 @@ impl Drop for Room {
     fn drop(&mut self) {
         // SAFETY: `alloc` gave the block with this size, and what shared it is done.
         unsafe { self.memory.free(self.block, self.bytes) };
-    }
-}
-
-/// Memory whose parts go to tasks of one job, each its own.
-#[derive(Clone, Copy)]
-struct Shared(*mut f32);
-
-// SAFETY: every task uses a part of its own.
-unsafe impl Sync for Shared {}
-// SAFETY: as above.
-unsafe impl Send for Shared {}
-
-impl Shared {
-    fn at(self, index: usize) -> *mut f32 {
-        self.0.wrapping_add(index)
     }
 }
 

@@ -9,7 +9,7 @@ use millstream_core::{Binary, DType, Expr, Id, Node, Scalar};
 use smallvec::SmallVec;
 
 use super::view::View;
-use crate::gemm::TileAt;
+use crate::gemm::{Chain, Link, LinkOp, LinkWith, TileAt};
 use crate::math::{BlockFn, Form};
 use crate::program::{find_binary, find_unary};
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
@@ -20,6 +20,8 @@ const ROWS: usize = 8;
 const LONGEST: usize = crate::simd::MAX_LANES;
 /// Nodes of an expression beyond which strips are as good; steps count their operands in 16 bits.
 const MOST_NODES: usize = 256;
+/// Steps of a chain beyond which blocks are as good.
+const MOST_LINKS: usize = 8;
 /// Values that are needed again later.
 const SLOTS: usize = 4;
 
@@ -283,6 +285,49 @@ impl Blocks {
         let job = Job { steps: &self.steps, feeds: &feeds, targets: &targets, rows: at.rows, cols: at.cols, again };
         vectorize(self.isa, job);
         true
+    }
+
+    /// The expression as a chain of plain operations on this memory, if it is that.
+    pub(super) fn chain(
+        &self,
+        batch: usize,
+        inputs: &[*const f32],
+        output: *mut f32,
+        params: &[Scalar],
+    ) -> Option<Chain> {
+        let ([Step { what: What::Take, with: first }, steps @ .., Step { what: What::Store, .. }], [to]) =
+            (&self.steps[..], &self.outputs[..])
+        else {
+            return None;
+        };
+        if !matches!(self.leaves.get(usize::from(*first))?, Leaf::Acc) || steps.len() > MOST_LINKS {
+            return None;
+        }
+        let whole = TileAt { batch, row: 0, col: 0, rows: 0, cols: 0, ld: 0 };
+        let link = |step: &Step| -> Option<Link> {
+            let what = match step.what {
+                What::Add => LinkOp::Add,
+                What::Sub => LinkOp::Sub,
+                What::Mul => LinkOp::Mul,
+                What::Max => LinkOp::Max,
+                What::Min => LinkOp::Min,
+                _ => return None,
+            };
+            let with = match *self.leaves.get(usize::from(step.with))? {
+                Leaf::Const(c) => LinkWith::Value(c),
+                Leaf::Param(p) => LinkWith::Value(params.get(p)?.get()?),
+                Leaf::Input(n) => {
+                    let lie = &self.inputs[n];
+                    let base = Some(inputs[n].wrapping_offset(lie.at(&whole))).filter(|b| b.is_aligned())?;
+                    if lie.col == 0 { LinkWith::Rows(base, lie.row) } else { LinkWith::Elements(base, lie.row) }
+                }
+                Leaf::Acc | Leaf::Slot(_) => return None,
+            };
+            Some(Link { what, with })
+        };
+        let links = steps.iter().map(link).collect::<Option<_>>()?;
+        let base = output.wrapping_offset(to.at(&whole));
+        base.is_aligned().then_some(Chain { links, to: base, row: to.row })
     }
 
     /// What is done, in a few words.

@@ -15,7 +15,7 @@ use super::dispatch::Sum;
 use super::formula::{Formula, Session};
 use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
-use crate::gemm::{Plain, TileAt, TileSink};
+use crate::gemm::{Chain, Plain, TileAt, TileSink};
 use crate::simd::Isa;
 use crate::stream::host_address;
 
@@ -115,6 +115,13 @@ pub(super) struct Sink<'a> {
 struct Room(Vec<u128>);
 
 impl<T: Sum> TileSink<T> for Sink<'_> {
+    fn chain(&self, batch: usize) -> Option<Chain> {
+        let base = |o: &Origin| o.base.cast::<f32>();
+        let inputs: SmallVec<[*const f32; 4]> = self.inputs.iter().map(base).collect();
+        let output = base(self.outputs.first()?).cast_mut();
+        self.epilogue.blocks.as_ref()?.chain(batch, &inputs, output, self.params)
+    }
+
     fn store(&self, at: &TileAt, tile: &[T]) {
         thread_local! {
             static ROOM: RefCell<Room> = RefCell::default();

@@ -11,12 +11,14 @@ use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
 use super::view::{View, reach};
 use crate::backend::Machine;
+use crate::columns::Columns;
 use crate::direct::{Border, Direct, Filters};
 use crate::gemm::{Output, Side};
 use crate::simd::Isa;
 
-/// The family of these kernels.
-pub(super) const FAMILY: &str = "direct";
+/// The families of these kernels.
+pub(super) const DIRECT: &str = "direct";
+pub(super) const COLUMNS: &str = "columns";
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
 /// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
@@ -28,7 +30,7 @@ const ALIGN: usize = 64;
 
 /// A contraction that reads one operand where it lies.
 pub(super) struct InPlace {
-    direct: Direct,
+    way: Way,
     /// The input that is read so, and its element of index 0.
     input: usize,
     base: isize,
@@ -36,9 +38,67 @@ pub(super) struct InPlace {
     reach: (isize, isize),
 }
 
+enum Way {
+    /// Windows of an image, or the columns of a narrow matrix, by vectors of channels.
+    Direct(Direct),
+    /// A matrix by vectors of its columns.
+    Columns(Columns),
+}
+
+/// Indices of a group of dimensions.
+fn size(op: &Op, group: Range<usize>) -> usize {
+    op.dims[group].iter().product()
+}
+
 impl InPlace {
+    /// The contraction by a family of these kernels, if it is one of them and can be computed so.
+    pub(super) fn of(family: &str, op: &Op, isa: Isa) -> Option<InPlace> {
+        match family {
+            DIRECT => InPlace::direct(op, isa),
+            COLUMNS => InPlace::columns(op, isa),
+            _ => None,
+        }
+    }
+
+    /// The contraction, if its right operand is a matrix whose columns lie side by side, or can be copied so, and this machine has
+    /// kernels for it.
+    pub(super) fn columns(op: &Op, isa: Isa) -> Option<InPlace> {
+        let Body::Contract(c) = &op.body else { return None };
+        if c.acc != DType::F32 || isa != Isa::Avx2 || !Columns::available() {
+            return None;
+        }
+        let (left, input) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
+        // Filters that are others for each product are better packed by a product that takes the whole batch at once.
+        let left = op.inputs.get(left)?;
+        if (0..c.m).any(|d| op.dims[d] > 1 && left.strides[d] != 0) || size(op, 0..c.m) > MOST_ENTRIES {
+            return None;
+        }
+        let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
+        let view = |a: &Access| View::new(a, &op.dims, 0..c.m, c.n..c.k, c.k..op.dims.len());
+        let strides = |view: &View| Some((view.row.single()?, view.depth.single()?)).filter(|(row, _)| *row == 1);
+        let sizes = (size(op, c.m..c.n), size(op, c.n..c.k), size(op, c.k..op.dims.len()));
+        let (border, (_, depth)) = match strides(&view(access)) {
+            Some(found) => (None, found),
+            None => {
+                // Places that are apart, each read once.
+                let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
+                let reads: usize = (c.m..op.dims.len()).filter(|&d| apart(d)).map(|d| op.dims[d]).product();
+                let (border, found) = Border::new(access, &op.dims, c.m..op.dims.len())?;
+                let found = strides(&view(&Access::new(DType::F32, &found)))?;
+                let mut own = op.dims.to_vec();
+                own[..c.m].fill(1);
+                if access.distinct(&own) < reads || reads < sizes.1 * sizes.2 {
+                    return None;
+                }
+                (Some(border), found)
+            }
+        };
+        let columns = Columns::new(sizes, view(access).batch.offsets(), depth, border)?;
+        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach: reach(access, &op.dims)? })
+    }
+
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
-    pub(super) fn new(op: &Op, isa: Isa) -> Option<InPlace> {
+    pub(super) fn direct(op: &Op, isa: Isa) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || isa != Isa::Avx2 || !Direct::available() {
             return None;
@@ -82,40 +142,67 @@ impl InPlace {
         };
         let (border, strides) = bordered.map_or((None, access.strides.to_vec()), |(b, s)| (Some(b), s));
         let walked = Access::new(DType::F32, &strides);
-        let size = |range: Range<usize>| op.dims[range].iter().product::<usize>();
-        let (of_places, of_depths, of_batch) = (size(places.clone()), size(c.k..op.dims.len()), size(0..c.m));
+        let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
+        let of_batch = size(op, 0..c.m);
         if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
             return None;
         }
         let view = View::new(&walked, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len());
         let batches = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len()).batch.offsets();
         let reach = reach(access, &op.dims)?;
-        let direct =
-            Direct::new(batches, size(channels), places_are_rows, view.row.offsets(), view.depth.offsets(), border)?;
-        Some(InPlace { direct, input, base: access.base, reach })
+        let direct = Direct::new(
+            batches,
+            size(op, channels),
+            places_are_rows,
+            view.row.offsets(),
+            view.depth.offsets(),
+            border,
+        )?;
+        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach })
     }
 
     /// This way to compute it, for the cost model.
     pub(super) fn variant(&self) -> Variant {
-        let (registers, near, far) = self.direct.blocks();
-        let block = |(channels, places, k): (usize, usize, usize)| match self.direct.places_are_rows {
-            true => Block { m: places, n: channels, k },
-            false => Block { m: channels, n: places, k },
+        let (family, copied) = match &self.way {
+            Way::Direct(direct) => (DIRECT, direct.copied()),
+            Way::Columns(columns) => (COLUMNS, columns.copied()),
         };
-        let blocks = [registers, near, far].into_iter().map(block).collect();
-        Variant { family: FAMILY, tile: Tile { blocks }, copied: self.direct.copied(), products: None }
+        let blocks = match &self.way {
+            Way::Direct(direct) => {
+                let (registers, near, far) = direct.blocks();
+                let block = |(channels, places, k): (usize, usize, usize)| match direct.places_are_rows {
+                    true => Block { m: places, n: channels, k },
+                    false => Block { m: channels, n: places, k },
+                };
+                [registers, near, far].into_iter().map(block).collect()
+            }
+            Way::Columns(columns) => columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }).collect(),
+        };
+        Variant { family, tile: Tile { blocks }, copied, products: None }
     }
 
-    /// Bytes of all windows, each written out.
+    /// Bytes of the operand that the packed product would copy: all windows, each written out.
     pub(super) fn windows(&self) -> u64 {
-        let d = &self.direct;
-        let elements = (d.batch as u64).saturating_mul(d.places.len() as u64).saturating_mul(d.depths.len() as u64);
+        let elements = match &self.way {
+            Way::Direct(d) => {
+                (d.batch as u64).saturating_mul(d.places.len() as u64).saturating_mul(d.depths.len() as u64)
+            }
+            Way::Columns(c) => (c.batches.len() as u64).saturating_mul(c.n as u64).saturating_mul(c.k as u64),
+        };
         elements.saturating_mul(size_of::<f32>() as u64)
+    }
+
+    /// Elements of scratch memory.
+    fn scratch(&self) -> usize {
+        match &self.way {
+            Way::Direct(direct) => direct.scratch(),
+            Way::Columns(columns) => columns.scratch(),
+        }
     }
 
     /// Bytes of scratch memory.
     pub(super) fn workspace(&self) -> usize {
-        self.direct.scratch() * size_of::<f32>() + ALIGN
+        self.scratch() * size_of::<f32>() + ALIGN
     }
 
     /// Computes it, if the memory allows it.
@@ -131,16 +218,20 @@ impl InPlace {
         let (low, high) = self.reach;
         let inside = -origin.before <= low && high < origin.after;
         let skip = room.as_ptr().align_offset(ALIGN);
-        let elements = self.direct.scratch();
+        let elements = self.scratch();
         if !inside || !is_aligned(origin.base, DType::F32) || room.len() < skip + elements * size_of::<f32>() {
             return Ok(false);
         }
         // SAFETY: the room has these bytes from the aligned place on; any bytes are numbers.
         let scratch = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().add(skip).cast::<f32>(), elements) };
-        let operand = if self.direct.places_are_rows { rhs } else { lhs };
+        // The operand that is packed.
+        let (layout, is_left, same) = match &self.way {
+            Way::Direct(d) => (d.layout(), !d.places_are_rows, d.batch == 1),
+            Way::Columns(columns) => (columns.layout(), true, true),
+        };
+        let (operand, side) = if is_left { (lhs, Side::A) } else { (rhs, Side::B) };
         let source = operand.source::<f32>(bindings)?;
-        let (layout, side) = (self.direct.layout(), if self.direct.places_are_rows { Side::B } else { Side::A });
-        let kept = if self.direct.batch == 1 || source.same_for_batch() {
+        let kept = if same || source.same_for_batch() {
             operand.kept(bindings, &*source, (product_isa(machine.isa), side), layout, &machine.workers)?
         } else {
             None
@@ -152,17 +243,23 @@ impl InPlace {
         let image = origin.base.cast::<f32>().wrapping_offset(self.base);
         // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
         // it alive and unwritten. The output is this contraction's.
-        unsafe { self.direct.run(&machine.workers, image, &filters, out, scratch) };
+        unsafe {
+            match &self.way {
+                Way::Direct(direct) => direct.run(&machine.workers, image, &filters, out, scratch),
+                Way::Columns(columns) => columns.run(&machine.workers, image, &filters, out, scratch),
+            }
+        };
         Ok(true)
     }
 
     /// What is done, in a few words.
     pub(super) fn describe(&self) -> String {
-        let copied = self
-            .direct
-            .border
-            .as_ref()
-            .map_or(String::new(), |b| format!(", copied with its border ({} elements)", b.elements()));
-        format!("input {} is read where it lies{copied}\n", self.input)
+        let (border, how) = match &self.way {
+            Way::Direct(direct) => (&direct.border, "where it lies"),
+            Way::Columns(columns) => (&columns.border, "sixteen columns at a time"),
+        };
+        let copied =
+            border.as_ref().map_or(String::new(), |b| format!(", copied with its border ({} elements)", b.elements()));
+        format!("input {} is read {how}{copied}\n", self.input)
     }
 }

@@ -157,7 +157,7 @@ impl<T: Sum> Contraction<T> {
         if let Some(p) = &pairs {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, threads));
         }
-        let in_place = if kernel.variant.family == in_place::FAMILY { InPlace::new(op, machine.isa) } else { None };
+        let in_place = InPlace::of(kernel.variant.family, op, machine.isa);
         if let Some(direct) = &in_place {
             workspace = workspace.max(direct.workspace());
         }

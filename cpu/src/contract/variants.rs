@@ -3,6 +3,7 @@
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
 //! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
 //! - `direct`: one operand, a convolution's image, is read where it lies ([`crate::direct`]).
+//! - `columns`: a matrix on the right is taken a few columns at a time, where it lies ([`crate::columns`]).
 //! - `depthwise`: filters that see one channel each, by vectors of places ([`crate::depthwise`]).
 //! - `winograd 4x4`, `winograd 2x2`: fewer multiplications, where the accuracy allows it ([`crate::winograd`]).
 //! - `small`: everything fits the first-level cache and is read where it lies.
@@ -11,7 +12,7 @@
 //! which is what the cost model prices.
 
 use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, contract_tiles};
-use millstream_core::{DType, Op};
+use millstream_core::{Body, DType, Op};
 
 use super::apart::Apart;
 use super::dispatch;
@@ -57,21 +58,33 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         }
     }
     let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
-    if let Some(direct) = InPlace::new(op, machine.isa) {
+    if let Some(direct) = InPlace::of(in_place::DIRECT, op, machine.isa) {
         // The packed product copies every window.
         let windows = direct.windows();
         list.iter_mut().for_each(|v| v.copied = windows);
         list.push(direct.variant());
     }
+    if let Some(columns) = InPlace::of(in_place::COLUMNS, op, machine.isa) {
+        // The packed product copies the operand, and sums that an expression goes over.
+        let sums = if is_plain(op) { 0 } else { (sizes.batch * sizes.m * sizes.n * size_of::<f32>()) as u64 };
+        let copied = columns.windows().saturating_add(sums);
+        list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
+        list.push(columns.variant());
+    }
     if let Some(apart) = Apart::new(op, machine.isa) {
         let windows = apart.windows();
-        list.iter_mut().filter(|v| v.family != in_place::FAMILY).for_each(|v| v.copied = windows);
+        list.iter_mut().filter(|v| v.family != in_place::DIRECT).for_each(|v| v.copied = windows);
         list.push(apart.variant());
     }
     for (family, m) in fewer::FAMILIES {
         list.extend(Fewer::new(op, m, machine).map(|w| w.variant(family)));
     }
     list
+}
+
+/// Whether results are the sums themselves.
+fn is_plain(op: &Op) -> bool {
+    matches!(&op.body, Body::Contract(c) if c.epilogue.is_acc())
 }
 
 fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {

@@ -11,6 +11,7 @@ use std::cell::RefCell;
 
 use crate::direct::{copy, fill};
 use crate::gemm::{Output, TileAt};
+use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 use kernel::Band;
@@ -80,21 +81,6 @@ pub(crate) struct Depthwise {
     together: usize,
 }
 
-/// An address that tasks share.
-#[derive(Clone, Copy)]
-struct Shared<T>(*const T);
-
-// SAFETY: it is only read.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn at(self, n: isize) -> *const T {
-        self.0.wrapping_offset(n)
-    }
-}
-
 impl Depthwise {
     /// A convolution; `None` where there is nothing to do, or where lines are so long that bands do not fit a cache.
     pub(crate) fn new(places: Places, isa: Isa) -> Option<Depthwise> {
@@ -156,14 +142,14 @@ impl Depthwise {
     pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: *const f32, out: &Output<'_, f32>) {
         let p = &self.places;
         let planes = p.images.len() * p.inner.0;
-        let image = Shared(image.wrapping_offset(p.first.0));
-        let filters = Shared(filters.wrapping_offset(p.first.1));
+        let image = Shared::read(image.wrapping_offset(p.first.0));
+        let filters = Shared::read(filters.wrapping_offset(p.first.1));
         workers.run(planes.div_ceil(self.together), &|task| {
             for plane in task * self.together..planes.min((task + 1) * self.together) {
                 let (b, n) = (plane / p.inner.0, plane % p.inner.0);
-                let from = image.at(p.images[b] + n as isize * p.inner.1);
+                let from = image.offset(p.images[b] + n as isize * p.inner.1);
                 // SAFETY: the caller's; planes are different parts of the output.
-                unsafe { self.plane(b, n, from, filters.at(p.filters[b]), out) };
+                unsafe { self.plane(b, n, from, filters.offset(p.filters[b]), out) };
             }
         });
     }

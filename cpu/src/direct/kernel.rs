@@ -130,7 +130,7 @@ mod avx2 {
         };
         let ahead = t.ahead.min(t.k);
         for _ in 0..ahead {
-            _mm_prefetch::<_MM_HINT_T0>(next.cast());
+            _mm_prefetch::<_MM_HINT_T1>(next.cast());
             next = next.wrapping_add(PANEL);
             step();
         }

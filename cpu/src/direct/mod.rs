@@ -15,6 +15,7 @@ mod kernel;
 use std::cell::RefCell;
 
 use crate::gemm::{Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
+use crate::shared::Shared;
 use crate::workers::Workers;
 pub(crate) use border::{Border, copy, fill};
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
@@ -58,23 +59,8 @@ pub(crate) enum Filters<'a> {
     Source(&'a dyn PackSource<f32>),
 }
 
-/// An address that tasks share.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-
-// SAFETY: tasks write disjoint parts.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn at(self, n: usize) -> *mut T {
-        self.0.wrapping_add(n)
-    }
-}
-
 /// Cuts `n` into `parts` of almost equal sizes; the bounds of one.
-fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
+pub(crate) fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
     let (each, more) = (n / parts, n % parts);
     (i * each + i.min(more), each + usize::from(i < more))
 }
@@ -318,8 +304,14 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
     }
 }
 
-/// Packs the filters of one product.
-fn pack(layout: &PackedLayout, source: &dyn PackSource<f32>, batch: usize, workers: &Workers, room: &mut [f32]) {
+/// Packs the filters of one product. `room` has the layout's elements.
+pub(crate) fn pack(
+    layout: &PackedLayout,
+    source: &dyn PackSource<f32>,
+    batch: usize,
+    workers: &Workers,
+    room: &mut [f32],
+) {
     let padded = layout.rows.next_multiple_of(layout.panel);
     let room = Shared(room.as_mut_ptr());
     workers.run(layout.depth.div_ceil(layout.kc), &|i| {

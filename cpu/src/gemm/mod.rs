@@ -35,7 +35,7 @@ pub use gather::{Gathered, Guard};
 pub(crate) use micro::{Micro, Rows};
 pub use packed::{Packed, PackedLayout};
 pub use pairs::{Half, Paired, Pairs};
-pub use sink::{Converted, Output, Plain, TileAt, TileSink};
+pub use sink::{Chain, Converted, Link, LinkOp, LinkWith, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
 
 use crate::workers::Workers;

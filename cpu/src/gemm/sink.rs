@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
 use super::Element;
 use super::source::Batch;
 
@@ -28,6 +30,60 @@ pub trait TileSink<T>: Sync {
     /// `tile[i * at.ld + j]` and belongs to row `at.row + i`, column `at.col + j` of C. Several threads call at the same
     /// time, for different tiles; how C is cut depends on the shape and the blocking only.
     fn store(&self, at: &TileAt, tile: &[T]);
+
+    /// What becomes of the sums of one product of the batch, if that is a chain of plain operations: whoever has sums in registers may
+    /// compute and write results by it instead of storing them here. The chain is good as long as the sink is.
+    fn chain(&self, batch: usize) -> Option<Chain> {
+        let _ = batch;
+        None
+    }
+}
+
+/// An operation between a value in f32 and an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkOp {
+    /// The sum.
+    Add,
+    /// The value minus the operand.
+    Sub,
+    /// The product.
+    Mul,
+    /// The larger; NaN where either is NaN.
+    Max,
+    /// The smaller; NaN where either is NaN.
+    Min,
+}
+
+/// The operand of a [`Link`]; addresses are those for row 0 and column 0 of C, followed by the elements from one row to the next.
+#[derive(Clone, Copy, Debug)]
+pub enum LinkWith {
+    /// One number.
+    Value(f32),
+    /// One number for each row.
+    Rows(*const f32, isize),
+    /// One for each element, those of a row side by side.
+    Elements(*const f32, isize),
+}
+
+/// A step of a [`Chain`].
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// What is done.
+    pub what: LinkOp,
+    /// With which operand.
+    pub with: LinkWith,
+}
+
+/// Results that are made of sums in f32 by a few steps: `((sum op operand) op operand) ...`, and lie side by side along columns. Whoever
+/// hands one out vouches for the operands and the result of every element of C; the result may be the memory of an operand.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The steps.
+    pub links: SmallVec<[Link; 4]>,
+    /// The result of row 0 and column 0, and elements from one row to the next.
+    pub to: *mut f32,
+    /// Elements from one row of the result to the next.
+    pub row: isize,
 }
 
 /// A plain C with strides, written without an epilogue.

@@ -16,6 +16,7 @@ use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::contract::reach;
 use crate::program::{Operand, bases, may_be_direct, seek};
+use crate::shared::Shared;
 use crate::stream::Run;
 
 /// Windows with more elements than this are rows of their own.
@@ -216,21 +217,6 @@ impl Windows {
     }
 }
 
-/// An address that tasks share.
-#[derive(Clone, Copy)]
-struct Shared(*mut f32);
-
-// SAFETY: tasks write disjoint lines, and read what nobody writes.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    fn get(self) -> *mut f32 {
-        self.0
-    }
-}
-
 impl Run for Windows {
     fn workspace(&self) -> usize {
         self.otherwise.workspace()
@@ -250,14 +236,14 @@ impl Run for Windows {
         };
         let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
         let each = (TASK / (self.dims[self.lane] * self.elements.len()).max(1)).max(1);
-        let (image, result) = (Shared(image.first.cast()), Shared(result.first.cast()));
+        let (image, result): (Shared<f32>, Shared<f32>) = (Shared(image.first.cast()), Shared(result.first.cast()));
         self.machine.workers.run(lines.div_ceil(each), &|task| {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             for line in task * each..lines.min((task + 1) * each) {
                 seek(&mut index, &self.dims, &self.others, line);
                 // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding,
                 // as was checked above; each line is written by one task.
-                unsafe { self.line(&index, image.get(), result.get()) };
+                unsafe { self.line(&index, image.at(0), result.at(0)) };
             }
         });
         Ok(())

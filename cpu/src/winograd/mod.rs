@@ -17,6 +17,7 @@ use std::cell::RefCell;
 
 use crate::direct::scatter;
 use crate::gemm::{Micro, Output, Rows, TileAt};
+use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 use transform::{BLOCK, Filter, Image, Results, filter_matrix};
@@ -92,21 +93,6 @@ pub(crate) struct Winograd {
     task: usize,
     /// Output channels of a task.
     group: usize,
-}
-
-/// An address that tasks share.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-
-// SAFETY: tasks write disjoint parts.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn at(self, n: usize) -> *mut T {
-        self.0.wrapping_add(n)
-    }
 }
 
 /// Elements between neighbours such that many of them do not crowd a few sets of a cache.

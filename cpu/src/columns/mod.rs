@@ -1,0 +1,238 @@
+//! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image.
+//!
+//! The right operand is taken sixteen columns at a time: they are copied to the first-level cache just before their use, and
+//! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
+//! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
+//!
+//! How the work is cut depends on the sizes only. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+
+mod kernel;
+
+use std::cell::RefCell;
+
+use smallvec::SmallVec;
+
+use crate::direct::{Border, Filters, pack, part, scatter};
+use crate::gemm::{Chain, Link, Output, PackedLayout, TileAt};
+use crate::shared::Shared;
+use crate::workers::Workers;
+use kernel::{LANES, Line, PANEL, ROWS, Tile};
+
+/// Most depths of a pass: a strip's lines then fill half of a first-level cache.
+const MOST_DEPTH: usize = 256;
+/// Strips of a task.
+const MOST_STRIPS: usize = 7;
+/// Tasks that there should be, as long as each has so many rows.
+const TASKS: usize = 8;
+const LEAST_ROWS: usize = 96;
+/// Bytes of the left operand that one task may read: they should stay in a second-level cache.
+const LEFT: usize = 384 << 10;
+
+/// A product with its sizes, ready for any memory.
+pub(crate) struct Columns {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Where each product of the batch begins in the right operand's memory; all share the left operand.
+    pub(crate) batches: Vec<isize>,
+    /// Elements from one row of the right operand (of the border's copy, if there is one) to the next.
+    depth: isize,
+    pub(crate) border: Option<Border>,
+    /// Parts that rows, and that strips, are cut into.
+    parts: usize,
+    chunks: usize,
+}
+
+impl Columns {
+    /// Whether this machine has the kernels.
+    pub(crate) fn available() -> bool {
+        kernel::available()
+    }
+
+    /// A product; `None` where it has nothing to do, or too little for whole panels.
+    pub(crate) fn new(
+        (m, n, k): (usize, usize, usize),
+        batches: Vec<isize>,
+        depth: isize,
+        border: Option<Border>,
+    ) -> Option<Columns> {
+        if m < 2 * ROWS || n < PANEL || k < LANES || batches.is_empty() {
+            return None;
+        }
+        let chunks = n.div_ceil(PANEL).div_ceil(MOST_STRIPS);
+        let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
+        let parts = fit.max(TASKS.div_ceil(chunks)).clamp(1, (m / LEAST_ROWS).max(1));
+        Some(Columns { m, n, k, batches, depth, border, parts, chunks })
+    }
+
+    /// How the left operand is packed.
+    pub(crate) fn layout(&self) -> PackedLayout {
+        let kc = self.k.div_ceil(self.k.div_ceil(MOST_DEPTH));
+        PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
+    }
+
+    /// Rows, columns and depth of what registers, the first and the second level of memory hold.
+    pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
+        let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
+        let kc = self.layout().kc;
+        [(ROWS, PANEL, 1), (rows, PANEL, kc), (rows, columns, kc)]
+    }
+
+    /// Bytes that are copied and read again from farther away than the first-level cache.
+    pub(crate) fn copied(&self) -> u64 {
+        self.border.as_ref().map_or(0, |b| (self.batches.len() * b.elements() * size_of::<f32>()) as u64)
+    }
+
+    /// Elements of scratch memory.
+    pub(crate) fn scratch(&self) -> usize {
+        self.layout().elements() + self.border.as_ref().map_or(0, Border::elements)
+    }
+
+    /// Computes it. `right` is the operand's element of index 0, `scratch` has [`Columns::scratch`] elements.
+    ///
+    /// # Safety
+    /// Every element of the right operand is readable; nobody writes it meanwhile. The output is that of this product.
+    pub(crate) unsafe fn run(
+        &self,
+        workers: &Workers,
+        right: *const f32,
+        left: &Filters<'_>,
+        out: &Output<'_, f32>,
+        scratch: &mut [f32],
+    ) {
+        let layout = self.layout();
+        let (room, copy) = scratch.split_at_mut(layout.elements());
+        let left = match left {
+            Filters::Packed(all) => Shared::read(all.as_ptr()),
+            Filters::Source(source) => {
+                pack(&layout, *source, 0, workers, room);
+                Shared::read(room.as_ptr())
+            }
+        };
+        let copy = Shared(copy.as_mut_ptr());
+        let panels = self.m.div_ceil(ROWS);
+        let strips = self.n.div_ceil(PANEL);
+        for (b, &begin) in self.batches.iter().enumerate() {
+            let mut right = Shared::read(right.wrapping_offset(begin));
+            if let Some(border) = &self.border {
+                workers.run(border.tasks(), &|i| {
+                    // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
+                    unsafe { border.copy(i, right.at(0), copy.at(0)) };
+                });
+                right = Shared(copy.at(border.first));
+            }
+            workers.run(self.parts * self.chunks, &|i| {
+                // Neighbours in n one after the other: they share rows, which then stay near.
+                let (first, count) = part(panels, self.parts, i / self.chunks);
+                let (strip, of) = part(strips, self.chunks, i % self.chunks);
+                let row = first * ROWS;
+                let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips: of };
+                // SAFETY: the caller's; tasks write different parts of the output.
+                unsafe { self.task(&task, left.at(0), right.at(0), out) };
+            });
+        }
+    }
+
+    /// # Safety
+    /// As for [`Columns::run`], with the packed left operand.
+    unsafe fn task(&self, task: &Task, left: *const f32, right: *const f32, out: &Output<'_, f32>) {
+        thread_local! {
+            static ROOM: RefCell<(Vec<Line>, Vec<Line>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+        }
+        let layout = self.layout();
+        let (padded, strips) = (self.m.next_multiple_of(ROWS), self.n.div_ceil(PANEL));
+        let chain = match out {
+            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
+            Output::Sink(sink) => sink.chain(task.b),
+        };
+        ROOM.with_borrow_mut(|(lines, sums)| {
+            let blank = Line([0.0; PANEL]);
+            if lines.len() < layout.kc {
+                lines.resize(layout.kc, blank);
+            }
+            if sums.len() < task.rows {
+                sums.resize(task.rows, blank);
+            }
+            let sums: *mut f32 = sums.as_mut_ptr().cast();
+            let tiles = task.rows.div_ceil(ROWS);
+            for strip in task.strip..task.strip + task.strips {
+                let col = strip * PANEL;
+                let width = PANEL.min(self.n - col);
+                let two = width > LANES;
+                // Results that are whole vectors go where they belong straight from registers.
+                let chain = chain.as_ref().filter(|_| width.is_multiple_of(LANES));
+                let mut start = 0;
+                while start < self.k {
+                    let depth = layout.kc.min(self.k - start);
+                    let last = start + depth == self.k;
+                    let from = right.wrapping_offset(start as isize * self.depth).wrapping_add(col);
+                    // SAFETY: the operand's elements in these rows and columns.
+                    unsafe { kernel::pack(from, self.depth, width, &mut lines[..depth]) };
+                    // What is copied after this: each tile asks for its share of it.
+                    let next = if last {
+                        right.wrapping_add(col + PANEL)
+                    } else {
+                        from.wrapping_offset(depth as isize * self.depth)
+                    };
+                    let share = depth.div_ceil(tiles);
+                    let panel = left.wrapping_add(padded * start + task.row * depth);
+                    let most = if two { ROWS } else { 2 * ROWS };
+                    let (mut row, mut asked) = (0, 0);
+                    while row < task.rows {
+                        let left = task.rows - row;
+                        let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
+                        let more = share.min(depth - asked);
+                        kernel::fetch::<false>(next.wrapping_offset(asked as isize * self.depth), self.depth, more);
+                        asked += more;
+                        // The rows of the next part: over all strips, each tile asks for its panel there.
+                        let each = rows.min(ROWS) * depth / PANEL / strips + 1;
+                        let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
+                        kernel::fetch::<false>(later.wrapping_add(strip * each * PANEL), PANEL as isize, each);
+                        let sums = sums.wrapping_add(row * PANEL);
+                        let mut tile = Tile {
+                            k: depth,
+                            left: panel.wrapping_add(row * depth),
+                            right: lines.as_ptr(),
+                            from: if start > 0 { sums } else { std::ptr::null() },
+                            to: sums,
+                            apart: PANEL as isize,
+                            row: task.row + row,
+                            col,
+                        };
+                        let mut links: &[Link] = &[];
+                        if let Some(chain) = chain.filter(|_| last) {
+                            tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
+                            tile.apart = chain.row;
+                            links = &chain.links;
+                            tile.soon(links, rows);
+                        }
+                        // SAFETY: the packed operand has this panel, the strip `depth` lines; sums have a line for each row, and
+                        // the output and what it is made of have these rows and columns, which are the task's.
+                        unsafe { kernel::run(&tile, links, rows, two) };
+                        row += rows;
+                    }
+                    start += depth;
+                }
+                if chain.is_some() {
+                    continue;
+                }
+                let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: PANEL };
+                // SAFETY: there is a line of sums for each row.
+                let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * PANEL) };
+                match out {
+                    Output::Sink(sink) => sink.store(&at, tile),
+                    Output::Plain(c) => scatter(c, &at, tile),
+                }
+            }
+        });
+    }
+}
+
+/// A part of the result.
+struct Task {
+    b: usize,
+    row: usize,
+    rows: usize,
+    strip: usize,
+    strips: usize,
+}
