@@ -5,6 +5,7 @@
 //! read ([`operand`], through [`view`] and [`source`]) and what becomes of finished sums ([`epilogue`]); expressions in
 //! both are computed strip by strip ([`formula`]), those over sums on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
 
+mod across;
 mod apart;
 mod blocks;
 mod dispatch;
@@ -30,6 +31,7 @@ use crate::gemm::{
 };
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
+use across::SideBySide;
 use apart::Apart;
 use dispatch::{Extent, Sum};
 use epilogue::Epilogue;
@@ -106,6 +108,8 @@ struct Contraction<T> {
     in_place: Option<InPlace>,
     /// How it is computed channel by channel, if that was chosen.
     apart: Option<Apart>,
+    /// How it is computed by vectors of channels, if that was chosen.
+    across: Option<SideBySide>,
     /// How it is computed with fewer multiplications, if that was chosen.
     fewer: Option<Fewer>,
     sum: PhantomData<T>,
@@ -167,6 +171,10 @@ impl<T: Sum> Contraction<T> {
             workspace = workspace.max(fewer.workspace());
         }
         let apart = if kernel.variant.family == apart::FAMILY { Apart::new(op, machine.isa) } else { None };
+        let across = if kernel.variant.family == across::FAMILY { SideBySide::new(op, machine.isa) } else { None };
+        if let Some(across) = &across {
+            workspace = workspace.max(across.workspace());
+        }
         Ok(Contraction {
             machine,
             shape,
@@ -178,6 +186,7 @@ impl<T: Sum> Contraction<T> {
             pairs,
             in_place,
             apart,
+            across,
             fewer,
             sum: PhantomData,
         })
@@ -189,7 +198,7 @@ impl<T: Sum> Contraction<T> {
         format!(
             "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n\
              registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n\
-             left: {}\nright: {}\nresult: {}\n{}{}{}{}",
+             left: {}\nright: {}\nresult: {}\n{}{}{}{}{}",
             variant.family,
             T::DTYPE,
             self.machine.workers.threads(),
@@ -202,6 +211,7 @@ impl<T: Sum> Contraction<T> {
             }),
             self.in_place.as_ref().map_or(String::new(), InPlace::describe),
             self.apart.as_ref().map_or(String::new(), Apart::describe),
+            self.across.as_ref().map_or(String::new(), SideBySide::describe),
             self.fewer.as_ref().map_or(String::new(), Fewer::describe),
         )
     }
@@ -267,6 +277,11 @@ impl<T: Sum> Run for Contraction<T> {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         if let Some(apart) = &self.apart
             && self.with_output(bindings, |out| apart.run(&self.machine, bindings, out))?
+        {
+            return Ok(());
+        }
+        if let Some(across) = &self.across
+            && across.run(&self.machine, bindings, room(bindings)?)?
         {
             return Ok(());
         }

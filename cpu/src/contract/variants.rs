@@ -5,6 +5,7 @@
 //! - `direct`: one operand, a convolution's image, is read where it lies ([`crate::direct`]).
 //! - `columns`: a matrix on the right is taken a few columns at a time, where it lies ([`crate::columns`]).
 //! - `depthwise`: filters that see one channel each, by vectors of places ([`crate::depthwise`]).
+//! - `depthwise across`: the same by vectors of channels, where those are neighbours ([`crate::depthwise::across`]).
 //! - `winograd 4x4`, `winograd 2x2`: fewer multiplications, where the accuracy allows it ([`crate::winograd`]).
 //! - `small`: everything fits the first-level cache and is read where it lies.
 //!
@@ -14,6 +15,7 @@
 use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, contract_tiles};
 use millstream_core::{Body, DType, Op};
 
+use super::across::SideBySide;
 use super::apart::Apart;
 use super::dispatch;
 use super::fewer::{self, Fewer};
@@ -75,6 +77,11 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         let windows = apart.windows();
         list.iter_mut().filter(|v| v.family != in_place::DIRECT).for_each(|v| v.copied = windows);
         list.push(apart.variant());
+    }
+    if let Some(across) = SideBySide::new(op, machine.isa) {
+        let windows = across.windows();
+        list.iter_mut().filter(|v| v.copied == 0 && v.family != in_place::FAMILY).for_each(|v| v.copied = windows);
+        list.push(across.variant());
     }
     for (family, m) in fewer::FAMILIES {
         list.extend(Fewer::new(op, m, machine).map(|w| w.variant(family)));

@@ -4,7 +4,9 @@
 //! an image are copied with their border into the nearest cache, with the columns of each phase of the stride side by side;
 //! then every tap of a filter is one vector load and one multiply-add for as many results as a vector has lanes. How the work
 //! is cut depends on the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
+//! Where channels lie side by side, vectors are channels ([`across`]).
 
+pub(crate) mod across;
 mod kernel;
 
 use std::cell::RefCell;

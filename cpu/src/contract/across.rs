@@ -1,0 +1,247 @@
+//! Convolutions whose filters see one channel each and whose channels lie side by side: see [`crate::depthwise::across`]. This
+//! finds out which ones, and where their numbers lie.
+
+use std::ops::Range;
+
+use millstream_core::backend::Bindings;
+use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::kept::FormName;
+use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
+
+use super::epilogue::Epilogue;
+use super::operand::{as_stored, find, is_aligned, origin};
+use super::view::reach;
+use crate::backend::Machine;
+use crate::depthwise::across::{Across, Places, Spot};
+use crate::gemm::Output;
+use crate::simd::Isa;
+
+/// The family of these kernels.
+pub(super) const FAMILY: &str = "depthwise across";
+/// What the name of a form of filters begins with; names of packed operands begin with a dtype.
+const FORM: u64 = u64::from_le_bytes(*b"dw chans");
+/// Entries beyond which tables would take more memory than they are worth.
+const MOST_ENTRIES: usize = 1 << 20;
+
+/// A convolution that is computed by vectors of channels.
+pub(super) struct SideBySide {
+    across: Across,
+    /// What becomes of its sums: rows are places and columns channels, which are products of a batch in the operation.
+    epilogue: Epilogue,
+    /// The inputs that are the image and the filters.
+    image: usize,
+    filters: usize,
+    /// The image's element of index 0; for each tap, the filters' element of the first channel, and from one channel to the next.
+    base: isize,
+    weights: Vec<isize>,
+    weight: isize,
+    /// The elements that may be read of both, from the bindings' first.
+    reach: [(isize, isize); 2],
+    places_are_rows: bool,
+}
+
+impl SideBySide {
+    /// The convolution, if it is one of channels by themselves that are neighbours in memory.
+    pub(super) fn new(op: &Op, isa: Isa) -> Option<SideBySide> {
+        let Body::Contract(c) = &op.body else { return None };
+        if c.acc != DType::F32 {
+            return None;
+        }
+        let (left, right) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
+        let (rows, columns) = (c.m..c.n, c.n..c.k);
+        SideBySide::of(op, (left, right), (rows.clone(), columns.clone()), true, isa)
+            .or_else(|| SideBySide::of(op, (right, left), (columns, rows), false, isa))
+    }
+
+    fn of(
+        op: &Op,
+        (image, filters): (usize, usize),
+        (places, outputs): (Range<usize>, Range<usize>),
+        places_are_rows: bool,
+        isa: Isa,
+    ) -> Option<SideBySide> {
+        let Body::Contract(c) = &op.body else { return None };
+        let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
+        let several = outputs.clone().any(|d| op.dims[d] != 1);
+        if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || several || places.is_empty() {
+            return None;
+        }
+        let free = |d: usize| a.guards.iter().all(|g| g.coefficients[d] == 0);
+        let channel = (0..c.m).find(|&d| a.strides[d] == 1 && op.dims[d] > 1 && free(d))?;
+        let others: Vec<usize> = (0..c.m).filter(|&d| d != channel).collect();
+        // Other products of the batch are images, which see the same filters.
+        let numbered = (0..op.dims.len()).any(|d| c.epilogue.uses_index(d));
+        if others.iter().any(|&d| f.strides[d] != 0 || !free(d)) || numbered {
+            return None;
+        }
+        let taps = c.k..op.dims.len();
+        let size = |dims: Range<usize>, n: usize| {
+            dims.into_iter().try_fold(n, |n, d| n.checked_mul(op.dims[d])).filter(|&n| n <= MOST_ENTRIES)
+        };
+        let columns = places.end - 1;
+        size(0..c.m, 1)?;
+        size(places.clone(), 1)?;
+        // Finding out where columns leave the image looks at every tap of every column.
+        size(taps.clone(), op.dims[columns])?;
+        let coordinates = |d: usize| a.guards.iter().map(|g| g.coefficients[d]).collect::<Vec<isize>>();
+        let walk = |dims: &[usize]| -> Vec<Spot> {
+            let mut all = vec![Spot { offset: 0, coordinates: vec![0; a.guards.len()] }];
+            for &d in dims {
+                let step = coordinates(d);
+                let next = |(s, i): (&Spot, isize)| Spot {
+                    offset: s.offset + i * a.strides[d],
+                    coordinates: s.coordinates.iter().zip(&step).map(|(c, by)| c + i * by).collect(),
+                };
+                all = all.iter().flat_map(|s| (0..op.dims[d] as isize).map(move |i| (s, i))).map(next).collect();
+            }
+            all
+        };
+        let weights = |dims: Range<usize>| -> Vec<isize> {
+            dims.fold(vec![f.base], |all, d| {
+                all.iter().flat_map(|&at| (0..op.dims[d] as isize).map(move |i| at + i * f.strides[d])).collect()
+            })
+        };
+        let rows: Vec<usize> = places.clone().filter(|&d| d != columns).collect();
+        let limit = |g: &Guard| (g.offset, isize::try_from(g.limit).unwrap_or(isize::MAX));
+        let of = Places {
+            channels: op.dims[channel],
+            batches: walk(&others).into_iter().map(|s| s.offset).collect(),
+            rows: walk(&rows),
+            columns: op.dims[columns],
+            column: Spot { offset: a.strides[columns], coordinates: coordinates(columns) },
+            taps: walk(&taps.clone().collect::<Vec<_>>()),
+            guards: a.guards.iter().map(limit).collect(),
+            fill: if a.is_plain() { 0.0 } else { a.fill.get::<f32>()? },
+        };
+        let order: Vec<usize> = others.into_iter().chain(places).chain([channel]).chain(taps.clone()).collect();
+        let turned = turned(op, c, &order, order.len() - taps.len());
+        let Body::Contract(by_channels) = &turned.body else { return None };
+        let epilogue = Epilogue::new::<f32>(&turned, by_channels, isa).ok()?;
+        let reach = [reach(a, &op.dims)?, reach(f, &op.dims)?];
+        let across = Across::new(of, isa)?;
+        let (weights, weight) = (weights(taps), f.strides[channel]);
+        Some(SideBySide { across, epilogue, image, filters, base: a.base, weights, weight, reach, places_are_rows })
+    }
+
+    /// This way to compute it, for the cost model.
+    pub(super) fn variant(&self) -> Variant {
+        let (places, taps) = self.across.sizes();
+        // Vectors of channels in registers; from farther levels an element comes once for all taps.
+        let block = |far: usize, near: usize, k: usize| match self.places_are_rows {
+            true => Block { m: near, n: far, k },
+            false => Block { m: far, n: near, k },
+        };
+        let blocks = [block(1, 1, 1), block(taps, places, taps)].into_iter().collect();
+        Variant::tiled(FAMILY, Tile { blocks })
+    }
+
+    /// Bytes of all windows, each written out.
+    pub(super) fn windows(&self) -> u64 {
+        let (places, taps) = self.across.sizes();
+        let planes = self.across.places.batches.len() as u64 * self.across.places.channels as u64;
+        planes * (places * taps * size_of::<f32>()) as u64
+    }
+
+    /// Bytes of scratch memory.
+    pub(super) fn workspace(&self) -> usize {
+        (self.across.filters() + 1) * size_of::<f32>()
+    }
+
+    /// Computes it, if the memory allows it.
+    pub(super) fn run(&self, machine: &Machine, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<bool> {
+        let mut base = [std::ptr::null::<f32>(); 2];
+        for (i, input) in [self.image, self.filters].into_iter().enumerate() {
+            let place = origin(find(bindings.inputs, input)?, DType::F32)?;
+            let (low, high) = self.reach[i];
+            if low < -place.before || high >= place.after || !is_aligned(place.base, DType::F32) {
+                return Ok(false);
+            }
+            base[i] = place.base.cast();
+        }
+        let [image, filters] = base;
+        let elements = self.across.filters();
+        let channels = self.across.places.channels;
+        let arrange = |to: &mut [f32]| {
+            for (line, &at) in to.chunks_exact_mut(channels).zip(&self.weights) {
+                for (c, w) in line.iter_mut().enumerate() {
+                    // SAFETY: an element of the filters, all of which lie in the operand's memory, as was checked.
+                    *w = unsafe { *filters.wrapping_offset(at + c as isize * self.weight) };
+                }
+            }
+        };
+        let binding = find(bindings.inputs, self.filters)?;
+        let kept = match binding.kept {
+            Some(kept) => {
+                // Whatever decides about the numbers is part of the name.
+                let place = binding.offset.wrapping_sub(binding.start) as u64;
+                let mut name: FormName = [FORM, place, channels as u64, self.weight as u64].into_iter().collect();
+                name.extend(self.weights.iter().map(|&at| at as u64));
+                kept.form(&name, elements * size_of::<f32>(), |at| {
+                    // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
+                    arrange(unsafe {
+                        at.write_bytes(0, elements * size_of::<f32>());
+                        std::slice::from_raw_parts_mut(at.cast::<f32>(), elements)
+                    });
+                    Ok(())
+                })?
+            }
+            None => None,
+        };
+        let first: *const f32 = match &kept {
+            Some(form) => {
+                form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
+            }
+            None => {
+                let skip = room.as_ptr().align_offset(align_of::<f32>());
+                if room.len() < skip + elements * size_of::<f32>() {
+                    return Ok(false);
+                }
+                // SAFETY: the room has these bytes from the aligned place on; any bytes are numbers.
+                let to = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().add(skip).cast::<f32>(), elements) };
+                arrange(to);
+                to.as_ptr()
+            }
+        };
+        // SAFETY: the form or the room has so many numbers, and nobody writes it while it is read here.
+        let filters = unsafe { std::slice::from_raw_parts(first, elements) };
+        let image = image.wrapping_offset(self.base);
+        let sink;
+        let out = match self.epilogue.plain::<f32>(bindings)? {
+            Some(plain) => Output::Plain(plain),
+            None => {
+                sink = self.epilogue.sink(bindings)?;
+                Output::Sink(&sink)
+            }
+        };
+        // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
+        unsafe { self.across.run(&machine.workers, image, filters, &out) };
+        Ok(true)
+    }
+
+    /// What is done, in a few words.
+    pub(super) fn describe(&self) -> String {
+        let (places, taps) = self.across.sizes();
+        let channels = self.across.places.channels;
+        format!("by vectors of {channels} channels: {places} places, {taps} taps, input {} is the image\n", self.image)
+    }
+}
+
+/// The operation over its dimensions in this order, the last before `k` being n and those that are no longer a batch m. It is no
+/// contraction any more, since its operands depend on n both; only its results matter.
+fn turned(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
+    let access = |a: &Access| Access {
+        strides: order.iter().map(|&d| a.strides[d]).collect(),
+        guards: a
+            .guards
+            .iter()
+            .map(|g| Guard { coefficients: order.iter().map(|&d| g.coefficients[d]).collect(), ..g.clone() })
+            .collect(),
+        ..a.clone()
+    };
+    Op {
+        dims: order.iter().map(|&d| op.dims[d]).collect(),
+        inputs: op.inputs.iter().map(access).collect(),
+        outputs: op.outputs.iter().map(access).collect(),
+        body: Body::Contract(Box::new(Contract { m: c.m - 1, n: k - 1, k, ..c.clone() })),
+    }
+}

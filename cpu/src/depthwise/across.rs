@@ -1,0 +1,295 @@
+//! Depthwise convolutions whose channels lie side by side: vectors are channels, and nothing is copied.
+//!
+//! A few places of a row are summed together, so that a vector of filters is loaded once for all of them. A tap outside the
+//! image reads a line of fill values instead. Places and taps may have any number of axes. How the work is cut depends on
+//! the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
+
+#![allow(clippy::needless_range_loop)] // Indices of places and vectors; iterators would be closures here.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::{Shared, TASK_WORK};
+use crate::direct::scatter;
+use crate::gemm::{Output, TileAt};
+use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
+use crate::workers::Workers;
+
+/// Most places that are summed together: with two vectors each, 12 sums in registers.
+const MOST_PLACES: usize = 6;
+/// Bytes of finished sums that are given away at once.
+const TILE_BYTES: usize = 16 << 10;
+
+/// An index of some axes: elements from the image's first, and its share of each guarded coordinate.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    pub(crate) offset: isize,
+    pub(crate) coordinates: Vec<isize>,
+}
+
+/// Where the numbers of a convolution lie, from the addresses that a run is given.
+pub(crate) struct Places {
+    pub(crate) channels: usize,
+    /// To the image of each product of the batch.
+    pub(crate) batches: Vec<isize>,
+    /// Rows of places, and the columns of each: how many, and what one is worth.
+    pub(crate) rows: Vec<Spot>,
+    pub(crate) columns: usize,
+    pub(crate) column: Spot,
+    pub(crate) taps: Vec<Spot>,
+    /// For each guarded coordinate, its value for the first place and tap, and the first that is too large.
+    pub(crate) guards: Vec<(isize, isize)>,
+    /// What is read where a coordinate is outside.
+    pub(crate) fill: f32,
+}
+
+/// A convolution ready for any memory.
+pub(crate) struct Across {
+    pub(crate) places: Places,
+    isa: Isa,
+    /// Neighbouring columns that are summed together: the first, and how many. Of several, no tap leaves the image along the row.
+    blocks: Vec<(usize, usize)>,
+    /// A line of fill values.
+    outside: Vec<f32>,
+    /// Rows of a task.
+    together: usize,
+    /// Places of a tile that is given away.
+    most: usize,
+}
+
+impl Across {
+    /// A convolution; `None` where there is nothing to do, or too little for vectors of channels.
+    pub(crate) fn new(places: Places, isa: Isa) -> Option<Across> {
+        let p = &places;
+        let none = p.batches.is_empty() || p.rows.is_empty() || p.columns == 0 || p.taps.is_empty();
+        if none || p.channels < super::kernel::lanes(isa) {
+            return None;
+        }
+        // A coordinate that columns move must not depend on the row, so that all rows are cut alike.
+        let moved = |g: usize| p.column.coordinates[g] != 0;
+        if p.rows.iter().any(|r| (0..p.guards.len()).any(|g| moved(g) && r.coordinates[g] != 0)) {
+            return None;
+        }
+        let whole = |x: usize| {
+            p.taps.iter().all(|t| {
+                (0..p.guards.len()).filter(|&g| moved(g)).all(|g| {
+                    let at = p.guards[g].0 + x as isize * p.column.coordinates[g] + t.coordinates[g];
+                    (0..p.guards[g].1).contains(&at)
+                })
+            })
+        };
+        let inner = inner(p.columns, whole);
+        let mut blocks: Vec<(usize, usize)> = (0..inner.start).map(|x| (x, 1)).collect();
+        let count = inner.len().div_ceil(MOST_PLACES);
+        let (mut at, mut left) = (inner.start, inner.len());
+        for i in 0..count {
+            let n = left.div_ceil(count - i);
+            blocks.push((at, n));
+            (at, left) = (at + n, left - n);
+        }
+        blocks.extend((inner.end..p.columns).map(|x| (x, 1)));
+        let work = p.taps.len() * p.columns * p.channels;
+        let together = (TASK_WORK / work.max(1)).max(1);
+        let most = (TILE_BYTES / (p.channels * size_of::<f32>())).max(MOST_PLACES);
+        Some(Across { isa, blocks, outside: vec![p.fill; p.channels], together, most, places })
+    }
+
+    /// Places of a product, and taps.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.places.rows.len() * self.places.columns, self.places.taps.len())
+    }
+
+    /// Elements of the filters in the order in which they are read: for each tap, all channels.
+    pub(crate) fn filters(&self) -> usize {
+        self.places.taps.len() * self.places.channels
+    }
+
+    /// Computes it; the image's address is that of its element of index 0, filters are those of [`Across::filters`].
+    ///
+    /// # Safety
+    /// Every element of the image whose coordinates are in their limits is readable; nobody writes it meanwhile. The output is that
+    /// of this convolution: rows are places, columns channels.
+    pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
+        debug_assert!(filters.len() >= self.filters());
+        let p = &self.places;
+        let image = Shared(image);
+        let tasks = p.rows.len().div_ceil(self.together);
+        workers.run(p.batches.len() * tasks, &|i| {
+            let (b, first) = (i / tasks, i % tasks * self.together);
+            let rows = first..p.rows.len().min(first + self.together);
+            // SAFETY: the caller's; tasks write different rows of the output.
+            unsafe { self.rows(b, rows, image.at(p.batches[b]), filters, out) };
+        });
+    }
+
+    /// # Safety
+    /// As for [`Across::run`], with the image of this product.
+    unsafe fn rows(&self, b: usize, rows: Range<usize>, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
+        thread_local! {
+            static ROOM: RefCell<(Vec<f32>, Vec<Tap>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+        }
+        let p = &self.places;
+        ROOM.with_borrow_mut(|(tile, taps)| {
+            // Results go straight to memory where channels are neighbours there, too; else into a tile.
+            let straight = match out {
+                Output::Plain(c) if c.col == 1 => Some(c),
+                _ => None,
+            };
+            if straight.is_none() && tile.len() < self.most * p.channels {
+                tile.resize(self.most * p.channels, 0.0);
+            }
+            let (mut first, mut held) = (rows.start * p.columns, 0);
+            for row in rows {
+                for &(x, count) in &self.blocks {
+                    let place = row * p.columns + x;
+                    if held + count > self.most {
+                        self.give(b, first, held, tile, out);
+                        (first, held) = (place, 0);
+                    }
+                    self.taps(row, x, image, taps);
+                    let (to, wide) = match straight {
+                        Some(c) => (c.at(b).wrapping_offset(place as isize * c.row), c.row),
+                        None => (tile[held * p.channels..].as_mut_ptr(), p.channels as isize),
+                    };
+                    let block = Block { taps, filters, channels: p.channels, places: count, to, wide };
+                    // Whoever makes a block promises that it may be read and written: taps name elements of the image or of
+                    // the line outside, which are there by the caller's promise; `to` is this task's place or the tile.
+                    vectorize(self.isa, block);
+                    held += if straight.is_some() { 0 } else { count };
+                }
+            }
+            self.give(b, first, held, tile, out);
+        });
+    }
+
+    /// Where each tap of the places from column `x` on of a row reads.
+    fn taps(&self, row: usize, x: usize, image: *const f32, taps: &mut Vec<Tap>) {
+        let p = &self.places;
+        let row = &p.rows[row];
+        let from = image.wrapping_offset(row.offset + x as isize * p.column.offset);
+        taps.clear();
+        taps.extend(p.taps.iter().map(|t| {
+            let there = p.guards.iter().enumerate().all(|(g, &(first, limit))| {
+                let at = first + row.coordinates[g] + x as isize * p.column.coordinates[g] + t.coordinates[g];
+                (0..limit).contains(&at)
+            });
+            match there {
+                true => Tap { at: from.wrapping_offset(t.offset), step: p.column.offset },
+                false => Tap { at: self.outside.as_ptr(), step: 0 },
+            }
+        }));
+    }
+
+    /// Gives a tile's places away.
+    fn give(&self, b: usize, first: usize, places: usize, tile: &[f32], out: &Output<'_, f32>) {
+        if places == 0 {
+            return;
+        }
+        let wide = self.places.channels;
+        let at = TileAt { batch: b, row: first, col: 0, rows: places, cols: wide, ld: wide };
+        match out {
+            Output::Sink(sink) => sink.store(&at, &tile[..places * wide]),
+            Output::Plain(c) => scatter(c, &at, &tile[..places * wide]),
+        }
+    }
+}
+
+/// The columns at which `whole` holds; it holds in one stretch.
+fn inner(columns: usize, whole: impl Fn(usize) -> bool) -> Range<usize> {
+    let Some(first) = (0..columns).find(|&x| whole(x)) else { return 0..0 };
+    let last = (first..columns).take_while(|&x| whole(x)).last().unwrap_or(first);
+    first..last + 1
+}
+
+/// Where a tap of the first place reads its channels, and elements from one place to the next.
+struct Tap {
+    at: *const f32,
+    step: isize,
+}
+
+/// Neighbouring places of a row.
+///
+/// The safety contract: each tap is readable for `channels` elements at each of `places` multiples of its step; `filters` has as many
+/// for each tap; `to` is writable for `channels` elements at each of `places` multiples of `wide`. There are as many channels as
+/// a vector has lanes, or more, and at most [`MOST_PLACES`] places.
+struct Block<'a> {
+    taps: &'a [Tap],
+    filters: &'a [f32],
+    channels: usize,
+    places: usize,
+    to: *mut f32,
+    wide: isize,
+}
+
+impl Kernel for Block<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        // SAFETY: the contract, which whoever makes a `Block` promises.
+        unsafe {
+            match self.places {
+                1 => self.all::<S, 1>(s),
+                2 => self.all::<S, 2>(s),
+                3 => self.all::<S, 3>(s),
+                4 => self.all::<S, 4>(s),
+                5 => self.all::<S, 5>(s),
+                _ => self.all::<S, 6>(s),
+            }
+        }
+    }
+}
+
+impl Block<'_> {
+    /// # Safety
+    /// The contract of [`Block`] for `P` places.
+    #[inline(always)]
+    unsafe fn all<S: Simd, const P: usize>(&self, s: S) {
+        let lanes = S::F32::LANES;
+        let mut c = 0;
+        // SAFETY: passed on, for channels that there are.
+        unsafe {
+            while c + 2 * lanes <= self.channels {
+                self.some::<S, P, 2>(s, c);
+                c += 2 * lanes;
+            }
+            while c < self.channels {
+                // The last vector may begin inside the one before it.
+                self.some::<S, P, 1>(s, c.min(self.channels - lanes));
+                c += lanes;
+            }
+        }
+    }
+
+    /// # Safety
+    /// The contract of [`Block`] for `P` places; `V` vectors of channels from `c` on are there.
+    #[inline(always)]
+    unsafe fn some<S: Simd, const P: usize, const V: usize>(&self, s: S, c: usize) {
+        let lanes = S::F32::LANES;
+        let mut sums = [[s.f32(0.0); V]; P];
+        let mut filter = self.filters.as_ptr().wrapping_add(c);
+        for tap in self.taps {
+            let mut w = [s.f32(0.0); V];
+            for v in 0..V {
+                // SAFETY: the contract.
+                w[v] = unsafe { S::F32::load(filter.wrapping_add(v * lanes)) };
+            }
+            let from = tap.at.wrapping_add(c);
+            for p in 0..P {
+                for v in 0..V {
+                    let at = from.wrapping_offset(p as isize * tap.step).wrapping_add(v * lanes);
+                    // SAFETY: the contract.
+                    sums[p][v] = unsafe { S::F32::load(at) }.madd(w[v], sums[p][v]);
+                }
+            }
+            filter = filter.wrapping_add(self.channels);
+        }
+        for p in 0..P {
+            let to = self.to.wrapping_offset(p as isize * self.wide).wrapping_add(c);
+            for v in 0..V {
+                // SAFETY: the contract.
+                unsafe { sums[p][v].store(to.wrapping_add(v * lanes)) };
+            }
+        }
+    }
+}
