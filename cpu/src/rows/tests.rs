@@ -343,3 +343,49 @@ fn windows_of_images_are_reduced_right_at_every_border() {
         }
     }
 }
+
+#[test]
+fn windows_of_images_with_channels_last_are_reduced_right_at_every_border() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for round in 0..40 {
+            let reduce = r.pick(&[Reduce::Max, Reduce::Min, Reduce::Sum]);
+            let (images, channels) = (1 + r.below(2), 8 + r.below(40));
+            let (size, window) = ([4 + r.below(5), 4 + r.below(9)], [1 + r.below(3), 2 + r.below(3)]);
+            let (step, pad) = (1 + r.below(2), r.below(2));
+            let [oh, ow] = [0, 1].map(|d| (size[d] + 2 * pad - window[d]) / step + 1);
+            let (c, st) = (channels as isize, step as isize);
+            let wide = size[1] as isize * c;
+            let mut image = Access::new(DType::F32, &[wide * size[0] as isize, wide * st, c * st, 1, wide, c]);
+            if pad > 0 {
+                let guard = |place: usize, within: usize, limit: usize| {
+                    let mut coefficients = [0isize; 6];
+                    (coefficients[place], coefficients[within]) = (st, 1);
+                    Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit }
+                };
+                image.base = -(wide + c);
+                image.guards = [guard(1, 4, size[0]), guard(2, 5, size[1])].into_iter().collect();
+                let nothing = match reduce {
+                    Reduce::Max => f32::NEG_INFINITY,
+                    Reduce::Min => f32::INFINITY,
+                    _ => 0.0,
+                };
+                image.fill = Scalar::new(if round % 4 == 0 { 0.25 } else { nothing });
+            }
+            let by_windows = pad == 0 || round % 4 > 0;
+            let mut b = ExprBuilder::new();
+            let x = b.input(0, DType::F32);
+            let result = b.reduce(reduce, x).unwrap();
+            let dims = [images, oh, ow, channels, window[0], window[1]];
+            let result_strides = [(oh * ow) as isize * c, ow as isize * c, c, 1, 0, 0];
+            let expr = b.finish(&[result]);
+            let op = Op::rows(&dims, 4, vec![image], vec![Access::new(DType::F32, &result_strides)], expr).unwrap();
+            let x = r.tensor(DType::F32, images * size[0] * size[1] * channels, 0);
+            let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+            if cfg!(target_arch = "x86_64") && isa != Isa::Portable && by_windows && oh > 1 && ow > 1 {
+                assert!(kernel.text().starts_with("windows"), "{op:?}\n{}", kernel.text());
+            }
+            check(&op, &*kernel, &[x], &[], round % 7 == 0);
+        }
+    }
+}

@@ -86,7 +86,13 @@ impl Windows {
         // Windows that are side by side or overlap, not far rows whose next elements lie side by side.
         let step = input.strides[lane];
         let near = |d: usize| op.dims[d] > 1 && (1..4 * step).contains(&input.strides[d]);
-        let slides = matches!(step, 1 | 2) && (shape.inner..op.dims.len()).any(near);
+        // With channels in the lanes, the next window begins before this one ends.
+        let rows = || (shape.inner..op.dims.len()).filter(|&d| op.dims[d] > 1);
+        let end = |d: usize| input.strides[d].unsigned_abs().saturating_mul(op.dims[d]);
+        let inside = |d: usize| input.strides[d] != 0 && rows().any(|r| input.strides[d].unsigned_abs() < end(r));
+        let vectors = cfg!(target_arch = "x86_64") && machine.isa != crate::simd::Isa::Portable;
+        let by_channels = vectors && step == 1 && (0..shape.inner).any(|d| d != lane && op.dims[d] > 1 && inside(d));
+        let slides = matches!(step, 1 | 2) && rows().any(near) || by_channels;
         let (true, Some(_), Some(reach)) = (fits && plain && fill && slides, neutral(what), reach(input, &op.dims))
         else {
             return Ok(None);
