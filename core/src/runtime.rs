@@ -60,11 +60,13 @@ pub enum Idea {
     Capture = 8,
     /// Kernels of a vendor's library beside our own, where it has some.
     Library = 16,
+    /// Intermediate values stored in the order that suits what computes and reads them.
+    Layout = 32,
 }
 
 impl Idea {
     /// All of them.
-    pub const ALL: [Idea; 5] = [Idea::Fuse, Idea::Tile, Idea::Ring, Idea::Capture, Idea::Library];
+    pub const ALL: [Idea; 6] = [Idea::Fuse, Idea::Tile, Idea::Ring, Idea::Capture, Idea::Library, Idea::Layout];
 
     /// The name that the command line takes.
     pub const fn name(self) -> &'static str {
@@ -74,6 +76,7 @@ impl Idea {
             Idea::Ring => "ring",
             Idea::Capture => "capture",
             Idea::Library => "cublas",
+            Idea::Layout => "layout",
         }
     }
 }

@@ -18,6 +18,7 @@ mod fft;
 mod fusion;
 mod indexing;
 mod kept;
+mod layouts;
 mod linalg;
 mod moving;
 mod neural;

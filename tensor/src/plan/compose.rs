@@ -34,12 +34,12 @@ pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result
 }
 
 /// Row-major positions in a shape, taken apart into coordinates.
-struct Coordinates {
+pub(super) struct Coordinates {
     /// The coordinates of index 0.
-    start: SmallVec<[isize; 6]>,
+    pub start: SmallVec<[isize; 6]>,
     /// For each dimension of the view: the axis that a step along it moves, and how far. A dimension without steps moves
     /// the first axis by 0.
-    steps: SmallVec<[(usize, isize); 6]>,
+    pub steps: SmallVec<[(usize, isize); 6]>,
     /// The smallest and the largest coordinate of each axis.
     low: SmallVec<[isize; 6]>,
     high: SmallVec<[isize; 6]>,
@@ -47,7 +47,7 @@ struct Coordinates {
 
 impl Coordinates {
     /// Each step of `outer` must move one coordinate, and none may overflow.
-    fn of(shape: &[usize], outer: &Layout) -> Option<Coordinates> {
+    pub fn of(shape: &[usize], outer: &Layout) -> Option<Coordinates> {
         let rows = row_major(shape);
         let mut start: SmallVec<[isize; 6]> = SmallVec::new();
         let mut rest = outer.offset() as isize;

@@ -43,6 +43,9 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
         plan.steps.len(),
         size(plan.arena as f64)
     );
+    if plan.channels_last {
+        let _ = writeln!(text, "intermediate values of convolutions have their channels last");
+    }
     for (i, step) in plan.steps.iter().enumerate() {
         let op = step.work.op();
         let c = &step.cost;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use millstream_core::backend::Support;
+use millstream_core::how::DeviceKind;
 use millstream_core::what::elements;
 use millstream_core::{Cost, DType, Device, Idea, Result, Variant, Work};
 use smallvec::SmallVec;
@@ -12,6 +13,7 @@ use super::attention::recognise;
 use super::capture::{Capture, Graph, Number, Source};
 use super::fuse::fuse;
 use super::instance::Instances;
+use super::layouts::channels_last;
 use super::lower::{Lowered, Read, lower_all};
 
 /// Where an operand's memory comes from.
@@ -65,6 +67,8 @@ pub(crate) struct Plan {
     pub arena: usize,
     /// For explaining: how many operations went in.
     pub nodes: usize,
+    /// For explaining: whether convolutions store intermediate values with their channels last.
+    pub channels_last: bool,
     pub instances: Instances,
 }
 
@@ -96,6 +100,7 @@ struct Draft {
     origin: Vec<usize>,
     lowered: Vec<Lowered>,
     variants: Vec<(Variant, Cost)>,
+    channels_last: bool,
 }
 
 impl Draft {
@@ -128,7 +133,7 @@ fn draft(graph: Graph, origin: Vec<usize>, device: &Device) -> Result<std::resul
             let mut lowered = lowered;
             Ok(Err((lowered.swap_remove(i), reason)))
         }
-        None => Ok(Ok(Draft { graph, origin, lowered, variants })),
+        None => Ok(Ok(Draft { graph, origin, lowered, variants, channels_last: false })),
     }
 }
 
@@ -140,13 +145,23 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
         true => recognise(&graph)?,
         false => None,
     };
-    let other = match other {
+    let mut other = match other {
         Some((graph, origin)) => draft(graph, origin, device)?.ok(),
         None => None,
     };
-    let origin = (0..graph.nodes.len()).collect();
+    let origin: Vec<usize> = (0..graph.nodes.len()).collect();
+    // Where it holds convolutions, their channels may be last.
+    let ideas = [Idea::Fuse, Idea::Layout].into_iter().all(|idea| device.has(idea));
+    if ideas
+        && device.profile().kind == DeviceKind::Cpu
+        && let Some(turned) = channels_last(&graph)?
+        && let Ok(turned) = draft(turned, origin.clone(), device)?
+        && other.as_ref().is_none_or(|o| turned.seconds() < o.seconds())
+    {
+        other = Some(Draft { channels_last: true, ..turned });
+    }
     let draft = match (draft(graph, origin, device)?, other) {
-        (Ok(plain), Some(other)) if plain.seconds() < other.seconds() => plain,
+        (Ok(plain), Some(other)) if plain.seconds() <= other.seconds() => plain,
         (_, Some(other)) => other,
         (Ok(plain), None) => plain,
         (Err((l, reason)), None) => {
@@ -166,7 +181,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
 
 /// Compiles a draft and gives it memory.
 fn lay(draft: Draft, capture: &Capture, device: &Device) -> Result<Plan> {
-    let Draft { graph, origin, lowered, variants } = draft;
+    let Draft { graph, origin, lowered, variants, channels_last } = draft;
     let bytes = |n: usize| elements(&graph.nodes[n].shape) * graph.nodes[n].dtype.size();
     // Values that are overwritten lie where what overwrites them lies: for each node, the last of such a chain.
     let mut home: Vec<usize> = (0..graph.nodes.len()).collect();
@@ -267,5 +282,5 @@ fn lay(draft: Draft, capture: &Capture, device: &Device) -> Result<Plan> {
     let in_arena = |o: &Operand| matches!(o.slot, Slot::Arena(..));
     let arena = arena.max(usize::from(steps.iter().any(|s| s.inputs.iter().chain(&s.outputs).any(in_arena))));
     let nodes = capture.nodes.len();
-    Ok(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, instances: Instances::default() })
+    Ok(Plan { key: capture.key.clone(), steps, outputs, arena, nodes, channels_last, instances: Instances::default() })
 }

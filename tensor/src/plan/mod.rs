@@ -14,6 +14,7 @@ mod compose;
 mod explain;
 mod fuse;
 mod instance;
+mod layouts;
 mod lower;
 mod make;
 mod ready;
