@@ -66,12 +66,18 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         list.iter_mut().for_each(|v| v.copied = windows);
         list.push(direct.variant());
     }
+    // The packed product copies the operand, and sums that an expression goes over.
+    let elements = |a: usize, b: usize| sizes.batch.saturating_mul(a).saturating_mul(b) as u64;
+    let bytes = |elements: u64| elements.saturating_mul(size_of::<f32>() as u64);
+    let sums = if is_plain(op) { 0 } else { bytes(elements(sizes.m, sizes.n)) };
     if let Some(columns) = InPlace::of(in_place::COLUMNS, op, machine.isa) {
-        // The packed product copies the operand, and sums that an expression goes over.
-        let sums = if is_plain(op) { 0 } else { (sizes.batch * sizes.m * sizes.n * size_of::<f32>()) as u64 };
         let copied = columns.windows().saturating_add(sums);
         list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
         list.push(columns.variant());
+    } else if acc == DType::F32 {
+        // As for an image with its channels last, so that both orders of an image are priced alike.
+        let copied = bytes(elements(sizes.m, sizes.k)).saturating_add(sums);
+        list.iter_mut().filter(|v| v.family == "packed" && v.copied == 0).for_each(|v| v.copied = copied);
     }
     if let Some(apart) = Apart::new(op, machine.isa) {
         let windows = apart.windows();

@@ -9,16 +9,18 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::{Shared, TASK_WORK};
+use super::TASK_WORK;
 use crate::direct::scatter;
 use crate::gemm::{Output, TileAt};
+use crate::shared::Shared;
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
 /// Most places that are summed together: with two vectors each, 12 sums in registers.
 const MOST_PLACES: usize = 6;
-/// Bytes of finished sums that are given away at once.
+/// Bytes of finished sums that are given away at once, if that are as many places as epilogues take together.
 const TILE_BYTES: usize = 16 << 10;
+const TILE_PLACES: usize = 8;
 
 /// An index of some axes: elements from the image's first, and its share of each guarded coordinate.
 #[derive(Clone, Debug)]
@@ -90,7 +92,8 @@ impl Across {
         blocks.extend((inner.end..p.columns).map(|x| (x, 1)));
         let work = p.taps.len() * p.columns * p.channels;
         let together = (TASK_WORK / work.max(1)).max(1);
-        let most = (TILE_BYTES / (p.channels * size_of::<f32>())).max(MOST_PLACES);
+        let most = TILE_BYTES / (p.channels * size_of::<f32>()) / TILE_PLACES * TILE_PLACES;
+        let most = most.max(TILE_PLACES);
         Some(Across { isa, blocks, outside: vec![p.fill; p.channels], together, most, places })
     }
 
@@ -112,13 +115,13 @@ impl Across {
     pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
         debug_assert!(filters.len() >= self.filters());
         let p = &self.places;
-        let image = Shared(image);
+        let image = Shared::read(image);
         let tasks = p.rows.len().div_ceil(self.together);
         workers.run(p.batches.len() * tasks, &|i| {
             let (b, first) = (i / tasks, i % tasks * self.together);
             let rows = first..p.rows.len().min(first + self.together);
             // SAFETY: the caller's; tasks write different rows of the output.
-            unsafe { self.rows(b, rows, image.at(p.batches[b]), filters, out) };
+            unsafe { self.rows(b, rows, image.offset(p.batches[b]), filters, out) };
         });
     }
 
@@ -135,17 +138,14 @@ impl Across {
                 Output::Plain(c) if c.col == 1 => Some(c),
                 _ => None,
             };
-            if straight.is_none() && tile.len() < self.most * p.channels {
-                tile.resize(self.most * p.channels, 0.0);
+            let room = (self.most + MOST_PLACES) * p.channels;
+            if straight.is_none() && tile.len() < room {
+                tile.resize(room, 0.0);
             }
             let (mut first, mut held) = (rows.start * p.columns, 0);
             for row in rows {
                 for &(x, count) in &self.blocks {
                     let place = row * p.columns + x;
-                    if held + count > self.most {
-                        self.give(b, first, held, tile, out);
-                        (first, held) = (place, 0);
-                    }
                     self.taps(row, x, image, taps);
                     let (to, wide) = match straight {
                         Some(c) => (c.at(b).wrapping_offset(place as isize * c.row), c.row),
@@ -156,6 +156,12 @@ impl Across {
                     // the line outside, which are there by the caller's promise; `to` is this task's place or the tile.
                     vectorize(self.isa, block);
                     held += if straight.is_some() { 0 } else { count };
+                    if held >= self.most {
+                        // The rest of the block begins the next tile.
+                        self.give(b, first, self.most, tile, out);
+                        tile.copy_within(self.most * p.channels..held * p.channels, 0);
+                        (first, held) = (first + self.most, held - self.most);
+                    }
                 }
             }
             self.give(b, first, held, tile, out);

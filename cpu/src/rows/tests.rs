@@ -372,7 +372,8 @@ fn windows_of_images_with_channels_last_are_reduced_right_at_every_border() {
                 };
                 image.fill = Scalar::new(if round % 4 == 0 { 0.25 } else { nothing });
             }
-            let by_windows = pad == 0 || round % 4 > 0;
+            // Windows of one line may be rows like others.
+            let by_windows = (pad == 0 || round % 4 > 0) && window[0] > 1;
             let mut b = ExprBuilder::new();
             let x = b.input(0, DType::F32);
             let result = b.reduce(reduce, x).unwrap();
