@@ -27,7 +27,7 @@ struct Case {
     padding: [usize; 4],
     /// Whether images are places, or products of their own.
     together: bool,
-    /// Whether a bias for each result's channel is added, and the larger of that and zero taken.
+    /// Whether a bias for each result's channel is added, and the larger of that and zero added to that.
     biased: bool,
 }
 
@@ -97,7 +97,9 @@ impl Case {
             let sum = b.binary(Binary::Add, sum, bias).unwrap();
             let zero = b.constant(Scalar::new(0f32));
             let positive = b.binary(Binary::Max, sum, zero).unwrap();
-            epilogue = b.finish(&[positive]);
+            // The sum is needed again.
+            let both = b.binary(Binary::Add, positive, sum).unwrap();
+            epilogue = b.finish(&[both]);
         }
         let dims = order.map(|d| [images, channels, filters, oh, ow, r, s][d]);
         let (m, n) = if self.together { (1, 2) } else { (2, 3) };

@@ -357,6 +357,12 @@ impl Kernel for Job<'_> {
         while row < self.rows {
             let many = self.rows - row >= ROWS;
             let mut col = 0;
+            // Of a single row, as many neighbouring vectors.
+            while !many && self.cols - col >= ROWS * lanes {
+                // SAFETY: as below.
+                unsafe { self.block::<S, ROWS, true, true>(s, row, col, lanes) };
+                col += ROWS * lanes;
+            }
             while col < self.cols {
                 let left = self.cols - col;
                 if left < lanes && self.again && self.cols >= lanes {
@@ -365,10 +371,10 @@ impl Kernel for Job<'_> {
                 // SAFETY: rows and columns of the tile, for which everything is there by the promise of `Blocks::run`.
                 unsafe {
                     match (many, self.cols - col >= lanes) {
-                        (true, true) => self.block::<S, ROWS, true>(s, row, col, lanes),
-                        (true, false) => self.block::<S, ROWS, false>(s, row, col, left),
-                        (false, true) => self.block::<S, 1, true>(s, row, col, lanes),
-                        (false, false) => self.block::<S, 1, false>(s, row, col, left),
+                        (true, true) => self.block::<S, ROWS, true, false>(s, row, col, lanes),
+                        (true, false) => self.block::<S, ROWS, false, false>(s, row, col, left),
+                        (false, true) => self.block::<S, 1, true, false>(s, row, col, lanes),
+                        (false, false) => self.block::<S, 1, false, false>(s, row, col, left),
                     }
                 }
                 col += lanes;
@@ -378,19 +384,22 @@ impl Kernel for Job<'_> {
     }
 }
 
-/// `v = f(v, operand)` for every row, the operand being a vector or one value.
+/// `v = f(v, operand)` for every vector of a block, the operand being a vector or one value.
 macro_rules! each {
     ($s:ident, $v:ident, $feed:ident, $row:ident, $col:ident, $left:ident, |$x:ident, $w:ident| $e:expr) => {{
         let from = $feed.base.wrapping_offset($row as isize * $feed.row).wrapping_add($col * $feed.col);
+        // A slot holds a block's vectors always alike.
+        let slot = $feed.col == 0 && !$feed.splat;
+        let apart = if LINE && !slot { (S::F32::LANES * $feed.col) as isize } else { $feed.row };
         if $feed.splat {
             for r in 0..R {
-                let $w = $s.f32(*from.wrapping_offset(r as isize * $feed.row));
+                let $w = $s.f32(*from.wrapping_offset(r as isize * apart));
                 let $x = $v[r];
                 $v[r] = $e;
             }
         } else {
             for r in 0..R {
-                let $w = read::<S, WHOLE>($s, from.wrapping_offset(r as isize * $feed.row), $left);
+                let $w = read::<S, WHOLE>($s, from.wrapping_offset(r as isize * apart), $left);
                 let $x = $v[r];
                 $v[r] = $e;
             }
@@ -400,10 +409,17 @@ macro_rules! each {
 
 impl Job<'_> {
     /// # Safety
-    /// `R` rows from `row` on and `left` columns from `col` on are inside the tile; all lanes are, if `WHOLE`.
+    /// `R` rows from `row` on and `left` columns from `col` on are inside the tile; all lanes are, if `WHOLE`. If `LINE`, the block is not
+    /// `R` rows but as many vectors of one.
     #[allow(clippy::needless_range_loop)] // Plain loops: iterators' closures would not be compiled for the instruction set.
     #[inline(always)]
-    unsafe fn block<S: Simd, const R: usize, const WHOLE: bool>(&self, s: S, row: usize, col: usize, left: usize) {
+    unsafe fn block<S: Simd, const R: usize, const WHOLE: bool, const LINE: bool>(
+        &self,
+        s: S,
+        row: usize,
+        col: usize,
+        left: usize,
+    ) {
         let mut v = [s.f32(0.0); R];
         let lanes = S::F32::LANES;
         for step in self.steps {
@@ -414,8 +430,9 @@ impl Job<'_> {
                 if let What::Store = step.what {
                     let target = self.targets.get_unchecked(with);
                     let to = target.base.wrapping_offset(row as isize * target.row).wrapping_add(col);
+                    let apart = if LINE { lanes as isize } else { target.row };
                     for r in 0..R {
-                        let to = to.wrapping_offset(r as isize * target.row);
+                        let to = to.wrapping_offset(r as isize * apart);
                         if WHOLE {
                             v[r].store(to);
                         } else {
