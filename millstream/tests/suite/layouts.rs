@@ -5,7 +5,7 @@
 use crate::common::Random;
 use millstream::core::Runtime;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Conv, Device, Idea, Pool, Tensor};
+use millstream::{Channels, Conv, Device, Idea, Pool, Tensor};
 
 fn runtime() -> Runtime {
     Runtime::builder().family(CpuFamily::new(CpuOptions::default())).build()
@@ -137,4 +137,25 @@ fn a_result_that_is_wanted_keeps_its_order() {
         second.conv2d(&w, None, &how) + &first
     };
     assert_eq!(third.to_vec::<f32>().unwrap(), again.to_vec::<f32>().unwrap());
+}
+
+#[test]
+fn depthwise_layers_are_computed_by_kernels_of_their_own() {
+    let runtime = runtime();
+    let device = runtime.device("cpu").unwrap();
+    let r = &mut Random::fresh();
+    for (channels, side, stride) in [(32, 112, 1), (96, 112, 2), (192, 28, 2), (384, 14, 1), (960, 7, 1)] {
+        let w = numbers(r, &[channels, 1, 3, 3], 1, &device);
+        let bias = numbers(r, &[channels], 1, &device);
+        for (order, kernel) in [(Channels::First, "variant depthwise 1x1x1"), (Channels::Last, "depthwise across")] {
+            let shape = match order {
+                Channels::First => [1, channels, side, side],
+                Channels::Last => [1, side, side, channels],
+            };
+            let x = numbers(r, &shape, 1, &device);
+            let how = Conv::new().padding(1).stride(stride).groups(channels).channels(order);
+            let text = x.conv2d(&w, Some(&bias), &how).relu6().explain().unwrap();
+            assert!(text.contains(kernel), "{channels} channels, {side} a side, {order:?}:\n{text}");
+        }
+    }
 }
