@@ -162,6 +162,11 @@ fn strides_dilations_paddings_and_several_filters_agree() {
         Case { window: [5, 7], padding: [2, 2, 3, 3], together: true, ..BASE },
         Case { window: [1, 3], padding: [0, 0, 1, 1], ..BASE },
         Case { window: [3, 1], padding: [1, 1, 0, 0], ..BASE },
+        // Planes that are one line, and some that are too large for that.
+        Case { size: [5, 6], window: [5, 5], padding: [2; 4], biased: true, ..BASE },
+        Case { size: [4, 9], window: [3, 7], padding: [3, 2, 3, 3], dilation: [2, 1], together: true, ..BASE },
+        Case { size: [2, 8], window: [1, 5], dilation: [1, 2], padding: [0, 0, 4, 4], ..BASE },
+        Case { images: 1, channels: 1, size: [80, 90], biased: true, ..BASE },
         // Rows of results that are no whole vectors, and single rows.
         Case { size: [7, 7], ..BASE },
         Case { size: [14, 14], stride: [2, 2], ..BASE },
@@ -170,6 +175,19 @@ fn strides_dilations_paddings_and_several_filters_agree() {
     for case in cases {
         assert!(case.is_known(), "{case:?}");
         case.check(&mut random);
+    }
+}
+
+#[test]
+fn filters_that_are_not_finite_agree_at_every_border() {
+    let mut random = Random::new();
+    for at in 0..9 {
+        let case = Case { size: [5, 9], channels: 2, ..BASE };
+        let op = case.op();
+        let mut inputs = vec![random.tensor(DType::F32, 18), random.tensor(DType::F32, 2 * 2 * 45)];
+        let place = inputs[0].offset + at;
+        inputs[0].set(place, Scalar::new(f32::INFINITY)).unwrap();
+        check_with(&op, &inputs, &[]);
     }
 }
 

@@ -4,9 +4,10 @@
 //! an image are copied with their border into the nearest cache, with the columns of each phase of the stride side by side;
 //! then every tap of a filter is one vector load and one multiply-add for as many results as a vector has lanes. How the work
 //! is cut depends on the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
-//! Where channels lie side by side, vectors are channels ([`across`]).
+//! Small planes are one line ([`flat`]). Where channels lie side by side, vectors are channels ([`across`]).
 
 pub(crate) mod across;
+mod flat;
 mod kernel;
 
 use std::cell::RefCell;
@@ -16,6 +17,7 @@ use crate::gemm::{Output, TileAt};
 use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
+use flat::{Flat, Plane};
 use kernel::Band;
 
 /// Bytes of a copied band: half of a first-level cache, with room for its results.
@@ -83,6 +85,8 @@ pub(crate) struct Depthwise {
     pitch: usize,
     /// Images of a task.
     together: usize,
+    /// How small planes are walked as one line.
+    flat: Option<Flat>,
 }
 
 impl Depthwise {
@@ -123,7 +127,8 @@ impl Depthwise {
             .collect();
         let work = taps.len() * y.places * x.places * places.outputs.0;
         let together = (TASK_WORK / work.max(1)).max(1);
-        Some(Depthwise { isa, rows, phase, row, taps, weights, spans, pitch, together, places })
+        let flat = Flat::new(&places, kernel::lanes(isa));
+        Some(Depthwise { isa, rows, phase, row, taps, weights, spans, pitch, together, flat, places })
     }
 
     /// Results of an image's row, and taps.
@@ -134,6 +139,9 @@ impl Depthwise {
     /// Bytes that are copied with their border; a row of them costs a few more.
     pub(crate) fn copied(&self) -> u64 {
         let planes = self.places.images.len() as u64 * self.places.inner.0 as u64;
+        if let Some(flat) = &self.flat {
+            return planes * (flat.room * size_of::<f32>() + ROW_BYTES) as u64;
+        }
         let bands = self.places.y.places.div_ceil(self.rows) as u64;
         planes * bands * (self.places.y.span(self.rows) * (self.row * size_of::<f32>() + ROW_BYTES)) as u64
     }
@@ -167,6 +175,13 @@ impl Depthwise {
         let p = &self.places;
         let (height, width) = (p.y.places, p.x.places);
         ROOM.with_borrow_mut(|room| {
+            if let Some(flat) = &self.flat {
+                // SAFETY: the caller's.
+                let left = unsafe { self.line(flat, (b, n), image, filters, room, out) };
+                if !left {
+                    return;
+                }
+            }
             let span = p.y.span(self.rows);
             room.copy.resize((span * self.row).max(room.copy.len()), 0.0);
             room.done.resize((self.rows * self.pitch).max(room.done.len()), 0.0);
@@ -192,10 +207,64 @@ impl Depthwise {
                         pitch: self.pitch,
                     };
                     vectorize(self.isa, band);
-                    self.store((b, n * height + first, o), rows, &mut room.done, out);
+                    self.store((b, n * height + first, o), rows, self.pitch, &mut room.done, out);
                 }
             }
         });
+    }
+
+    /// A plane as one line; true, and nothing that counts done, if a filter is not finite: masks leave out its products with zeros.
+    ///
+    /// # Safety
+    /// As for [`Depthwise::plane`].
+    unsafe fn line(
+        &self,
+        flat: &Flat,
+        (b, n): (usize, usize),
+        image: *const f32,
+        filters: *const f32,
+        room: &mut Room,
+        out: &Output<'_, f32>,
+    ) -> bool {
+        let p = &self.places;
+        let results = flat.results;
+        room.copy.resize(flat.room.max(room.copy.len()), 0.0);
+        room.done.resize(results.max(room.done.len()), 0.0);
+        let to = room.copy.as_mut_ptr();
+        // SAFETY: all rows that exist lie one after the other, and are readable; the copy has room for them and for zeros around.
+        unsafe {
+            fill(to, flat.before, 0.0);
+            copy(image, to.add(flat.before), flat.elements);
+            fill(to.add(flat.before + flat.elements), flat.room - flat.before - flat.elements, 0.0);
+        }
+        for o in 0..p.outputs.0 {
+            let filter = filters.wrapping_offset(o as isize * p.outputs.1);
+            room.taps.clear();
+            for &at in &self.weights {
+                // SAFETY: an element of the filters.
+                room.taps.push(unsafe { *filter.wrapping_offset(at) });
+            }
+            if !room.taps.iter().all(|w| w.is_finite()) {
+                return true;
+            }
+            // Results that lie one after the other in memory go there.
+            let straight = match out {
+                Output::Plain(c) => {
+                    let (place, output) = if p.places_are_rows { (c.row, c.col) } else { (c.col, c.row) };
+                    let first = (n * results) as isize * place + o as isize * output;
+                    (place == 1).then(|| c.at(b).wrapping_offset(first))
+                }
+                Output::Sink(_) => None,
+            };
+            let to = straight.unwrap_or(room.done.as_mut_ptr());
+            let image = room.copy.as_ptr().wrapping_add(flat.before);
+            // The copy has the walk's room, and `to` the plane's results: of the output, which are this task's, or in the room.
+            vectorize(self.isa, Plane { flat, image, filter: &room.taps, to });
+            if straight.is_none() {
+                self.store((b, n * p.y.places, o), p.y.places, p.x.places, &mut room.done, out);
+            }
+        }
+        false
     }
 
     /// Copies the rows of a band with their border, each phase of the stride by itself.
@@ -241,8 +310,15 @@ impl Depthwise {
         }
     }
 
-    /// Gives rows of results away: of product `b`, from row `first` of all its images on, for one filter.
-    fn store(&self, (b, first, o): (usize, usize, usize), rows: usize, done: &mut [f32], out: &Output<'_, f32>) {
+    /// Gives rows of results away, `pitch` apart: of product `b`, from row `first` of all its images on, for one filter.
+    fn store(
+        &self,
+        (b, first, o): (usize, usize, usize),
+        rows: usize,
+        pitch: usize,
+        done: &mut [f32],
+        out: &Output<'_, f32>,
+    ) {
         let width = self.places.x.places;
         let place = first * width;
         match out {
@@ -250,7 +326,7 @@ impl Depthwise {
                 let (place_step, output_step) =
                     if self.places.places_are_rows { (c.row, c.col) } else { (c.col, c.row) };
                 let to = c.at(b).wrapping_offset(place as isize * place_step + o as isize * output_step);
-                for (r, from) in done.chunks_exact(self.pitch).take(rows).enumerate() {
+                for (r, from) in done.chunks_exact(pitch).take(rows).enumerate() {
                     let to = to.wrapping_offset((r * width) as isize * place_step);
                     // SAFETY: these are elements of the output that belong to this plane's task.
                     unsafe {
@@ -266,9 +342,9 @@ impl Depthwise {
             }
             Output::Sink(sink) => {
                 // Rows close up.
-                if self.pitch != width {
+                if pitch != width {
                     for r in 1..rows {
-                        done.copy_within(r * self.pitch..r * self.pitch + width, r * width);
+                        done.copy_within(r * pitch..r * pitch + width, r * width);
                     }
                 }
                 let tile = &done[..rows * width];
