@@ -20,6 +20,7 @@ mod direct;
 mod gather;
 pub mod gemm;
 mod host;
+mod links;
 mod map;
 pub mod math;
 mod measure;

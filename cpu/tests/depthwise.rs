@@ -27,6 +27,8 @@ struct Case {
     padding: [usize; 4],
     /// Whether images are places, or products of their own.
     together: bool,
+    /// Whether the image is read from its last row on.
+    mirrored: bool,
     /// Whether a bias for each result's channel is added, and the larger of that and zero added to that.
     biased: bool,
 }
@@ -52,6 +54,7 @@ impl Case {
             dilation,
             padding: [before[0], after[0], before[1], after[1]],
             together: random.below(2) == 0,
+            mirrored: random.below(4) == 0,
             biased: random.below(2) == 0,
         }
     }
@@ -74,6 +77,14 @@ impl Case {
         let mut image = Access::new(DType::F32, &put([channels * h * w, h * w, 0, sy * w, sx, dy * w, dx]));
         let [top, bottom, left, right] = padding;
         image.base = -((top * w + left) as isize);
+        if self.mirrored {
+            // The last row comes first.
+            image.base = ((h - 1 + top) * w) as isize - left as isize;
+            for d in [3, 5] {
+                let at = order.iter().position(|&o| o == d).unwrap();
+                image.strides[at] = -image.strides[at];
+            }
+        }
         let guard = |coefficients: [usize; 7], before: usize, limit: usize| Guard {
             coefficients: put(coefficients).as_slice().into(),
             offset: -(before as isize),
@@ -144,6 +155,7 @@ const BASE: Case = Case {
     dilation: [1, 1],
     padding: [1; 4],
     together: false,
+    mirrored: false,
     biased: false,
 };
 
@@ -169,6 +181,8 @@ fn strides_dilations_paddings_and_several_filters_agree() {
         Case { images: 1, channels: 1, size: [80, 90], biased: true, ..BASE },
         // Rows of results that are no whole vectors, and single rows.
         Case { size: [7, 7], ..BASE },
+        Case { mirrored: true, ..BASE },
+        Case { mirrored: true, stride: [2, 2], padding: [0, 2, 1, 0], ..BASE },
         Case { size: [14, 14], stride: [2, 2], ..BASE },
         Case { size: [1, 50], window: [1, 3], padding: [0, 0, 1, 1], ..BASE },
     ];
@@ -194,8 +208,10 @@ fn filters_that_are_not_finite_agree_at_every_border() {
 #[test]
 fn random_convolutions_agree() {
     let mut random = Random::new();
+    // Dimensions that are single or join others may leave no image with rows and columns: such shapes are drawn again.
     for _ in 0..24 {
-        Case::random(&mut random).check(&mut random);
+        let case = (0..100).map(|_| Case::random(&mut random)).find(Case::is_known);
+        case.expect("most shapes are computed channel by channel").check(&mut random);
     }
 }
 

@@ -35,6 +35,8 @@ struct Case {
     together: bool,
     /// Whether the filters are turned around, as for a transposed convolution.
     flipped: bool,
+    /// Whether the image is read from its last row and column on.
+    mirrored: bool,
     behind: Behind,
 }
 
@@ -56,6 +58,7 @@ impl Case {
             channels_last: random.below(2) == 0,
             together: random.below(2) == 0,
             flipped: random.below(4) == 0,
+            mirrored: random.below(4) == 0,
             behind: [Behind::Nothing, Behind::BiasResidualRelu][random.below(2)],
         }
     }
@@ -88,6 +91,14 @@ impl Case {
         let mut image = Access::new(DType::F32, &put(image));
         let [top, bottom, left, right] = padding.map(|p| p as isize);
         image.base = -top * x[2] - left * x[3];
+        if self.mirrored {
+            // The last row and the last column come first.
+            image.base = (h as isize - 1 + top) * x[2] + (w as isize - 1 + left) * x[3];
+            for d in [1, 2, 5, 6] {
+                let at = order.iter().position(|&o| o == d).unwrap();
+                image.strides[at] = -image.strides[at];
+            }
+        }
         let guard = |place: usize, tap: usize, offset: isize, limit: usize| {
             let mut coefficients = [0isize; 7];
             (coefficients[place], coefficients[tap]) = (1, 1);
@@ -168,8 +179,18 @@ const BASE: Case = Case {
     channels_last: false,
     together: false,
     flipped: false,
+    mirrored: false,
     behind: Behind::Nothing,
 };
+
+#[test]
+fn images_that_are_read_backwards_agree() {
+    let mut random = Random::new();
+    for padding in [[0; 4], [1; 4], [2, 0, 1, 3]] {
+        Case { mirrored: true, padding, ..BASE }.check(&mut random);
+        Case { mirrored: true, padding, channels_last: true, ..BASE }.check(&mut random);
+    }
+}
 
 #[test]
 fn tiles_at_every_edge_and_every_padding_agree() {

@@ -1,6 +1,6 @@
 //! The micro-kernel: a few rows by one or two vectors of columns, which stay in registers from the first product to the result.
 
-use crate::gemm::{Link, LinkWith};
+use crate::gemm::Link;
 
 /// Elements of a vector.
 pub(super) const LANES: usize = 8;
@@ -30,25 +30,6 @@ pub(super) struct Tile {
     /// The tile's first row and column, for its links.
     pub row: usize,
     pub col: usize,
-}
-
-impl Tile {
-    /// Asks for the lines that the tile's results, and what they are made of, lie on.
-    #[inline]
-    pub(super) fn soon(&self, links: &[Link], rows: usize) {
-        for link in links {
-            if let LinkWith::Elements(base, by) = link.with {
-                fetch::<true>(self.place(base, by), by, rows);
-            }
-        }
-        fetch::<true>(self.to, self.apart, rows);
-    }
-
-    /// An operand's element for the tile's first row and column.
-    #[inline(always)]
-    fn place(&self, base: *const f32, by: isize) -> *const f32 {
-        base.wrapping_offset(self.row as isize * by).wrapping_add(self.col)
-    }
 }
 
 /// Whether this machine has the kernel.
@@ -111,79 +92,12 @@ pub(super) unsafe fn pack(from: *const f32, apart: isize, width: usize, to: &mut
     }
 }
 
-/// Asks for `count` times a panel's elements, `apart` elements from one to the next; none of them need be readable.
-/// They are wanted in the first-level cache if `NEAR`, else in the second.
-#[inline]
-pub(super) fn fetch<const NEAR: bool>(from: *const f32, apart: isize, count: usize) {
-    let crosses = !(from as usize).is_multiple_of(size_of::<Line>()) || apart % PANEL as isize != 0;
-    #[cfg(target_arch = "x86_64")]
-    for i in 0..count {
-        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        let at = from.wrapping_offset(i as isize * apart);
-        let end = at.wrapping_add(PANEL - 1);
-        // SAFETY: SSE is part of x86-64; an address that cannot be read is ignored.
-        unsafe {
-            match (NEAR, crosses) {
-                (true, false) => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
-                (true, true) => {
-                    _mm_prefetch::<_MM_HINT_T0>(at.cast());
-                    _mm_prefetch::<_MM_HINT_T0>(end.cast());
-                }
-                (false, false) => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
-                (false, true) => {
-                    _mm_prefetch::<_MM_HINT_T1>(at.cast());
-                    _mm_prefetch::<_MM_HINT_T1>(end.cast());
-                }
-            }
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (from, apart, count, crosses);
-}
-
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use core::arch::x86_64::*;
 
-    use super::{LANES, Line, Link, LinkWith, ROWS, Tile};
-    use crate::gemm::LinkOp;
-
-    /// `x = f(x, operand)` for all sums.
-    macro_rules! each {
-        ($t:ident, $sums:ident, $with:expr, |$x:ident, $w:ident| $e:expr) => {
-            match $with {
-                LinkWith::Value(value) => {
-                    let $w = _mm256_set1_ps(value);
-                    for r in 0..R {
-                        for v in 0..V {
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
-                    }
-                }
-                LinkWith::Rows(base, row) => {
-                    let base = base.wrapping_offset($t.row as isize * row);
-                    for r in 0..R {
-                        let $w = _mm256_broadcast_ss(&*base.wrapping_offset(r as isize * row));
-                        for v in 0..V {
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
-                    }
-                }
-                LinkWith::Elements(base, row) => {
-                    let base = $t.place(base, row);
-                    for r in 0..R {
-                        for v in 0..V {
-                            let $w = _mm256_loadu_ps(base.wrapping_offset(r as isize * row).wrapping_add(v * LANES));
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
-                    }
-                }
-            }
-        };
-    }
+    use super::{LANES, Line, Link, ROWS, Tile};
+    use crate::links::avx2::apply;
 
     /// # Safety
     /// AVX2 and FMA are present; the contract of [`Tile`] for `R` rows and `V` vectors.
@@ -220,20 +134,7 @@ mod avx2 {
                     }
                 }
             }
-            for link in links {
-                match link.what {
-                    LinkOp::Add => each!(t, sums, link.with, |x, w| _mm256_add_ps(x, w)),
-                    LinkOp::Sub => each!(t, sums, link.with, |x, w| _mm256_sub_ps(x, w)),
-                    LinkOp::Mul => each!(t, sums, link.with, |x, w| _mm256_mul_ps(x, w)),
-                    // The instruction gives the operand if either is NaN, so only a NaN in the value is left to bring back.
-                    LinkOp::Max => each!(t, sums, link.with, |x, w| {
-                        _mm256_blendv_ps(_mm256_max_ps(x, w), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
-                    }),
-                    LinkOp::Min => each!(t, sums, link.with, |x, w| {
-                        _mm256_blendv_ps(_mm256_min_ps(x, w), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
-                    }),
-                }
-            }
+            sums = apply(sums, links, t.row, t.col);
             for r in 0..R {
                 for v in 0..V {
                     _mm256_storeu_ps(t.to.wrapping_offset(r as isize * t.apart).add(v * LANES), sums[r][v]);

@@ -13,7 +13,8 @@ use std::cell::RefCell;
 use smallvec::SmallVec;
 
 use crate::direct::{Border, Filters, pack, part, scatter};
-use crate::gemm::{Chain, Link, Output, PackedLayout, TileAt};
+use crate::gemm::{Chain, Link, LinkWith, Output, PackedLayout, TileAt};
+use crate::links::{fetch, fetch_pieces, place};
 use crate::shared::Shared;
 use crate::workers::Workers;
 use kernel::{LANES, Line, PANEL, ROWS, Tile};
@@ -182,12 +183,12 @@ impl Columns {
                         let left = task.rows - row;
                         let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
                         let more = share.min(depth - asked);
-                        kernel::fetch::<false>(next.wrapping_offset(asked as isize * self.depth), self.depth, more);
+                        fetch_pieces::<false>(next.wrapping_offset(asked as isize * self.depth), self.depth, more);
                         asked += more;
                         // The rows of the next part: over all strips, each tile asks for its panel there.
                         let each = rows.min(ROWS) * depth / PANEL / strips + 1;
                         let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
-                        kernel::fetch::<false>(later.wrapping_add(strip * each * PANEL), PANEL as isize, each);
+                        fetch::<false>(later.wrapping_add(strip * each * PANEL), PANEL as isize, each);
                         let sums = sums.wrapping_add(row * PANEL);
                         let mut tile = Tile {
                             k: depth,
@@ -204,7 +205,10 @@ impl Columns {
                             tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
                             tile.apart = chain.row;
                             links = &chain.links;
-                            tile.soon(links, rows);
+                            // The tile after this one: asked for now, its lines come in time.
+                            let next =
+                                if row + ROWS < task.rows { (tile.row + ROWS, col) } else { (task.row, col + PANEL) };
+                            soon(chain, next, rows.min(ROWS));
                         }
                         // SAFETY: the packed operand has this panel, the strip `depth` lines; sums have a line for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
@@ -226,6 +230,17 @@ impl Columns {
             }
         });
     }
+}
+
+/// Asks for the lines on which the results of a tile, and what they are made of, lie.
+#[inline]
+fn soon(chain: &Chain, (row, col): (usize, usize), rows: usize) {
+    for link in &chain.links {
+        if let LinkWith::Elements(base, by) = link.with {
+            fetch_pieces::<true>(place(base, by, row, col), by, rows);
+        }
+    }
+    fetch_pieces::<true>(place(chain.to, chain.row, row, col), chain.row, rows);
 }
 
 /// A part of the result.

@@ -12,7 +12,7 @@ use super::product_isa;
 use super::view::{View, reach};
 use crate::backend::Machine;
 use crate::columns::Columns;
-use crate::direct::{Border, Direct, Filters};
+use crate::direct::{Border, Direct, Filters, Reading};
 use crate::gemm::{Output, Side};
 use crate::simd::Isa;
 
@@ -22,7 +22,7 @@ pub(super) const COLUMNS: &str = "columns";
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
 /// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
-const NARROW: usize = 64;
+const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
 /// The alignment of scratch memory: whole vectors.
@@ -110,7 +110,7 @@ impl InPlace {
             let view = View::new(access, &op.dims, 0..c.m, rows.clone(), c.k..op.dims.len());
             let matrix = view.is_plain() && view.row.single().is_some() && view.depth.single().is_some();
             // A product packs a matrix well, but for one of so few columns that an empty part of the last panel counts.
-            let (columns, panel) = (view.row.size, NARROW / 4);
+            let (columns, panel) = (view.row.size, 16);
             let narrow = columns < NARROW && columns > panel && columns % panel != 0 && rows.start == c.n;
             let narrow = narrow && view.depth.size >= LEAST_DEEP;
             (!matrix || narrow && view.row.single() == Some(1)).then_some(i)
@@ -131,16 +131,20 @@ impl InPlace {
         let reads: usize = (c.m..op.dims.len()).filter(|&d| apart(d)).map(|d| op.dims[d]).product();
         let mut own = op.dims.to_vec();
         own[..c.m].fill(1);
-        let sparse = inner.is_some_and(|s| s > 1) && !places_are_rows && access.distinct(&own) >= reads;
-        let bordered = if access.is_plain() && !sparse {
-            None
+        let single = !places_are_rows && access.distinct(&own) >= reads;
+        let sparse = inner.is_some_and(|s| s > 1) && single;
+        let all = size(op, places.clone()).saturating_mul(size(op, c.k..op.dims.len()));
+        let (reading, strides) = if access.is_plain() && single && reads == all {
+            (Reading::Tiles, access.strides.to_vec())
+        } else if access.is_plain() && !sparse {
+            (Reading::InPlace, access.strides.to_vec())
         } else {
             match Border::new(access, &op.dims, c.m..op.dims.len()) {
                 None if !access.is_plain() => return None,
-                bordered => bordered,
+                None => (Reading::InPlace, access.strides.to_vec()),
+                Some((border, strides)) => (Reading::Border(border), strides),
             }
         };
-        let (border, strides) = bordered.map_or((None, access.strides.to_vec()), |(b, s)| (Some(b), s));
         let walked = Access::new(DType::F32, &strides);
         let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
         let of_batch = size(op, 0..c.m);
@@ -156,7 +160,7 @@ impl InPlace {
             places_are_rows,
             view.row.offsets(),
             view.depth.offsets(),
-            border,
+            reading,
         )?;
         Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach })
     }
@@ -254,12 +258,11 @@ impl InPlace {
 
     /// What is done, in a few words.
     pub(super) fn describe(&self) -> String {
-        let (border, how) = match &self.way {
-            Way::Direct(direct) => (&direct.border, "where it lies"),
-            Way::Columns(columns) => (&columns.border, "sixteen columns at a time"),
+        let (copied, how) = match &self.way {
+            Way::Direct(direct) => (direct.copied(), "element by element"),
+            Way::Columns(columns) => (columns.copied(), "sixteen columns at a time"),
         };
-        let copied =
-            border.as_ref().map_or(String::new(), |b| format!(", copied with its border ({} elements)", b.elements()));
-        format!("input {} is read {how}{copied}\n", self.input)
+        let from = if copied > 0 { format!("a copy of {copied} bytes") } else { "where it lies".to_string() };
+        format!("input {} is read {how}, {from}\n", self.input)
     }
 }

@@ -4,22 +4,28 @@
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
 //! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Padding needs a
-//! copy of the image with its border ([`Border`]); nothing larger than that is ever written.
+//! copy of the image with its border ([`Border`]), windows of one element are better copied by tiles ([`Tiles`]); nothing larger than
+//! that is ever written.
 //!
 //! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How the work is cut depends on
 //! the sizes only. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
 
 mod border;
 mod kernel;
+mod tiles;
 
 use std::cell::RefCell;
 
-use crate::gemm::{Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
+use smallvec::SmallVec;
+
+use crate::gemm::{Chain, LinkWith, Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
+use crate::links::fetch;
 use crate::shared::Shared;
 use crate::workers::Workers;
 pub(crate) use border::{Border, copy, fill};
 use kernel::{LANES, MOST_PLACES, PANEL, Tile};
 pub(crate) use kernel::{turn, turn_eight};
+use tiles::Tiles;
 
 /// Bytes of the first-level cache that one pass over a panel of filters may fill: the panel's vectors, and the lines of the image
 /// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level.
@@ -39,16 +45,68 @@ pub(crate) struct Direct {
     pub(crate) channels: usize,
     /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
     pub(crate) places_are_rows: bool,
-    /// From the element of index 0 (of the border's copy, if there is one) to that of each place and depth.
+    /// From the element of index 0 (of the copy, if there is one) to that of each place and depth.
     pub(crate) places: Vec<isize>,
     pub(crate) depths: Vec<isize>,
     /// Where each product of the batch begins in the operand's memory.
     pub(crate) batches: Vec<isize>,
-    pub(crate) border: Option<Border>,
+    copy: Option<Copied>,
     chunk: usize,
     group: usize,
-    /// Depths that lie in another cache line than the one before.
+    /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
     lines: usize,
+}
+
+/// What is read instead of the image itself.
+pub(crate) enum Reading {
+    /// The image, where it lies.
+    InPlace,
+    /// A copy with its border.
+    Border(Border),
+    /// A copy by tiles, of an image of which every element is read once.
+    Tiles,
+}
+
+/// A copy of the image.
+enum Copied {
+    Border(Border),
+    Tiles(Tiles),
+}
+
+impl Copied {
+    fn elements(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.elements(),
+            Copied::Tiles(tiles) => tiles.elements(),
+        }
+    }
+
+    fn tasks(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.tasks(),
+            Copied::Tiles(tiles) => tiles.tasks(),
+        }
+    }
+
+    /// # Safety
+    /// Every element of the image that is copied is readable from `image`, that of index 0; `to` is writable for [`Copied::elements`].
+    unsafe fn copy(&self, task: usize, image: *const f32, to: *mut f32) {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Copied::Border(border) => border.copy(task, image, to),
+                Copied::Tiles(tiles) => tiles.copy(task, image, to),
+            }
+        }
+    }
+
+    /// From the copy's first element to that of index 0.
+    fn first(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.first,
+            Copied::Tiles(_) => 0,
+        }
+    }
 }
 
 /// The filters of a run.
@@ -78,7 +136,7 @@ impl Direct {
         places_are_rows: bool,
         places: Vec<isize>,
         depths: Vec<isize>,
-        border: Option<Border>,
+        reading: Reading,
     ) -> Option<Direct> {
         if channels < LANES || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
@@ -88,8 +146,17 @@ impl Direct {
         let group = if few { FEW_CHANNELS } else { CHANNELS };
         let batch = batches.len();
         let line = LINE / size_of::<f32>();
-        let lines = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
-        Some(Direct { batch, channels, places_are_rows, places, depths, batches, border, chunk: chunks, group, lines })
+        let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
+        let (copy, (places, depths), lines) = match reading {
+            Reading::InPlace => (None, (places, depths), far),
+            Reading::Border(border) => (Some(Copied::Border(border)), (places, depths), far),
+            Reading::Tiles => {
+                let tiles = Tiles::new(places, depths, chunks);
+                let tables = tiles.tables();
+                (Some(Copied::Tiles(tiles)), tables, 0)
+            }
+        };
+        Some(Direct { batch, channels, places_are_rows, places, depths, batches, copy, chunk: chunks, group, lines })
     }
 
     /// How filters are packed.
@@ -106,15 +173,14 @@ impl Direct {
         ((PANEL, MOST_PLACES, 1), (PANEL, places, kc), (self.group, places, kc))
     }
 
-    /// Bytes that are copied: the image with its border.
+    /// Bytes of the image's copy, if there is one.
     pub(crate) fn copied(&self) -> u64 {
-        let elements = self.border.as_ref().map_or(0, Border::elements) as u64 * self.batch as u64;
-        elements * size_of::<f32>() as u64
+        self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
     }
 
     /// Elements of scratch memory.
     pub(crate) fn scratch(&self) -> usize {
-        self.layout().elements() + self.border.as_ref().map_or(0, Border::elements) + 2 * LANES
+        self.layout().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * LANES
     }
 
     /// Computes it. `image` is the operand's element of index 0, `scratch` has [`Direct::scratch`] elements.
@@ -149,17 +215,14 @@ impl Direct {
                 }
             };
             let packed = Shared(packed.cast_mut());
-            let base = match &self.border {
-                None => Shared(image.0.wrapping_offset(self.batches[b])),
-                Some(border) => {
-                    let from = Shared(image.0.wrapping_offset(self.batches[b]));
-                    workers.run(border.tasks(), &|i| {
-                        // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
-                        unsafe { border.copy(i, from.at(0), copy.at(0)) };
-                    });
-                    Shared(copy.0.wrapping_add(border.first))
-                }
-            };
+            let mut base = Shared(image.offset(self.batches[b]));
+            if let Some(copied) = &self.copy {
+                workers.run(copied.tasks(), &|i| {
+                    // SAFETY: the caller's for what is read; the room has the copy's elements, each task writes its own.
+                    unsafe { copied.copy(i, base.at(0), copy.at(0)) };
+                });
+                base = Shared(copy.at(copied.first()));
+            }
             workers.run(self.chunk * groups, &|i| {
                 let (chunk, group) = (i / groups, i % groups);
                 let (place, places) = part(self.places.len(), self.chunk, chunk);
@@ -177,6 +240,12 @@ impl Direct {
         thread_local! {
             static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
+        // Where channels are the rows of the result, panels may go there at once.
+        let chain = match out {
+            _ if self.places_are_rows => None,
+            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
+            Output::Sink(sink) => sink.chain(task.b),
+        };
         // Rows of results hold all channels of the task; where channels are the rows, each panel's are given away at once.
         let wide = if self.places_are_rows { task.channels.next_multiple_of(PANEL) } else { PANEL };
         SUMS.with_borrow_mut(|(sums, turned)| {
@@ -188,10 +257,13 @@ impl Direct {
             for panel in (0..task.channels).step_by(PANEL) {
                 let at = if self.places_are_rows { panel } else { 0 };
                 // SAFETY: the caller's; there is room for the panel's sums.
-                unsafe { self.sum(task, panel, image, filters, &mut sums[at..], wide) };
-                if !self.places_are_rows {
-                    let channels = PANEL.min(task.channels - panel);
-                    self.store_columns(&Task { channel: task.channel + panel, channels, ..*task }, sums, turned, out);
+                unsafe { self.sum(task, panel, image, filters, &mut sums[at..], wide, chain.as_ref()) };
+                let (channel, channels) = (task.channel + panel, PANEL.min(task.channels - panel));
+                if let Some(chain) = &chain {
+                    // SAFETY: these are elements of this task; there are as many rows of sums as places.
+                    unsafe { kernel::finish(sums, PANEL, (task.places, channels), chain, (channel, task.place)) };
+                } else if !self.places_are_rows {
+                    self.store_columns(&Task { channel, channels, ..*task }, sums, turned, out);
                 }
             }
             if self.places_are_rows {
@@ -200,7 +272,7 @@ impl Direct {
         });
     }
 
-    /// The sums of a task's panel of channels, `[places][wide]`.
+    /// The sums of a task's panel of channels, `[places][wide]`. What the chain will need for them is asked for ahead.
     ///
     /// # Safety
     /// As for [`Direct::task`].
@@ -212,6 +284,7 @@ impl Direct {
         filters: *const f32,
         sums: &mut [f32],
         wide: usize,
+        chain: Option<&Chain>,
     ) {
         let layout = self.layout();
         let (k, padded) = (layout.depth, self.channels.next_multiple_of(PANEL));
@@ -225,14 +298,20 @@ impl Direct {
             // What is read after this piece of the panel: each tile fetches its share of it.
             let next = if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + PANEL) };
             let share = depth.div_ceil(tiles);
+            let (each, more) = (task.places / tiles, task.places % tiles);
+            let mut first = 0;
             for t in 0..tiles {
-                let (first, count) = part(task.places, tiles, t);
-                let mut pixels = [image; MOST_PLACES];
-                for (p, pixel) in pixels.iter_mut().enumerate().take(count) {
-                    *pixel = image.wrapping_offset(self.places[task.place + first + p]);
+                let count = each + usize::from(t < more);
+                if let Some(chain) = chain.filter(|_| start + depth == k) {
+                    let (channel, place) = (task.channel + panel, task.place + first);
+                    if t == 0 {
+                        soon(chain, channel, place);
+                    }
+                    soon(chain, channel, place + LINE / size_of::<f32>() - 1);
                 }
                 let tile = Tile {
-                    pixels,
+                    image,
+                    places: self.places[task.place + first..][..count].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
                     filters: filters.wrapping_add(panel_at(start, panel)),
@@ -245,6 +324,7 @@ impl Direct {
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
                 // `depth` vectors; the sums have `count` rows of `wide`.
                 unsafe { kernel::run(&tile, count) };
+                first += count;
             }
             start += depth;
         }
@@ -270,27 +350,28 @@ impl Direct {
     /// Gives a panel's sums away, whose rows become columns.
     fn store_columns(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
         let &Task { b, place, places, channel, channels } = task;
+        if turned.len() < channels * places {
+            turned.resize(channels * places, 0.0);
+        }
+        // SAFETY: there is room for every channel's row of places.
+        unsafe { kernel::turn(sums, PANEL, places, channels, turned.as_mut_ptr(), places as isize) };
+        let tile = &turned[..channels * places];
+        let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
         match out {
-            Output::Plain(c) if c.col == 1 => {
-                let to = c.at(b).wrapping_offset(channel as isize * c.row).wrapping_add(place);
-                // SAFETY: these are the elements of this task's channels and places.
-                unsafe { kernel::turn(sums, PANEL, places, channels, to, c.row) };
-            }
-            _ => {
-                if turned.len() < channels * places {
-                    turned.resize(channels * places, 0.0);
-                }
-                // SAFETY: there is room for every channel's row of places.
-                unsafe { kernel::turn(sums, PANEL, places, channels, turned.as_mut_ptr(), places as isize) };
-                let tile = &turned[..channels * places];
-                let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
-                match out {
-                    Output::Sink(sink) => sink.store(&at, tile),
-                    Output::Plain(c) => scatter(c, &at, tile),
-                }
-            }
+            Output::Sink(sink) => sink.store(&at, tile),
+            Output::Plain(c) => scatter(c, &at, tile),
         }
     }
+}
+
+/// Asks for the lines on which a panel's results at a place, and what they are made of, lie.
+fn soon(chain: &Chain, channel: usize, place: usize) {
+    for link in &chain.links {
+        if let LinkWith::Elements(base, by) = link.with {
+            fetch::<false>(crate::links::place(base, by, channel, place), by, PANEL);
+        }
+    }
+    fetch::<false>(crate::links::place(chain.to, chain.row, channel, place), chain.row, PANEL);
 }
 
 /// Writes a tile element by element. Its elements belong to the caller's task.

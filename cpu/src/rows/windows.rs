@@ -50,6 +50,8 @@ pub(super) struct Windows {
     /// Coefficients and limits of guards that do not move along the lanes.
     guards: Vec<(SmallVec<[isize; 6]>, isize)>,
     elements: Vec<Element>,
+    /// The least and the greatest coordinate that elements have in each of these guards.
+    extent: SmallVec<[(isize, isize); 2]>,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
 }
@@ -62,6 +64,21 @@ fn neutral(what: Reduce) -> Option<f32> {
         Reduce::Sum => Some(0.0),
         _ => None,
     }
+}
+
+/// The indices `i` from 0 on for which `at + i * step` is from 0 up to `limit`.
+pub(super) fn held(at: isize, step: isize, limit: usize) -> Range<usize> {
+    let (at, step, limit) = (at as i128, step as i128, limit as i128);
+    // The least i with i * step >= x, for a positive step.
+    let least = |x: i128, step: i128| (x + step - 1).div_euclid(step);
+    let (first, end) = match step {
+        0 if (0..limit).contains(&at) => (0, i128::MAX),
+        0 => (0, 0),
+        1.. => (least(-at, step), least(limit - at, step)),
+        _ => (least(at - limit + 1, -step), least(at + 1, -step)),
+    };
+    let index = |i: i128| usize::try_from(i.max(0)).unwrap_or(usize::MAX);
+    index(first)..index(end)
 }
 
 impl Windows {
@@ -109,21 +126,24 @@ impl Windows {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, op.dims.len());
             seek(&mut index, &op.dims, &row_dims, i);
             let sum = |c: &[isize]| row_dims.iter().map(|&d| index[d] as isize * c[d]).sum::<isize>();
-            let holds = |i: usize| {
-                along.iter().all(|g| {
-                    let at = g.offset + sum(&g.coefficients) + i as isize * g.coefficients[lane];
-                    at >= 0 && (at as usize) < g.limit
-                })
-            };
             // Where a guard holds is one range of lanes.
-            let first = (0..op.dims[lane]).find(|&i| holds(i)).unwrap_or(0);
-            let count = (first..op.dims[lane]).take_while(|&i| holds(i)).count();
+            let mut lanes = 0..op.dims[lane];
+            for g in &along {
+                let held = held(g.offset + sum(&g.coefficients), g.coefficients[lane], g.limit);
+                lanes = lanes.start.max(held.start)..lanes.end.min(held.end);
+            }
             elements.push(Element {
                 offset: sum(&input.strides),
                 coordinates: across.iter().map(|g| g.offset + sum(&g.coefficients)).collect(),
-                lanes: first..first + count,
+                lanes: lanes.start..lanes.end.max(lanes.start),
             });
         }
+        let extent = (0..across.len())
+            .map(|g| {
+                let of = || elements.iter().filter(|e| !e.lanes.is_empty()).map(|e| e.coordinates[g]);
+                (of().min().unwrap_or(0), of().max().unwrap_or(0))
+            })
+            .collect();
         let all = |a: &Access| a.strides.iter().copied().collect();
         Ok(Some(Windows {
             machine: machine.clone(),
@@ -141,6 +161,7 @@ impl Windows {
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
             elements,
+            extent,
             reach,
         }))
     }
@@ -158,9 +179,12 @@ impl Windows {
         let lanes = self.dims[self.lane];
         let mut live: SmallVec<[(*const f32, &Range<usize>); 16]> = SmallVec::new();
         let (mut first, mut end) = (0, lanes);
+        // Most lines are far from the border.
+        let whole =
+            self.extent.iter().zip(&shifts).all(|((least, most), (by, limit))| least + by >= 0 && most + by < *limit);
         for e in &self.elements {
-            let there = e.coordinates.iter().zip(&shifts).all(|(c, (shift, limit))| (0..*limit).contains(&(c + shift)));
-            if there && !e.lanes.is_empty() {
+            let held = || e.coordinates.iter().zip(&shifts).all(|(c, (by, limit))| (0..*limit).contains(&(c + by)));
+            if !e.lanes.is_empty() && (whole || held()) {
                 live.push((image.wrapping_offset(e.offset), &e.lanes));
                 (first, end) = (first.max(e.lanes.start), end.min(e.lanes.end));
             }
@@ -286,17 +310,21 @@ mod avx2 {
                 MIN => f32::INFINITY,
                 _ => 0.0,
             };
-            let mut acc = _mm256_set1_ps(start);
+            let (mut acc, mut none) = (_mm256_set1_ps(start), _mm256_setzero_ps());
             for (from, _) in live {
                 // SAFETY: the caller's.
                 let x = unsafe { load::<STEP>(from.wrapping_add(i * STEP)) };
-                // The second operand is the result where one is NaN; a NaN in the first is brought back.
                 acc = match WHAT {
-                    MAX => _mm256_blendv_ps(_mm256_max_ps(acc, x), acc, _mm256_cmp_ps::<_CMP_UNORD_Q>(acc, acc)),
-                    MIN => _mm256_blendv_ps(_mm256_min_ps(acc, x), acc, _mm256_cmp_ps::<_CMP_UNORD_Q>(acc, acc)),
+                    // The second operand is the result where one is NaN: lanes with a NaN are noted, so that no step waits for that.
+                    MAX => _mm256_max_ps(x, acc),
+                    MIN => _mm256_min_ps(x, acc),
                     _ => _mm256_add_ps(acc, x),
                 };
+                if WHAT != SUM {
+                    none = _mm256_or_ps(none, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+                }
             }
+            acc = _mm256_or_ps(acc, none);
             // SAFETY: the caller's.
             unsafe { _mm256_storeu_ps(out.add(i), acc) };
             at = i + LANES;

@@ -3,7 +3,7 @@
 use crate::common::Random;
 use millstream::core::Priority;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};
+use millstream::{Accuracy, Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};
 
 fn values(r: &mut Random, count: usize) -> Vec<f32> {
     (0..count).map(|_| r.unit() as f32).collect()
@@ -80,6 +80,23 @@ fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
             for _ in 0..3 {
                 assert_eq!(bits(&x.conv2d(&kept, Some(&bias), &how).relu()), plain);
             }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn forms_of_one_value_for_plain_sums_and_for_winograd_do_not_mix() -> Result<()> {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    let (x, w) = (tensor(&mut r, &[2, 24, 14, 14], &device), tensor(&mut r, &[40, 24, 3, 3], &device));
+    let plain = Conv::new().padding(1);
+    let fewer = plain.clone().accuracy(Accuracy::Winograd);
+    let expected = [&plain, &fewer].map(|how| bits(&x.conv2d(&w, None, how)));
+    assert_ne!(expected[0], expected[1], "Winograd's algorithm was not chosen");
+    let kept = w.copy().keep()?;
+    for _ in 0..2 {
+        for (how, expected) in [&plain, &fewer].into_iter().zip(&expected) {
+            assert_eq!(&bits(&x.conv2d(&kept, None, how)), expected, "{how:?}");
         }
     }
     Ok(())
