@@ -36,6 +36,8 @@ pub(super) struct InPlace {
     base: isize,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
+    /// Whether it is a matrix, which a product could pack as well, and keep so.
+    matrix: bool,
 }
 
 enum Way {
@@ -94,7 +96,8 @@ impl InPlace {
             }
         };
         let columns = Columns::new(sizes, view(access).batch.offsets(), depth, border)?;
-        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach: reach(access, &op.dims)? })
+        let (reach, matrix) = (reach(access, &op.dims)?, columns.border.is_none());
+        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, matrix })
     }
 
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
@@ -152,8 +155,10 @@ impl InPlace {
             return None;
         }
         let view = View::new(&walked, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len());
-        let batches = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len()).batch.offsets();
         let reach = reach(access, &op.dims)?;
+        let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
+        let batches = plain.batch.offsets();
+        let matrix = plain.is_plain() && plain.row.single().is_some() && plain.depth.single().is_some();
         let direct = Direct::new(
             batches,
             size(op, channels),
@@ -162,7 +167,7 @@ impl InPlace {
             view.depth.offsets(),
             reading,
         )?;
-        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach })
+        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach, matrix })
     }
 
     /// This way to compute it, for the cost model.
@@ -218,7 +223,12 @@ impl InPlace {
         out: &Output<'_, f32>,
         room: &mut [u8],
     ) -> Result<bool> {
-        let origin = origin(find(bindings.inputs, self.input)?, DType::F32)?;
+        let binding = find(bindings.inputs, self.input)?;
+        if self.matrix && binding.kept.is_some() {
+            // A product packs it once for all launches.
+            return Ok(false);
+        }
+        let origin = origin(binding, DType::F32)?;
         let (low, high) = self.reach;
         let inside = -origin.before <= low && high < origin.after;
         let skip = room.as_ptr().align_offset(ALIGN);

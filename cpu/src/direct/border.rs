@@ -4,6 +4,11 @@ use std::ops::Range;
 
 use millstream_core::Access;
 
+use super::part;
+
+/// Fewer tasks than this are cut again.
+const FEW_TASKS: usize = 16;
+
 /// One axis of the image: a coordinate that a guard checks, or a dimension without a guard.
 #[derive(Clone, Debug)]
 struct Line {
@@ -113,9 +118,17 @@ impl Border {
         self.elements
     }
 
-    /// How many tasks the copy is cut into: one for each index of the outermost axis.
+    /// How many tasks the copy is cut into: one for each index of the outermost axis, or several where there are few.
     pub(crate) fn tasks(&self) -> usize {
-        self.lines.first().map_or(0, |l| l.size)
+        self.lines.first().map_or(0, |l| l.size * self.pieces())
+    }
+
+    /// Parts that the second axis is cut into.
+    fn pieces(&self) -> usize {
+        match &self.lines[..] {
+            [outer, inner, ..] => FEW_TASKS.div_ceil(outer.size.max(1)).min(inner.size).max(1),
+            _ => 1,
+        }
     }
 
     /// Copies one part. `image` is the access's element of index 0.
@@ -125,11 +138,25 @@ impl Border {
     pub(crate) unsafe fn copy(&self, task: usize, image: *const f32, to: *mut f32) {
         let image = image.wrapping_offset(self.origin);
         let Some((outer, inner)) = self.lines.split_first() else { return };
+        let (task, piece) = (task / self.pieces(), task % self.pieces());
         let at = outer.low + task as isize;
         let to = to.wrapping_add(task * outer.pitch);
         let there = (0..outer.limit).contains(&at);
-        // SAFETY: passed on; a part that does not exist is only filled.
-        unsafe { self.fill_or_copy(inner, there, image.wrapping_offset(at * outer.step), to) };
+        let image = image.wrapping_offset(at * outer.step);
+        let Some((line, rest)) = inner.split_first().filter(|_| self.pieces() > 1) else {
+            // SAFETY: passed on; a part that does not exist is only filled.
+            unsafe { self.fill_or_copy(inner, there, image, to) };
+            return;
+        };
+        let (first, count) = part(line.size, self.pieces(), piece);
+        for i in first..first + count {
+            let at = line.low + i as isize;
+            let there = there && (0..line.limit).contains(&at);
+            // SAFETY: passed on, for one index of the second axis.
+            unsafe {
+                self.fill_or_copy(rest, there, image.wrapping_offset(at * line.step), to.wrapping_add(i * line.pitch))
+            };
+        }
     }
 
     /// # Safety

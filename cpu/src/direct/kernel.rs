@@ -211,8 +211,8 @@ mod avx2 {
         // SAFETY: the caller's.
         unsafe {
             let turned = turned(from, wide);
-            for i in 0..LANES {
-                _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), turned[i][0]);
+            for (i, row) in turned.iter().enumerate() {
+                _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), row[0]);
             }
         }
     }
@@ -227,8 +227,8 @@ mod avx2 {
         unsafe {
             let done = apply(turned(from, wide), &chain.links, row, col);
             let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
-            for i in 0..LANES {
-                _mm256_storeu_ps(to.wrapping_offset(i as isize * chain.row), done[i][0]);
+            for (i, row) in done.iter().enumerate() {
+                _mm256_storeu_ps(to.wrapping_offset(i as isize * chain.row), row[0]);
             }
         }
     }

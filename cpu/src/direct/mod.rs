@@ -257,7 +257,7 @@ impl Direct {
             for panel in (0..task.channels).step_by(PANEL) {
                 let at = if self.places_are_rows { panel } else { 0 };
                 // SAFETY: the caller's; there is room for the panel's sums.
-                unsafe { self.sum(task, panel, image, filters, &mut sums[at..], wide, chain.as_ref()) };
+                unsafe { self.sum(task, panel, image, filters, (&mut sums[at..], wide), chain.as_ref()) };
                 let (channel, channels) = (task.channel + panel, PANEL.min(task.channels - panel));
                 if let Some(chain) = &chain {
                     // SAFETY: these are elements of this task; there are as many rows of sums as places.
@@ -282,8 +282,7 @@ impl Direct {
         panel: usize,
         image: *const f32,
         filters: *const f32,
-        sums: &mut [f32],
-        wide: usize,
+        (sums, wide): (&mut [f32], usize),
         chain: Option<&Chain>,
     ) {
         let layout = self.layout();
