@@ -262,7 +262,8 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         }
         let [keys, values] = [0, 1].map(|i| Packed::new(&packed[i], layouts[i]));
         let (keys, values) = (keys.ok_or_else(broken)?, values.ok_or_else(broken)?);
-        let room = [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], workers.threads()));
+        let room =
+            [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], true, workers.threads()));
         let mut room = vec![0u8; room[0].max(room[1])];
         let mut scores = vec![T::ZERO; self.rows * n];
         let mut sums = vec![T::ZERO; self.rows * e];

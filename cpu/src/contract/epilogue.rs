@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use millstream_core::backend::Bindings;
+use millstream_core::backend::{Binding, Bindings};
 use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
 
 use smallvec::SmallVec;
@@ -30,6 +30,8 @@ struct Matrix {
 /// What happens to finished sums, prepared.
 pub(super) struct Epilogue {
     matrix: Option<Matrix>,
+    /// The first result's memory, if it could hold sums and its columns are adjacent.
+    home: Option<Matrix>,
     formula: Formula,
     /// The expression on blocks, where it can be computed so.
     blocks: Option<Blocks>,
@@ -46,11 +48,12 @@ impl Epilogue {
         let view = |a| View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
         let outputs: Vec<View> = op.outputs.iter().map(view).collect();
         let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
-        let mut matrix = None;
-        let as_it_is = c.epilogue.is_acc() && first.dtype == T::DTYPE && c.acc == T::DTYPE;
-        if let (true, Some(row), Some(col)) = (as_it_is, first.row.single(), first.depth.single()) {
-            matrix = Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) });
-        }
+        let plain = || match (first.dtype == T::DTYPE && c.acc == T::DTYPE, first.row.single(), first.depth.single()) {
+            (true, Some(row), Some(col)) => Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) }),
+            _ => None,
+        };
+        let matrix = if c.epilogue.is_acc() { plain() } else { None };
+        let home = if c.epilogue.is_acc() { None } else { plain().filter(|m| m.col == 1) };
         // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
         let along =
             if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
@@ -65,7 +68,7 @@ impl Epilogue {
         let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, across, lane, isa)?;
         let single = T::DTYPE == DType::F32 && c.acc == DType::F32 && along == Along::Depth;
         let blocks = if single { Blocks::new(&c.epilogue, &inputs, &outputs, isa) } else { None };
-        Ok(Epilogue { matrix, formula, blocks, inputs, outputs, along, counts: c.acc == DType::Bool })
+        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, counts: c.acc == DType::Bool })
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
@@ -78,11 +81,24 @@ impl Epilogue {
         Ok(base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) }))
     }
 
+    /// Whether sums that are not complete can wait in the result's memory, if that is aligned and nothing that the
+    /// expression reads.
+    pub(super) fn holds(&self) -> bool {
+        self.home.is_some() || self.matrix.as_ref().is_some_and(|m| m.row == 1 || m.col == 1)
+    }
+
     /// The expression on this memory.
     pub(super) fn sink<'a>(&'a self, bindings: &'a Bindings<'_>) -> Result<Sink<'a>> {
         let inputs = self.inputs.iter().map(|(i, v)| origin(find(bindings.inputs, *i)?, v.dtype));
         let outputs = self.outputs.iter().enumerate().map(|(o, v)| origin(find(bindings.outputs, o)?, v.dtype));
+        let result = reach(find(bindings.outputs, 0)?)?;
+        let mut alone = true;
+        for (i, _) in &self.inputs {
+            let input = reach(find(bindings.inputs, *i)?)?;
+            alone &= input.end <= result.start || result.end <= input.start;
+        }
         Ok(Sink {
+            alone,
             epilogue: self,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
@@ -105,6 +121,8 @@ impl Epilogue {
 /// An epilogue with its memory.
 pub(super) struct Sink<'a> {
     epilogue: &'a Epilogue,
+    /// Whether the first result lies apart from what the expression reads.
+    alone: bool,
     inputs: Vec<Origin>,
     outputs: Vec<Origin>,
     params: &'a [Scalar],
@@ -145,6 +163,20 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
             self.epilogue.formula.session(self.params, |session| self.store_tile(at, tile, room, session));
         });
     }
+
+    fn home(&self) -> Option<Plain<'_, T>> {
+        let m = self.epilogue.home.as_ref().filter(|_| self.alone && self.epilogue.outputs[0].dtype == T::DTYPE)?;
+        let base = self.outputs.first()?.base.cast_mut().cast::<T>().wrapping_offset(m.base);
+        // SAFETY: the dispatcher has checked that every element lies in the binding; outputs are injective, the expression does
+        // not read this one, and nobody else uses it while the launch runs.
+        base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) })
+    }
+}
+
+/// The addresses that belong to an operand.
+fn reach(binding: &Binding<'_>) -> Result<std::ops::Range<usize>> {
+    let at = |offset| Ok::<_, Error>(host_address(binding.memory, offset)?.addr());
+    Ok(at(binding.start)?..at(binding.end.min(binding.memory.bytes))?)
 }
 
 impl Sink<'_> {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::{ContractSizes, Variant};
-use millstream_core::{Body, Error, Op, Result, Storage};
+use millstream_core::{Body, Error, ErrorKind, Fault, Op, Result, Storage};
 
 use crate::backend::Machine;
 use crate::gemm::{
@@ -150,16 +150,17 @@ impl<T: Sum> Contraction<T> {
             "packed" | "small" => variants::blocking(&kernel.variant.tile),
             _ => None,
         };
+        let threads = machine.workers.threads();
         let blocking = blocking.unwrap_or_else(|| Blocking::for_caches::<T>(&machine.topology, isa, shape));
+        let blocking = blocking.spread(shape, threads);
         let side = |row| Side { batch: 0..c.m, row, depth: c.k..op.dims.len() };
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
-        let threads = machine.workers.threads();
         let pairs = InPairs::new::<T>(&machine, shape, &lhs, &rhs);
-        let mut workspace = workspace_bytes::<T>(isa, shape, &blocking, threads);
+        let mut workspace = workspace_bytes::<T>(isa, shape, &blocking, epilogue.holds(), threads);
         if let Some(p) = &pairs {
-            workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, threads));
+            workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
         let in_place = InPlace::of(kernel.variant.family, op, machine.isa);
         if let Some(direct) = &in_place {
@@ -312,7 +313,6 @@ impl<T: Sum> Run for Contraction<T> {
                 Output::Sink(&sink)
             }
         };
-        let room = room(bindings)?;
         let mut gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
         // Operands that stay the same are packed once.
         let kept_a = self.kept(&gemm, gemm::Side::A, bindings)?;
@@ -321,6 +321,19 @@ impl<T: Sum> Run for Contraction<T> {
         let packed_b = kept_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout)?, *layout));
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
+        let room = room(bindings)?;
+        // Results at odd addresses, or in memory that their expression reads, cannot hold sums: more has to be packed at a
+        // time than the plan knew of.
+        let needed = gemm.workspace(self.machine.workers.threads());
+        let mut more = Vec::new();
+        let room = if room.len() < needed {
+            let fault = || Fault::OutOfMemory { device: "cpu".into(), bytes: needed, in_use: 0, reserved: 0 };
+            more.try_reserve_exact(needed).map_err(|_| Error::new(ErrorKind::OutOfMemory, fault()))?;
+            more.resize(needed, 0);
+            &mut more
+        } else {
+            room
+        };
         gemm.run(&self.machine.workers, room).map_err(|e: GemmError| Error::internal(e.to_string()).in_op("contract"))
     }
 }

@@ -8,7 +8,7 @@ use super::kernel::{Kernels, Reading, Tile};
 use super::plan::{Mode, Plan};
 use super::sink::{Output, Plain, TileAt};
 use super::source::{PackBlock, PackSource};
-use super::{Element, MAX_THREADS};
+use super::{Element, MAX_THREADS, Side};
 use crate::workers::Workers;
 
 /// A raw pointer that tasks share; who writes where through it is decided by the task index.
@@ -98,10 +98,11 @@ struct Place {
     tile: usize,
     chunk_tile: usize,
     k: usize,
+    chunk_k: usize,
     depth: usize,
 }
 
-/// What is packed or computed in one go: tiles from `first` on, and products from `batch` on.
+/// What is packed or computed in one go: tiles from `tile_m` and `tile_n` on, products from `batch` on, depths from `k` to `end`.
 #[derive(Clone, Copy)]
 struct Chunk {
     batch: usize,
@@ -110,10 +111,12 @@ struct Chunk {
     tiles_m: usize,
     tile_n: usize,
     tiles_n: usize,
+    k: usize,
+    end: usize,
 }
 
 impl<T: Element> Operand<'_, T> {
-    /// The place of a packed block inside `shared`.
+    /// The place of a packed block inside `shared`; `k` counts from the chunk's first depth.
     fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Ptr<T> {
         self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * depth)
     }
@@ -127,14 +130,15 @@ impl<T: Element> Operand<'_, T> {
     /// # Safety
     /// `private` is for this task alone and large enough.
     unsafe fn block(&self, at: &Place, private: Ptr<T>) -> Block<T> {
-        let &Place { batch, chunk_batch, tile, chunk_tile, k, depth } = at;
+        let &Place { batch, chunk_batch, tile, chunk_tile, k, chunk_k, depth } = at;
         let row = tile * self.tile;
         let packed =
             |base: *const T| Block { base, row: 1, depth: self.panel as isize, panel: (self.panel * depth) as isize };
         match self.mode {
             Mode::Shared => {
                 // An operand that all products share is packed once: its `per_batch` is 0.
-                packed(self.shared_at(batch - chunk_batch, (tile - chunk_tile) * self.tile, k, depth).0)
+                let row = (tile - chunk_tile) * self.tile;
+                packed(self.shared_at(batch - chunk_batch, row, k - chunk_k, depth).0)
             }
             Mode::Private => {
                 let block = PackBlock { batch, row, rows: self.rows_of(tile), k, depth, panel: self.panel };
@@ -169,6 +173,8 @@ pub(super) struct Driver<'a, T: Element> {
     pub a: &'a dyn PackSource<T>,
     pub b: &'a dyn PackSource<T>,
     pub out: Output<'a, T>,
+    /// Where sums wait that are not complete; strips need it.
+    pub home: Option<Plain<'a, T>>,
 }
 
 /// The workspace cut up, and the operands.
@@ -202,7 +208,7 @@ impl<T: Element> Driver<'_, T> {
                 rows: shape.m,
                 tile: plan.mc,
                 chunk_rows: plan.chunk_m * plan.mc,
-                per_batch: if same(self.a) { 0 } else { plan.chunk_m * plan.mc * shape.k },
+                per_batch: if same(self.a) { 0 } else { plan.chunk_m * plan.mc * plan.chunk_k },
                 shared: shared_a,
             },
             b: Operand {
@@ -212,7 +218,7 @@ impl<T: Element> Driver<'_, T> {
                 rows: shape.n,
                 tile: plan.nc,
                 chunk_rows: plan.chunk_n * plan.nc,
-                per_batch: if same(self.b) { 0 } else { plan.chunk_n * plan.nc * shape.k },
+                per_batch: if same(self.b) { 0 } else { plan.chunk_n * plan.nc * plan.chunk_k },
                 shared: shared_b,
             },
             partials,
@@ -222,26 +228,35 @@ impl<T: Element> Driver<'_, T> {
             align,
         };
 
-        // What the shared buffers hold now: the product and first tile they were packed for.
+        // What the shared buffers hold now: the product, first tile and first depth they were packed for.
         let (mut held_a, mut held_b) = (None, None);
+        let mut execute = |batch, tile_m, tile_n, k| {
+            let chunk = Chunk {
+                batch,
+                batches: plan.chunk_batch.min(shape.batch - batch),
+                tile_m,
+                tiles_m: plan.chunk_m.min(plan.tiles_m - tile_m),
+                tile_n,
+                tiles_n: plan.chunk_n.min(plan.tiles_n - tile_n),
+                k,
+                end: shape.k.min(k + plan.chunk_k),
+            };
+            let want_a = Some((if same(self.a) { 0 } else { batch }, tile_m, k));
+            let want_b = Some((if same(self.b) { 0 } else { batch }, tile_n, k));
+            let pack_a = plan.a == Mode::Shared && held_a != want_a;
+            let pack_b = plan.b == Mode::Shared && held_b != want_b;
+            job.pack(&chunk, pack_a, pack_b, workers);
+            (held_a, held_b) = (want_a, want_b);
+            match (plan.strips, &self.home) {
+                (Some(side), Some(home)) => job.compute_strips(&chunk, side, home, workers),
+                _ => job.compute(&chunk, workers),
+            }
+        };
         for batch in (0..shape.batch).step_by(plan.chunk_batch) {
             for tile_n in (0..plan.tiles_n).step_by(plan.chunk_n) {
                 for tile_m in (0..plan.tiles_m).step_by(plan.chunk_m) {
-                    let chunk = Chunk {
-                        batch,
-                        batches: plan.chunk_batch.min(shape.batch - batch),
-                        tile_m,
-                        tiles_m: plan.chunk_m.min(plan.tiles_m - tile_m),
-                        tile_n,
-                        tiles_n: plan.chunk_n.min(plan.tiles_n - tile_n),
-                    };
-                    let want_a = Some((if same(self.a) { 0 } else { batch }, tile_m));
-                    let want_b = Some((if same(self.b) { 0 } else { batch }, tile_n));
-                    let pack_a = plan.a == Mode::Shared && held_a != want_a;
-                    let pack_b = plan.b == Mode::Shared && held_b != want_b;
-                    job.pack(&chunk, pack_a, pack_b, workers);
-                    (held_a, held_b) = (want_a, want_b);
-                    job.compute(&chunk, workers);
+                    // A depth of 0 is one chunk, too: its sums are zeros.
+                    (0..shape.k.max(1)).step_by(plan.chunk_k.max(1)).for_each(|k| execute(batch, tile_m, tile_n, k));
                 }
             }
         }
@@ -251,8 +266,8 @@ impl<T: Element> Driver<'_, T> {
 impl<T: Element> Job<'_, '_, T> {
     /// Packs what the chunk's tasks share.
     fn pack(&self, chunk: &Chunk, pack_a: bool, pack_b: bool, workers: &Workers) {
-        let (k, kc) = (self.d.shape.k, self.d.plan.kc);
-        let blocks = k.div_ceil(kc);
+        let kc = self.d.plan.kc;
+        let blocks = (chunk.end - chunk.k).div_ceil(kc);
         let parts = |operand: &Operand<'_, T>, yes: bool, tiles: usize| {
             let batches = if operand.per_batch == 0 { 1 } else { chunk.batches };
             if yes { batches * tiles * blocks } else { 0 }
@@ -266,18 +281,18 @@ impl<T: Element> Job<'_, '_, T> {
                 (&self.b, chunk.tile_n, chunk.tiles_n, task - parts_a)
             };
             let (batch, task) = (task / (tiles * blocks), task % (tiles * blocks));
-            let (tile, k0) = (task / blocks, task % blocks * kc);
-            let depth = kc.min(k - k0);
+            let (tile, k) = (task / blocks, chunk.k + task % blocks * kc);
+            let depth = kc.min(chunk.end - k);
             let block = PackBlock {
                 batch: chunk.batch + batch,
                 row: (first + tile) * operand.tile,
                 rows: operand.rows_of(first + tile),
-                k: k0,
+                k,
                 depth,
                 panel: operand.panel,
             };
             // SAFETY: blocks of different tasks are disjoint parts of the shared buffer, which nobody reads yet.
-            let dst = unsafe { operand.shared_at(batch, tile * operand.tile, k0, depth).slice(block.len()) };
+            let dst = unsafe { operand.shared_at(batch, tile * operand.tile, k - chunk.k, depth).slice(block.len()) };
             operand.source.pack(&block, dst);
         });
     }
@@ -328,6 +343,97 @@ impl<T: Element> Job<'_, '_, T> {
         }
     }
 
+    /// Computes the chunk's strips of one operand.
+    fn compute_strips(&self, chunk: &Chunk, side: Side, home: &Plain<'_, T>, workers: &Workers) {
+        let (first, tiles) =
+            if side == Side::A { (chunk.tile_m, chunk.tiles_m) } else { (chunk.tile_n, chunk.tiles_n) };
+        workers.run(chunk.batches * tiles, &|task| {
+            let (batch, tile) = (chunk.batch + task / tiles, first + task % tiles);
+            let slot = self.slots.take();
+            self.strip(chunk, side, batch, tile, home, self.slot_base.add(slot * self.slot_size));
+            self.slots.give(slot);
+        });
+    }
+
+    /// Computes what one tile of `side` and all of the chunk's tiles of the other operand give, over the chunk's depth.
+    fn strip(&self, chunk: &Chunk, side: Side, batch: usize, tile: usize, home: &Plain<'_, T>, slot: Ptr<T>) {
+        let (plan, shape) = (self.d.plan, self.d.shape);
+        let private_a = slot;
+        let private_b = private_a.add(plan.private_a.next_multiple_of(self.align));
+        let own_tile = private_b.add(plan.private_b.next_multiple_of(self.align));
+        let (others, own_is_a) = match side {
+            Side::A => (chunk.tile_n..chunk.tile_n + chunk.tiles_n, true),
+            Side::B => (chunk.tile_m..chunk.tile_m + chunk.tiles_m, false),
+        };
+        let mut k = chunk.k;
+        loop {
+            let depth = plan.kc.min(chunk.end - k);
+            let at = |tile, chunk_tile| Place {
+                batch,
+                chunk_batch: chunk.batch,
+                tile,
+                chunk_tile,
+                k,
+                chunk_k: chunk.k,
+                depth,
+            };
+            // SAFETY: the private buffers are this task's.
+            let own = unsafe {
+                match side {
+                    Side::A => self.a.block(&at(tile, chunk.tile_m), private_a),
+                    Side::B => self.b.block(&at(tile, chunk.tile_n), private_b),
+                }
+            };
+            let finished = k + depth >= shape.k;
+            for other in others.clone() {
+                let (i, j) = if own_is_a { (tile, other) } else { (other, tile) };
+                let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
+                // SAFETY: this operand is packed or read where it lies: nothing is written.
+                let other = unsafe {
+                    match side {
+                        Side::A => self.b.block(&at(other, chunk.tile_n), private_b),
+                        Side::B => self.a.block(&at(other, chunk.tile_m), private_a),
+                    }
+                };
+                let (a, b) = if own_is_a { (&own, &other) } else { (&other, &own) };
+                let waiting = Target::plain(home, batch, i * plan.mc, j * plan.nc);
+                let emits = plan.buffered && finished;
+                let buffer = Target { c: own_tile.0, ld: plan.nc as isize, padded: true };
+                if emits && k > 0 {
+                    // SAFETY: both are this task's alone; the sums of the depths before are at home.
+                    unsafe { copy(&waiting, &buffer, mb, nb) };
+                }
+                let target = if emits { &buffer } else { &waiting };
+                self.in_state(|| {
+                    // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
+                    unsafe { self.multiply(a, b, target, mb, nb, depth, k > 0) };
+                });
+                if emits {
+                    // SAFETY: the buffer is this task's and now holds the tile.
+                    self.emit(batch, i, j, unsafe { own_tile.slice(plan.tile) });
+                }
+            }
+            k += depth;
+            if k >= chunk.end {
+                break;
+            }
+        }
+    }
+
+    /// Computes with the processor in the state that the kernels want.
+    fn in_state(&self, work: impl FnOnce()) {
+        let state = self.d.kernels.state;
+        if let Some(state) = state {
+            // SAFETY: the instruction set was found before the product began.
+            unsafe { (state.enter)() };
+        }
+        work();
+        if let Some(state) = state {
+            // SAFETY: as above.
+            unsafe { (state.leave)() };
+        }
+    }
+
     /// Computes one tile, or one depth slice of it into its own buffer.
     fn tile(&self, chunk: &Chunk, batch: usize, i: usize, j: usize, slot: Ptr<T>, slice: Option<(usize, Ptr<T>)>) {
         let (plan, shape) = (self.d.plan, self.d.shape);
@@ -343,29 +449,30 @@ impl<T: Element> Job<'_, '_, T> {
             Output::Plain(c) if !plan.buffered => Target::plain(&c, batch, i * plan.mc, j * plan.nc),
             _ => Target { c: buffer.0, ld: plan.nc as isize, padded: true },
         };
-        let state = self.d.kernels.state;
-        if let Some(state) = state {
-            // SAFETY: the instruction set was found before the product began.
-            unsafe { (state.enter)() };
-        }
-        let mut k = from;
-        loop {
-            let depth = plan.kc.min(to - k);
-            let at = |tile, chunk_tile| Place { batch, chunk_batch: chunk.batch, tile, chunk_tile, k, depth };
-            let (at_a, at_b) = (at(i, chunk.tile_m), at(j, chunk.tile_n));
-            // SAFETY: the private buffers are this task's.
-            let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
-            // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
-            unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from) };
-            k += depth;
-            if k >= to {
-                break;
+        self.in_state(|| {
+            let mut k = from;
+            loop {
+                let depth = plan.kc.min(to - k);
+                let at = |tile, chunk_tile| Place {
+                    batch,
+                    chunk_batch: chunk.batch,
+                    tile,
+                    chunk_tile,
+                    k,
+                    chunk_k: chunk.k,
+                    depth,
+                };
+                let (at_a, at_b) = (at(i, chunk.tile_m), at(j, chunk.tile_n));
+                // SAFETY: the private buffers are this task's.
+                let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
+                // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
+                unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from) };
+                k += depth;
+                if k >= to {
+                    break;
+                }
             }
-        }
-        if let Some(state) = state {
-            // SAFETY: as above.
-            unsafe { (state.leave)() };
-        }
+        });
         if plan.buffered && slice.is_none() {
             // SAFETY: the buffer is this task's and now holds the tile.
             self.emit(batch, i, j, unsafe { own_tile.slice(plan.tile) });
@@ -483,6 +590,17 @@ const BAND: usize = 4;
 
 /// The largest micro-tile.
 const EDGE: usize = 32 * 32;
+
+/// Copies the sums of a tile.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `rows` by `cols`, they do not overlap, and nobody else uses them.
+unsafe fn copy<T: Copy>(from: &Target<T>, to: &Target<T>, rows: usize, cols: usize) {
+    for r in 0..rows as isize {
+        // SAFETY: the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(from.c.offset(r * from.ld), to.c.offset(r * to.ld), cols) };
+    }
+}
 
 /// Where a task writes: rows `ld` apart, columns adjacent.
 struct Target<T> {

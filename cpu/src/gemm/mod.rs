@@ -41,7 +41,7 @@ pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
 use crate::workers::Workers;
 use driver::Driver;
 use kernel::kernels;
-use plan::{ALIGN, Kind, Plan};
+use plan::{ALIGN, Kind, Plan, Rest};
 
 /// Most threads that a product uses private buffers for.
 const MAX_THREADS: usize = 1024;
@@ -105,15 +105,18 @@ pub struct Gemm<'a, T> {
     pub blocking: Blocking,
 }
 
-/// Bytes of workspace that suffice for any operands and output of this shape, on `threads` threads.
-pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, threads: usize) -> usize {
+/// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` sums that are
+/// not complete (a plain one with adjacent columns or, but for AMX, rows; a sink with a [`TileSink::home`]), that is less.
+pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
     let table = kernels::<T>(isa);
     let most = |shape: Shape, blocking: &Blocking| {
         let mut most = 0;
         let kc = blocking::even(shape.k, blocking.kc, table.unit);
         for a in Kind::sorts(table.mr, kc, shape.k) {
             for b in Kind::sorts(table.nr(), kc, shape.k) {
-                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], false, threads), threads));
+                // What a plain output needs is never more than what a sink does.
+                let rest = if holds { Rest::InSink } else { Rest::Nowhere };
+                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], rest, threads), threads));
             }
         }
         most
@@ -145,7 +148,7 @@ fn align<T>() -> usize {
 }
 
 impl<T: Element> Gemm<'_, T> {
-    /// Computes it. `workspace` must have [`workspace_bytes`] bytes, or as many as [`Gemm::workspace`] says for these very
+    /// Computes it. `workspace` must have [`workspace_bytes`] bytes for such an output, or as many as [`Gemm::workspace`] says for these very
     /// operands; its contents before and after are unspecified, its alignment does not matter.
     pub fn run(&self, workers: &Workers, workspace: &mut [u8]) -> Result<(), GemmError> {
         let Shape { batch, m, n, k } = self.shape;
@@ -173,7 +176,8 @@ impl<T: Element> Gemm<'_, T> {
         let plan = this.plan(workers.threads());
         let elements = carve(workspace, plan.elements(workers.threads(), align::<T>()))?;
         let kernels = kernels::<T>(this.isa);
-        let driver = Driver { kernels, plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out };
+        let driver =
+            Driver { kernels, plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out, home: this.home() };
         driver.run(workers, elements, align::<T>());
         Ok(())
     }
@@ -224,10 +228,23 @@ impl<T: Element> Gemm<'_, T> {
         }
     }
 
+    /// Where sums can wait that are not complete: memory with adjacent columns.
+    fn home(&self) -> Option<Plain<'_, T>> {
+        let home = match self.out {
+            Output::Plain(c) => Some(c),
+            Output::Sink(sink) => sink.home(),
+        };
+        home.filter(|c| c.col == 1)
+    }
+
     fn plan(&self, threads: usize) -> Plan {
-        let straight = matches!(self.out, Output::Plain(c) if c.col == 1);
+        let rest = match (self.home(), self.out) {
+            (None, _) => Rest::Nowhere,
+            (Some(_), Output::Plain(_)) => Rest::InPlain,
+            (Some(_), Output::Sink(_)) => Rest::InSink,
+        };
         let operands = [Kind::of(self.a), Kind::of(self.b)];
-        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, straight, threads)
+        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, rest, threads)
     }
 }
 

@@ -2,6 +2,7 @@
 //! workspace everything lies. The number of threads decides how much is packed ahead and how many private buffers there
 //! are, never how a sum is grouped.
 
+use super::Side;
 use super::blocking::{Blocking, FEW_TILES, LEAST_SLICE, Shape, even};
 use super::kernel::Kernels;
 use super::source::PackSource;
@@ -19,9 +20,30 @@ pub(super) enum Mode {
     Shared,
 }
 
+/// What becomes of a tile's sums before its whole depth is through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rest {
+    /// They are in C, where they belong.
+    InPlain,
+    /// They can wait in the memory that the sink will write.
+    InSink,
+    /// There is no place for them: a task has to go through the whole depth.
+    Nowhere,
+}
+
 /// Most bytes of one operand that are packed ahead of the tasks that read them, for each two threads: threads that meet
 /// after every chunk wait for the slowest of them, so many threads want few, large chunks.
 const SHARED_BYTES: usize = 24 << 20;
+/// The same for both operands together, where few threads compute in strips what would need more.
+const STRIP_BYTES: usize = 9 << 18;
+/// A product may always pack ahead one part of so many of what its operands and its result take themselves.
+const SHARE: usize = 12;
+/// Most threads that meet after each block of the depth.
+const FEW_THREADS: usize = 4;
+/// Strips for each thread, so that none waits long for another.
+const STRIPS_EACH: usize = 8;
+/// Panels of a strip, at least.
+const LEAST_STRIP: usize = 4;
 /// The same, when it holds several products of a batch: those should not leave the caches before they are used.
 const BATCH_BYTES: usize = 4 << 20;
 /// Products of fewer operations than this are not worth packing.
@@ -50,6 +72,11 @@ pub(super) struct Plan {
     pub chunk_m: usize,
     pub chunk_n: usize,
     pub chunk_batch: usize,
+    /// Depth of a chunk: the whole, or, of strips, a multiple of `kc`.
+    pub chunk_k: usize,
+    /// Tasks are not tiles but strips: a tile's rows of this operand, which each task packs for itself block by block of the
+    /// depth, by all of the chunk's rows of the other. Sums wait in C, or where the sink keeps them.
+    pub strips: Option<Side>,
     /// Elements of each part of the workspace.
     pub shared_a: usize,
     pub shared_b: usize,
@@ -94,16 +121,16 @@ impl Plan {
         blocking: &Blocking,
         shape: Shape,
         operands: [Kind; 2],
-        into_plain: bool,
+        rest: Rest,
         threads: usize,
     ) -> Plan {
         let Shape { batch, m, n, k } = shape;
         let [a, b] = operands;
         let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
-        let mc = even(m, blocking.mc, mr);
-        let nc = even(n, blocking.nc, nr);
+        let mut mc = even(m, blocking.mc, mr);
+        let mut nc = even(n, blocking.nc, nr);
         let kc = even(k, blocking.kc, kernels.unit);
-        let (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
+        let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
         let tiles = tiles_m.saturating_mul(tiles_n);
 
         // Packing pays for itself by the number of times that an element is read again from another place: for A, once
@@ -122,13 +149,13 @@ impl Plan {
             Some((1, depth)) => tiny || m <= 2 * mr || near(depth) && m <= 24 * mr,
             _ => false,
         };
-        let a_mode = match a.prepacked {
+        let mut a_mode = match a.prepacked {
             Some(p) if p == (mr, kc, k) => Mode::Prepacked,
             _ if a_direct => Mode::Direct,
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
-        let b_mode = match b.prepacked {
+        let mut b_mode = match b.prepacked {
             Some(p) if p == (nr, kc, k) => Mode::Prepacked,
             _ if b_direct => Mode::Direct,
             _ if tiles_m == 1 && !(b.same_for_batch && batch > 1) => Mode::Private,
@@ -140,24 +167,58 @@ impl Plan {
         let slice_k = k.div_ceil(kc).div_ceil(slices).max(1) * kc;
         let slices = k.div_ceil(slice_k).max(1);
 
-        // Several products at once only when each is a single chunk by itself.
         let fit = |limit: usize, each: usize, most: usize| (limit / each.max(1)).clamp(1, most.max(1));
-        let bytes_a = if a_mode == Mode::Shared { mc.saturating_mul(k).saturating_mul(size) } else { 0 };
-        let bytes_b = if b_mode == Mode::Shared { nc.saturating_mul(k).saturating_mul(size) } else { 0 };
-        let shared_bytes = SHARED_BYTES * threads.div_ceil(2).clamp(1, 16);
-        let chunk_m = fit(shared_bytes, bytes_a, tiles_m);
-        let chunk_n = fit(shared_bytes, bytes_b, tiles_n);
-        let chunk_batch = if chunk_m == tiles_m && chunk_n == tiles_n {
-            let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
-            let each = own(a, bytes_a).saturating_mul(tiles_m).max(own(b, bytes_b).saturating_mul(tiles_n));
-            fit(BATCH_BYTES, each, batch)
-        } else {
-            1
+        let area = |x: usize, y: usize| x.saturating_mul(y).saturating_mul(size);
+        let bytes = |mode: Mode, rows: usize, depth: usize| if mode == Mode::Shared { area(rows, depth) } else { 0 };
+        let together = area(m, k).saturating_add(area(n, k)).saturating_add(area(m, n));
+        let limit = STRIP_BYTES.max(together / SHARE);
+        let much = bytes(a_mode, m, k).saturating_add(bytes(b_mode, n, k)) > limit;
+        // The operand with fewer rows is packed once for all: the other one's rows are the strips.
+        let strips = match (a_mode, b_mode) {
+            _ if !much || rest == Rest::Nowhere || slices > 1 || threads > FEW_THREADS => None,
+            (Mode::Shared, Mode::Shared) if m >= n => Some(Side::A),
+            (Mode::Shared, Mode::Shared) => Some(Side::B),
+            (Mode::Shared, Mode::Prepacked | Mode::Direct) => Some(Side::A),
+            (Mode::Prepacked | Mode::Direct, Mode::Shared) => Some(Side::B),
+            _ => None,
         };
+        // Tiles of each side, depth and products of a chunk.
+        let ([chunk_m, chunk_n], chunk_k, chunk_batch);
+        if let Some(side) = strips {
+            let wanted = if threads > 1 { threads * STRIPS_EACH } else { 1 };
+            let strip = |rows: usize, tile: usize, unit: usize| {
+                even(rows, (rows / wanted).max(LEAST_STRIP * unit), unit).min(tile)
+            };
+            match side {
+                Side::A => (mc, a_mode) = (strip(m, mc, mr), Mode::Private),
+                Side::B => (nc, b_mode) = (strip(n, nc, nr), Mode::Private),
+            }
+            (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
+            // The other operand's part of a chunk, if it is packed: all its rows as deep as they fit, or else fewer.
+            let packed = |depth: usize| bytes(a_mode, m, depth).saturating_add(bytes(b_mode, n, depth));
+            // Strips and tiles take the other half of the memory.
+            chunk_k = if packed(k) == 0 { k } else { k.min(kc.saturating_mul(fit(limit / 2, packed(kc), k))) };
+            let tiles = |mode: Mode, tile: usize, most: usize| fit(limit / 2, bytes(mode, tile, chunk_k), most);
+            [chunk_m, chunk_n] = [tiles(a_mode, mc, tiles_m), tiles(b_mode, nc, tiles_n)];
+            chunk_batch = if packed(k) == 0 { batch.max(1) } else { 1 };
+        } else {
+            let limit = SHARED_BYTES * threads.div_ceil(2).clamp(1, 16);
+            let (each_a, each_b) = (bytes(a_mode, mc, k), bytes(b_mode, nc, k));
+            [chunk_m, chunk_n] = [fit(limit, each_a, tiles_m), fit(limit, each_b, tiles_n)];
+            chunk_k = k;
+            // Several products at once only when each is a single chunk by itself.
+            chunk_batch = if chunk_m == tiles_m && chunk_n == tiles_n {
+                let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
+                let each = own(a, each_a).saturating_mul(tiles_m).max(own(b, each_b).saturating_mul(tiles_n));
+                fit(BATCH_BYTES, each, batch)
+            } else {
+                1
+            };
+        }
 
         let copies = |kind: Kind| if kind.same_for_batch { 1 } else { chunk_batch };
         let when = |condition: bool, elements: usize| if condition { elements } else { 0 };
-        let buffered = !into_plain || slices > 1;
+        let buffered = rest != Rest::InPlain || slices > 1;
         Plan {
             mc,
             nc,
@@ -172,8 +233,10 @@ impl Plan {
             chunk_m,
             chunk_n,
             chunk_batch,
-            shared_a: when(a_mode == Mode::Shared, copies(a) * chunk_m * mc * k),
-            shared_b: when(b_mode == Mode::Shared, copies(b) * chunk_n * nc * k),
+            chunk_k,
+            strips,
+            shared_a: when(a_mode == Mode::Shared, copies(a) * chunk_m * mc * chunk_k),
+            shared_b: when(b_mode == Mode::Shared, copies(b) * chunk_n * nc * chunk_k),
             private_a: when(a_mode == Mode::Private, mc * kc),
             private_b: when(b_mode == Mode::Private, nc * kc),
             tile: when(buffered, mc * nc),
@@ -193,7 +256,12 @@ impl Plan {
 
     /// Most tasks of a chunk.
     pub fn chunk_tasks(&self) -> usize {
-        self.chunk_batch * self.chunk_m * self.chunk_n * self.slices
+        let tiles = match self.strips {
+            None => self.chunk_m * self.chunk_n * self.slices,
+            Some(Side::A) => self.chunk_m,
+            Some(Side::B) => self.chunk_n,
+        };
+        self.chunk_batch * tiles
     }
 
     /// Elements of the whole workspace, for `align` elements of alignment.

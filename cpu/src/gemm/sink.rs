@@ -37,6 +37,12 @@ pub trait TileSink<T>: Sync {
         let _ = batch;
         None
     }
+
+    /// Memory with a place for every element of C that nobody reads or writes before the tile it belongs to is stored, if
+    /// the sink has such: sums that are not complete wait there. Most sinks have the memory that `store` writes.
+    fn home(&self) -> Option<Plain<'_, T>> {
+        None
+    }
 }
 
 /// An operation between a value in f32 and an operand.

@@ -238,7 +238,11 @@ pub(super) fn random_blocking(r: &mut Random) -> Blocking {
 
 /// A workspace of exactly the stated size, at an odd address.
 pub(super) fn run<T: Element>(g: &Gemm<'_, T>, workers: &Workers) {
-    let bound = workspace_bytes::<T>(g.isa, g.shape, &g.blocking, workers.threads());
+    let holds = match g.out {
+        Output::Plain(c) => c.col == 1 || c.row == 1 && g.isa != Isa::Amx,
+        Output::Sink(sink) => sink.home().is_some_and(|c| c.col == 1),
+    };
+    let bound = workspace_bytes::<T>(g.isa, g.shape, &g.blocking, holds, workers.threads());
     let needed = g.workspace(workers.threads());
     assert!(needed <= bound, "{needed} bytes needed, {bound} promised for {:?} {:?}", g.shape, g.blocking);
     let mut memory = vec![0xa5u8; needed + 3];

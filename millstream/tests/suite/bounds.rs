@@ -105,3 +105,28 @@ fn a_graph_that_grows_deep_is_computed_by_itself() -> Result<()> {
     assert_eq!(x.to_vec::<f32>()?, [2000.0; 2]);
     Ok(())
 }
+
+#[test]
+fn a_network_needs_little_more_memory_than_the_values_it_is_at() -> Result<()> {
+    const MIB: usize = 1 << 20;
+    for threads in [1, 2] {
+        let options = CpuOptions { threads: Some(threads), ..CpuOptions::default() };
+        let runtime = Runtime::builder().family(CpuFamily::new(options)).build();
+        let device = runtime.device("cpu")?;
+        let full = |shape: &[usize]| -> Result<Tensor> {
+            let t = Tensor::full(shape, 0.01f32).to(&device).copy();
+            t.eval()?;
+            Ok(t)
+        };
+        let (x, wide, narrow) = (full(&[4, 256, 512])?, full(&[512, 2048])?, full(&[2048, 512])?);
+        let before = device.pool().stats().in_use;
+        let block = |x: &Tensor| x + x.layernorm(1, 1e-5).matmul(&wide).gelu().matmul(&narrow);
+        let y = block(&block(&block(&x)));
+        y.eval()?;
+        // The most that lives at once: the block's input and its norm (or its result), 2 MiB each, and the wide value, 8 MiB.
+        // Packing both operands of its larger product would take 12 MiB.
+        let peak = device.pool().stats().peak - before;
+        assert!(peak <= 12 * MIB + 3 * MIB, "{peak} bytes with {threads} threads");
+    }
+    Ok(())
+}

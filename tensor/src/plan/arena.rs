@@ -1,4 +1,5 @@
-//! The arena: one block of memory for all intermediate values of a plan, laid out by when each is needed.
+//! The arena: one block of memory for all intermediate values of a plan, laid out by when each is needed; and guests, which
+//! need none because a result's memory is not used yet.
 
 /// A value that needs memory from one step to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,13 +11,46 @@ pub(crate) struct Span {
     pub to: usize,
 }
 
+/// Bytes that live at each step.
+fn needed(spans: &[Span]) -> Vec<usize> {
+    let steps = spans.iter().map(|s| s.to + 1).max().unwrap_or(0);
+    let mut needed = vec![0usize; steps];
+    spans.iter().for_each(|s| needed[s.from..=s.to].iter_mut().for_each(|n| *n += s.bytes));
+    needed
+}
+
+/// The most bytes that live at any time of a span's life.
+fn crowd(span: &Span, needed: &[usize]) -> usize {
+    needed[span.from..=span.to].iter().copied().max().unwrap_or(0)
+}
+
 /// Places spans so that no two that live at once overlap. Gives each one's offset, and the size of the whole.
 ///
-/// The largest are placed first, each at the lowest place that is free during its life.
+/// They are placed one after the other, each at the lowest place that is free during its life: the largest first or, where
+/// that leaves gaps, those first that live when most memory is needed, or those that live first; whatever takes least.
 pub(crate) fn lay_out(spans: &[Span], alignment: usize) -> (Vec<usize>, usize) {
     let round = |n: usize| n.div_ceil(alignment) * alignment;
+    let spans: Vec<Span> = spans.iter().map(|s| Span { bytes: round(s.bytes), ..*s }).collect();
+    let needed = needed(&spans);
+    let least = needed.iter().copied().max().unwrap_or(0);
+    let largest = |i: usize| std::cmp::Reverse(spans[i].bytes);
+    let mut best = place(&spans, |i| (largest(i), 0));
+    if best.1 > least {
+        let crowded = place(&spans, |i| (std::cmp::Reverse(crowd(&spans[i], &needed)), largest(i)));
+        let early = place(&spans, |i| (spans[i].from, largest(i)));
+        for other in [crowded, early] {
+            if other.1 < best.1 {
+                best = other;
+            }
+        }
+    }
+    best
+}
+
+/// Places spans in the order of their keys.
+fn place<K: Ord>(spans: &[Span], key: impl Fn(usize) -> K) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..spans.len()).collect();
-    order.sort_by_key(|&i| (std::cmp::Reverse(spans[i].bytes), i));
+    order.sort_by_key(|&i| key(i));
     let mut offsets = vec![0; spans.len()];
     let mut placed: Vec<usize> = Vec::new();
     let mut total = 0;
@@ -25,21 +59,54 @@ pub(crate) fn lay_out(spans: &[Span], alignment: usize) -> (Vec<usize>, usize) {
         let mut taken: Vec<(usize, usize)> = placed
             .iter()
             .filter(|&&j| spans[j].from <= s.to && s.from <= spans[j].to)
-            .map(|&j| (offsets[j], offsets[j] + round(spans[j].bytes)))
+            .map(|&j| (offsets[j], offsets[j] + spans[j].bytes))
             .collect();
         taken.sort_unstable();
         let mut at = 0;
         for (start, end) in taken {
-            if at + round(s.bytes) <= start {
+            if at + s.bytes <= start {
                 break;
             }
             at = at.max(end);
         }
         offsets[i] = at;
-        total = total.max(at + round(s.bytes));
+        total = total.max(at + s.bytes);
         placed.push(i);
     }
     (offsets, total)
+}
+
+/// Memory that nobody needs before a step: a result's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub bytes: usize,
+    /// The first step that touches it.
+    pub from: usize,
+}
+
+/// Gives each span the host whose memory it takes, if any: it fits, is over before the host's own time begins, and no two
+/// guests of a host live at once. Those that live when most memory is needed come first.
+pub(crate) fn lodge(spans: &[Span], guest: impl Fn(usize) -> bool, hosts: &[Host]) -> Vec<Option<usize>> {
+    let mut lodging = vec![None; spans.len()];
+    let needed = needed(spans);
+    let steps = needed.len();
+    let mut order: Vec<(usize, usize)> =
+        (0..spans.len()).filter(|&i| guest(i) && spans[i].bytes > 0).map(|i| (crowd(&spans[i], &needed), i)).collect();
+    order.sort_by_key(|&(most, i)| (std::cmp::Reverse(most), std::cmp::Reverse(spans[i].bytes), i));
+    let mut taken = vec![vec![false; steps]; hosts.len()];
+    for (_, i) in order {
+        let s = spans[i];
+        // The smallest that will do.
+        let free = |h: &usize| {
+            let host = &hosts[*h];
+            s.bytes <= host.bytes && s.to < host.from && !taken[*h][s.from..=s.to].contains(&true)
+        };
+        if let Some(h) = (0..hosts.len()).filter(free).min_by_key(|&h| hosts[h].bytes) {
+            taken[h][s.from..=s.to].fill(true);
+            lodging[i] = Some(h);
+        }
+    }
+    lodging
 }
 
 #[cfg(test)]
@@ -55,7 +122,34 @@ mod tests {
         assert_eq!(total, 256);
     }
 
+    #[test]
+    fn a_chain_of_equal_values_takes_turns_with_its_result() {
+        // The last step writes the result: every second value lies in it, and the arena has room for one.
+        let spans: Vec<Span> = (0..10).map(|i| Span { bytes: 100, from: i, to: i + 1 }).collect();
+        let lodging = lodge(&spans, |_| true, &[Host { bytes: 100, from: 10 }]);
+        let left: Vec<Span> = (0..10).filter(|&i| lodging[i].is_none()).map(|i| spans[i]).collect();
+        assert_eq!(left.len(), 5);
+        assert_eq!(lay_out(&left, 64).1, 128);
+    }
+
     proptest! {
+        #[test]
+        fn guests_fit_and_disturb_nobody(
+            list in prop::collection::vec((0usize..500, 0usize..20, 0usize..6), 0..40),
+            hosts in prop::collection::vec((0usize..500, 0usize..25), 0..4),
+        ) {
+            let spans: Vec<Span> = list.iter().map(|&(bytes, from, len)| Span { bytes, from, to: from + len }).collect();
+            let hosts: Vec<Host> = hosts.iter().map(|&(bytes, from)| Host { bytes, from }).collect();
+            let lodging = lodge(&spans, |i| i % 3 != 0, &hosts);
+            for (i, a) in spans.iter().enumerate() {
+                let Some(h) = lodging[i] else { continue };
+                prop_assert!(i % 3 != 0 && a.bytes <= hosts[h].bytes && a.to < hosts[h].from);
+                for (j, b) in spans.iter().enumerate().skip(i + 1) {
+                    prop_assert!(lodging[j] != Some(h) || a.to < b.from || b.to < a.from);
+                }
+            }
+        }
+
         #[test]
         fn values_that_live_at_once_do_not_overlap(list in prop::collection::vec((0usize..500, 0usize..20, 0usize..6), 0..40)) {
             let spans: Vec<Span> = list.iter().map(|&(bytes, from, len)| Span { bytes, from, to: from + len }).collect();

@@ -8,7 +8,7 @@ use millstream_core::what::elements;
 use millstream_core::{Cost, DType, Device, Idea, Result, Variant, Work};
 use smallvec::SmallVec;
 
-use super::arena::{Span, lay_out};
+use super::arena::{Host, Span, lay_out, lodge};
 use super::attention::recognise;
 use super::capture::{Capture, Graph, Number, Source};
 use super::fuse::fuse;
@@ -21,7 +21,8 @@ use super::lower::{Lowered, Read, lower_all};
 pub(crate) enum Slot {
     /// A leaf.
     Leaf(usize),
-    /// A wanted value, by its number among the plan's outputs.
+    /// The memory of a wanted value, by its number among the plan's outputs; before that is written, an intermediate
+    /// value's.
     Output(usize),
     /// An intermediate value: bytes into the arena, and how many.
     Arena(usize, usize),
@@ -216,7 +217,15 @@ fn lay(draft: Draft, capture: &Capture, device: &Device) -> Result<Plan> {
     let mut spans: Vec<Span> = Vec::new();
     let mut span_of = vec![usize::MAX; graph.nodes.len()];
     let mut scratch = vec![usize::MAX; works.len()];
+    // Results are touched from the first step that writes them on; one that takes a leaf's memory, from the beginning.
+    let unused = |o: &Output| if o.over.is_some() { 0 } else { works.len() };
+    let mut hosts: Vec<Host> = outputs.iter().map(|o| Host { bytes: o.bytes, from: unused(o) }).collect();
     for (s, l) in lowered.iter().enumerate() {
+        for n in l.writes.iter().map(|&n| home[n]) {
+            if let Some(o) = graph.outputs.iter().position(|&o| o == n) {
+                hosts[o].from = hosts[o].from.min(s);
+            }
+        }
         for n in l.writes.iter().map(|&n| home[n]).filter(|n| !graph.outputs.contains(n)) {
             // A value made of several is written by several steps.
             match spans.get_mut(span_of[n]) {
@@ -240,12 +249,21 @@ fn lay(draft: Draft, capture: &Capture, device: &Device) -> Result<Plan> {
             spans.push(Span { bytes: need, from: s, to: s });
         }
     }
-    let (places, arena) = lay_out(&spans, device.profile().offset_alignment.max(64));
+    // Everything is allocated before the first step, so results have memory that intermediate values can use until then.
+    let mut value = vec![true; spans.len()];
+    scratch.iter().filter(|&&i| i != usize::MAX).for_each(|&i| value[i] = false);
+    let lodging = lodge(&spans, |i| value[i], &hosts);
+    let asked: Vec<Span> =
+        spans.iter().zip(&lodging).map(|(s, h)| Span { bytes: if h.is_some() { 0 } else { s.bytes }, ..*s }).collect();
+    let (places, arena) = lay_out(&asked, device.profile().offset_alignment.max(64));
 
     let slot = |n: usize| match graph.outputs.iter().position(|&o| o == home[n]) {
         Some(o) => Slot::Output(o),
         None if span_of[home[n]] == usize::MAX => Slot::Arena(0, 0),
-        None => Slot::Arena(places[span_of[home[n]]], bytes(n)),
+        None => match lodging[span_of[home[n]]] {
+            Some(o) => Slot::Output(o),
+            None => Slot::Arena(places[span_of[home[n]]], bytes(n)),
+        },
     };
     let steps: Vec<Step> = lowered
         .iter()

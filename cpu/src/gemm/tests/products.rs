@@ -265,3 +265,63 @@ fn bad_arguments_are_errors() {
     assert_eq!(Gemm { b: &short, ..g }.run(&workers, &mut []), Err(GemmError::OperandTooSmall('B')));
     assert_eq!(Gemm { a: &short, ..g }.run(&workers, &mut []), Err(GemmError::OperandTooSmall('A')));
 }
+
+/// Writes tiles where their sums waited.
+struct AtHome<'a>(Plain<'a, f32>);
+
+impl TileSink<f32> for AtHome<'_> {
+    fn store(&self, at: &TileAt, tile: &[f32]) {
+        crate::gemm::sink::scatter(&self.0, at, tile, |x| x);
+    }
+
+    fn home(&self) -> Option<Plain<'_, f32>> {
+        Some(self.0)
+    }
+}
+
+#[test]
+fn sums_are_the_same_however_much_is_packed_at_a_time() {
+    let mut r = Random::new();
+    // One and two threads compute strips, six pack everything first.
+    let pools = [Workers::new(1), Workers::new(2), Workers::new(6)];
+    let k = 2500 + r.below(100);
+    for isa in isas() {
+        for (batch, m, n) in [(1, 300, 260), (1, 260, 300), (2, 61, 401), (1, 333, 59)] {
+            let shape = Shape { batch, m, n, k };
+            let blocking = Blocking { mr: 0, nr: 0, mc: 20 + r.below(30), nc: 30 + r.below(30), kc: 60 + r.below(99) };
+            let a = Matrix::<f32>::random(&mut r, batch, m, k, true);
+            let b = Matrix::<f32>::random(&mut r, batch, k, n, true);
+            let (sa, sb) = (a.as_a(), b.as_b());
+            let mut results = Vec::new();
+            let mut room = Vec::new();
+            for workers in &pools {
+                for way in 0..3 {
+                    let mut c = vec![f32::NAN; batch * m * n];
+                    let plain = Plain::dense(&mut c, batch, m, n).unwrap();
+                    let (home, away) = (AtHome(plain), Converted::new(plain, |x: f32| x));
+                    let out = match way {
+                        0 => Output::Plain(plain),
+                        1 => Output::Sink(&home),
+                        _ => Output::Sink(&away),
+                    };
+                    let g = Gemm { isa, shape, a: &sa, b: &sb, out, blocking };
+                    run(&g, workers);
+                    room.push(g.workspace(workers.threads()));
+                    results.push(c.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+                }
+            }
+            assert!(results.iter().all(|c| *c == results[0]), "{isa:?} {shape:?} {blocking:?}");
+            for (p, i, j) in spots(&mut r, shape) {
+                let mut pairs = (0..k).map(|q| (a.get(p, i, q), b.get(p, q, j)));
+                let got = f32::from_bits(results[0][(p * m + i) * n + j]);
+                f32::check(got, &mut pairs, &|| format!("{isa:?} {shape:?} {blocking:?} at {p} {i} {j}"));
+            }
+            // Two operands of 5 MB together are packed in parts, unless sums cannot wait or there are many threads.
+            if (m, n) == (300, 260) {
+                let (few, much): (Vec<_>, Vec<_>) = (0..9).partition(|i| i / 3 < 2 && i % 3 < 2);
+                assert!(few.iter().all(|&i| room[i] < 6 << 19), "{isa:?} {blocking:?}: {room:?}");
+                assert!(much.iter().all(|&i| room[i] > 5 << 20), "{isa:?} {blocking:?}: {room:?}");
+            }
+        }
+    }
+}

@@ -29,7 +29,7 @@ fn speed() {
         blocking.mc = over("MC").unwrap_or(blocking.mc);
         blocking.nc = over("NC").unwrap_or(blocking.nc);
         blocking.kc = over("KC").unwrap_or(blocking.kc);
-        let mut ws = vec![0u8; workspace_bytes::<f32>(isa, shape, &blocking, threads)];
+        let mut ws = vec![0u8; workspace_bytes::<f32>(isa, shape, &blocking, true, threads)];
         let (sa, sb) = (Strided::dense_a(&a, 1, m, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
         let g =
             Gemm { isa, shape, a: &sa, b: &sb, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
