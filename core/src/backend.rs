@@ -30,6 +30,12 @@ pub trait Backend: Send + Sync + 'static {
     /// until [`Backend::measure`] has run.
     fn profile(&self) -> DeviceProfile;
 
+    /// The profile by which ways to compute an operation are compared, where that must not be the present one: a device whose
+    /// numbers depend on the way has a profile for it that depends neither on measurements nor on how many threads there are.
+    fn judge(&self) -> Option<&DeviceProfile> {
+        None
+    }
+
     /// The profile completed by measurement. Takes about a second; its result is kept on disk by the caller.
     fn measure(&self) -> Result<DeviceProfile>;
 

@@ -246,15 +246,22 @@ impl Device {
         if !self.has(Idea::Library) && variants.iter().any(|v| !v.is_library()) {
             variants.retain(|v| !v.is_library());
         }
-        let mut priced = variants.into_iter().map(|v| (cost(op, Some(&v), &profile), v));
-        let first = priced
-            .next()
-            .ok_or_else(|| Error::internal(format!("{} offers no way to compute {}", self.name(), op.name())))?;
         if !self.has(Idea::Tile) {
-            return Ok((first.1, first.0));
+            variants.truncate(1);
         }
-        let (cost, variant) =
-            priced.fold(first, |best, next| if next.0.seconds < best.0.seconds { next } else { best });
+        let judge = self.0.backend.judge();
+        let seconds = |v: &Variant| cost(op, Some(v), judge.unwrap_or(&profile)).seconds;
+        let chosen = match variants.len() {
+            // Nothing to compare.
+            1 => variants.pop(),
+            // The first of equals.
+            _ => {
+                variants.into_iter().map(|v| (seconds(&v), v)).reduce(|a, b| if b.0 < a.0 { b } else { a }).map(|c| c.1)
+            }
+        };
+        let variant =
+            chosen.ok_or_else(|| Error::internal(format!("{} offers no way to compute {}", self.name(), op.name())))?;
+        let cost = cost(op, Some(&variant), &profile);
         Ok((variant, cost))
     }
 

@@ -81,6 +81,7 @@ pub(crate) struct Machine {
 pub struct CpuBackend {
     machine: Arc<Machine>,
     profile: DeviceProfile,
+    judge: DeviceProfile,
     memory: Memory,
     /// Whether the default stream was handed out.
     has_default: AtomicBool,
@@ -97,10 +98,12 @@ impl CpuBackend {
         let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
         let topology = Topology::detect();
         let profile = profile::estimate(&topology, isa, threads);
+        let judge = profile::judge(&topology, isa);
         let machine = Machine { isa, topology, workers: Arc::new(Workers::new(threads)) };
         Ok(CpuBackend {
             machine: Arc::new(machine),
             profile,
+            judge,
             memory: Memory::default(),
             has_default: AtomicBool::new(false),
         })
@@ -120,6 +123,10 @@ impl CpuBackend {
 impl Backend for CpuBackend {
     fn profile(&self) -> DeviceProfile {
         self.profile.clone()
+    }
+
+    fn judge(&self) -> Option<&DeviceProfile> {
+        Some(&self.judge)
     }
 
     fn measure(&self) -> Result<DeviceProfile> {
@@ -171,7 +178,7 @@ impl Backend for CpuBackend {
             Body::Gather(_) => vec![Variant::plain("gather")],
             Body::Scan { .. } => vec![Variant::plain("scan")],
             Body::Attention(_) => vec![Variant::plain("attention")],
-            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.profile),
+            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.judge),
             Body::Host(_) => vec![Variant::plain("host")],
             _ => Vec::new(),
         }

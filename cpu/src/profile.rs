@@ -12,6 +12,9 @@ use crate::memory;
 use crate::simd::Isa;
 use crate::topology::Topology;
 
+/// The clock of a core, in hertz, where nothing is known of it.
+const USUAL_CLOCK: f64 = 2.5e9;
+
 /// What one core does in a cycle, as far as the instruction set tells.
 struct Core {
     /// f32 lanes of a vector.
@@ -35,8 +38,17 @@ fn core_of(isa: Isa) -> Core {
 
 /// The profile before any measurement, for this many threads.
 pub(crate) fn estimate(topology: &Topology, isa: Isa, threads: usize) -> DeviceProfile {
+    describe(topology, isa, threads, frequency())
+}
+
+/// The profile that ways to compute an operation are compared by: one core with these caches and instructions, at a clock that
+/// nobody measured. Sums are grouped in another way by each, so that no number may depend on what differs from run to run.
+pub(crate) fn judge(topology: &Topology, isa: Isa) -> DeviceProfile {
+    describe(topology, isa, 1, USUAL_CLOCK)
+}
+
+fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> DeviceProfile {
     let core = core_of(isa);
-    let hertz = frequency();
     let all = threads as f64;
     let rate = all * hertz * core.flop;
     let mut levels: Vec<MemoryLevel> = topology
@@ -149,7 +161,7 @@ fn frequency() -> f64 {
         .and_then(|text| text.trim().parse::<f64>().ok())
         .map(|kilohertz| kilohertz * 1e3);
     let stated = stated.or_else(|| cpuinfo("cpu MHz")?.parse::<f64>().ok().map(|megahertz| megahertz * 1e6));
-    stated.filter(|hertz| (1e8..1e11).contains(hertz)).unwrap_or(2.5e9)
+    stated.filter(|hertz| (1e8..1e11).contains(hertz)).unwrap_or(USUAL_CLOCK)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -50,7 +50,9 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         _ => op.outputs.first().map_or(crate::DType::F32, |a| a.dtype),
     };
     let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
-    let least = if let Body::Contract(c) = &op.body { c.accuracy.least() } else { 1.0 };
+    // Fewer multiplications than the operation says only where the variant is one that saves some.
+    let saves = variant.is_some_and(|v| v.products.is_some());
+    let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
     let arithmetic = flop as f64 * least / rate;
     let home = profile.level_for(bytes);
     let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);

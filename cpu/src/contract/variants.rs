@@ -104,8 +104,7 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
     let isa = super::product_isa(machine.isa);
     let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
-    let threads = machine.workers.threads();
-    let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape).spread(shape, threads);
+    let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let packed = |tile: Tile| Variant::tiled("packed", tile);
     let mut list = vec![packed(tile(fixed))];
     let mut add = |variant: Variant| {
@@ -129,7 +128,7 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
         if let Some(mut b) = blocking(&t) {
             let room = machine.topology.l2().size / 4 / (b.mc * size_of::<T>()).max(1);
             b.nc = b.nc.min((room / b.nr * b.nr).max(4 * b.nr));
-            add(packed(tile(b.spread(shape, threads))));
+            add(packed(tile(b)));
         }
     }
     list
