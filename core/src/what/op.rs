@@ -162,6 +162,27 @@ impl Accuracy {
     }
 }
 
+/// The first dimension that can count as one of a contraction's rows: where all products of a batch read the same right operand
+/// and the rows of one follow those of the other everywhere, they are one taller product.
+fn first_row(dims: &[usize], inputs: &[Access], outputs: &[Access], c: &Contract) -> usize {
+    let reads = |e: &Expr, i: usize| e.nodes().iter().any(|(n, _)| *n == Node::Input(i as u16));
+    let shared = |i: usize| reads(&c.rhs, i) && (reads(&c.lhs, i) || reads(&c.epilogue, i));
+    let mut m = c.m;
+    while m > 0 && !(0..inputs.len()).any(shared) {
+        let d = m - 1;
+        let single = dims[m..c.n].iter().all(|&n| n == 1);
+        let follows = |a: &Access| {
+            a.guards.is_empty() && (single || a.strides[d] == a.strides[m].saturating_mul(dims[m] as isize))
+        };
+        let right = |(i, a): (usize, &Access)| a.strides[d] == 0 || !reads(&c.rhs, i);
+        if !inputs.iter().chain(outputs).all(follows) || !inputs.iter().enumerate().all(right) {
+            break;
+        }
+        m = d;
+    }
+    m
+}
+
 impl Op {
     /// A map, with dimensions joined where all accesses allow it.
     pub fn map(dims: &[usize], inputs: Vec<Access>, outputs: Vec<Access>, expr: Expr) -> Result<Op> {
@@ -211,6 +232,10 @@ impl Op {
         if used.contains(&true) {
             // Index nodes name dimensions by number: leave the space as it is.
             return Ok(self);
+        }
+        if let Body::Contract(c) = &mut self.body {
+            c.m = first_row(&self.dims, &self.inputs, &self.outputs, c);
+            groups[0] = c.m;
         }
         let mut accesses: Vec<&mut Access> = self.inputs.iter_mut().chain(&mut self.outputs).collect();
         collapse(&mut self.dims, &mut accesses, &mut groups, |_| false);
@@ -519,6 +544,44 @@ mod tests {
         assert_eq!(a.kernel_key(), b.kernel_key());
         assert_ne!(a.launch_key(), b.launch_key());
         assert_ne!(a.kernel_key(), add(&[8, 8], &[16, 1]).kernel_key());
+    }
+
+    /// `batch` times `[2, 3] * [3, 5]` as far as strides say, with products whose rows are so far apart.
+    fn batched(batch: &[usize], left: &[isize], right: &[isize], result: &[isize]) -> Op {
+        let operand = |i: u16| {
+            let mut b = ExprBuilder::new();
+            let x = b.input(i, DType::F32);
+            b.finish(&[x])
+        };
+        let m = batch.len();
+        let dims: Vec<usize> = batch.iter().copied().chain([2, 5, 3]).collect();
+        let access = |outer: &[isize], own: [isize; 3]| Access::new(DType::F32, &[outer, &own].concat());
+        let acc = Contract {
+            m,
+            n: m + 1,
+            k: m + 2,
+            lhs: operand(0),
+            rhs: operand(1),
+            acc: DType::F32,
+            epilogue: Expr::acc(DType::F32),
+            accuracy: Default::default(),
+        };
+        let inputs = vec![access(left, [3, 0, 1]), access(right, [0, 1, 5])];
+        Op::contract(&dims, inputs, vec![access(result, [5, 1, 0])], acc).unwrap()
+    }
+
+    #[test]
+    fn a_batch_with_one_right_operand_is_one_taller_product() {
+        let rows = |op: &Op| match &op.body {
+            Body::Contract(c) => (c.m, op.dims.to_vec()),
+            _ => unreachable!(),
+        };
+        assert_eq!(rows(&batched(&[7, 4], &[24, 6], &[0, 0], &[40, 10])), (0, vec![56, 5, 3]));
+        // The outer dimension has right operands of its own.
+        assert_eq!(rows(&batched(&[7, 4], &[24, 6], &[15, 0], &[40, 10])), (1, vec![7, 8, 5, 3]));
+        // Each product has, or results lie apart.
+        assert_eq!(rows(&batched(&[4], &[6], &[15], &[10])), (1, vec![4, 2, 5, 3]));
+        assert_eq!(rows(&batched(&[4], &[6], &[0], &[20])), (1, vec![4, 2, 5, 3]));
     }
 
     #[test]
