@@ -72,6 +72,11 @@ impl Columns {
         PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
     }
 
+    /// How the right operand is packed where it is kept: as strips are copied otherwise.
+    pub(crate) fn right_layout(&self) -> PackedLayout {
+        PackedLayout { rows: self.n, panel: PANEL, ..self.layout() }
+    }
+
     /// Rows, columns and depth of what registers, the first and the second level of memory hold.
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
         let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
@@ -89,7 +94,8 @@ impl Columns {
         self.layout().elements() + self.border.as_ref().map_or(0, Border::elements)
     }
 
-    /// Computes it. `right` is the operand's element of index 0, `scratch` has [`Columns::scratch`] elements.
+    /// Computes it. `right` is the operand's element of index 0, `packed` its form by [`Columns::right_layout`], if it is kept, for a
+    /// batch of one; `scratch` has [`Columns::scratch`] elements.
     ///
     /// # Safety
     /// Every element of the right operand is readable; nobody writes it meanwhile. The output is that of this product.
@@ -97,6 +103,7 @@ impl Columns {
         &self,
         workers: &Workers,
         right: *const f32,
+        packed: Option<&[f32]>,
         left: &Filters<'_>,
         out: &Output<'_, f32>,
         scratch: &mut [f32],
@@ -129,14 +136,21 @@ impl Columns {
                 let row = first * ROWS;
                 let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips: of };
                 // SAFETY: the caller's; tasks write different parts of the output.
-                unsafe { self.task(&task, left.at(0), right.at(0), out) };
+                unsafe { self.task(&task, left.at(0), right.at(0), packed, out) };
             });
         }
     }
 
     /// # Safety
     /// As for [`Columns::run`], with the packed left operand.
-    unsafe fn task(&self, task: &Task, left: *const f32, right: *const f32, out: &Output<'_, f32>) {
+    unsafe fn task(
+        &self,
+        task: &Task,
+        left: *const f32,
+        right: *const f32,
+        packed: Option<&[f32]>,
+        out: &Output<'_, f32>,
+    ) {
         thread_local! {
             static ROOM: RefCell<(Vec<Line>, Vec<Line>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
@@ -167,15 +181,21 @@ impl Columns {
                     let depth = layout.kc.min(self.k - start);
                     let last = start + depth == self.k;
                     let from = right.wrapping_offset(start as isize * self.depth).wrapping_add(col);
-                    // SAFETY: the operand's elements in these rows and columns.
-                    unsafe { kernel::pack(from, self.depth, width, &mut lines[..depth]) };
+                    let lines: *const Line = match packed {
+                        Some(all) => all[strips * PANEL * start + col * depth..][..depth * PANEL].as_ptr().cast(),
+                        None => {
+                            // SAFETY: the operand's elements in these rows and columns.
+                            unsafe { kernel::pack(from, self.depth, width, &mut lines[..depth]) };
+                            lines.as_ptr()
+                        }
+                    };
                     // What is copied after this: each tile asks for its share of it.
                     let next = if last {
                         right.wrapping_add(col + PANEL)
                     } else {
                         from.wrapping_offset(depth as isize * self.depth)
                     };
-                    let share = depth.div_ceil(tiles);
+                    let share = if packed.is_some() { 0 } else { depth.div_ceil(tiles) };
                     let panel = left.wrapping_add(padded * start + task.row * depth);
                     let most = if two { ROWS } else { 2 * ROWS };
                     let (mut row, mut asked) = (0, 0);
@@ -193,7 +213,7 @@ impl Columns {
                         let mut tile = Tile {
                             k: depth,
                             left: panel.wrapping_add(row * depth),
-                            right: lines.as_ptr(),
+                            right: lines,
                             from: if start > 0 { sums } else { std::ptr::null() },
                             to: sums,
                             apart: PANEL as isize,

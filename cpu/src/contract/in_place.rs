@@ -254,13 +254,23 @@ impl InPlace {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };
+        // Columns that are kept need not be copied.
+        let columns = match &self.way {
+            Way::Columns(c) if c.batches.len() == 1 => {
+                let (layout, source) = (c.right_layout(), rhs.source::<f32>(bindings)?);
+                let how = (product_isa(machine.isa), Side::B);
+                rhs.kept(bindings, &*source, how, layout, &machine.workers)?.map(|form| (form, layout))
+            }
+            _ => None,
+        };
+        let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout));
         let image = origin.base.cast::<f32>().wrapping_offset(self.base);
         // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
         // it alive and unwritten. The output is this contraction's.
         unsafe {
             match &self.way {
                 Way::Direct(direct) => direct.run(&machine.workers, image, &filters, out, scratch),
-                Way::Columns(columns) => columns.run(&machine.workers, image, &filters, out, scratch),
+                Way::Columns(way) => way.run(&machine.workers, image, columns, &filters, out, scratch),
             }
         };
         Ok(true)
