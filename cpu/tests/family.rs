@@ -26,6 +26,16 @@ fn threads_come_from_the_option_and_nonsense_is_a_bad_argument() {
 }
 
 #[test]
+fn ways_are_compared_alike_for_any_number_of_threads() {
+    let judge = |threads| {
+        let backend = CpuBackend::open(CpuOptions { threads: Some(threads), isa: None }).unwrap();
+        backend.judge().cloned()
+    };
+    assert!(judge(1).is_some_and(|j| j.units == 1));
+    assert_eq!(judge(1), judge(5));
+}
+
+#[test]
 fn a_profile_survives_its_way_through_a_file() {
     let profile = CpuBackend::open(CpuOptions::default()).unwrap().profile();
     let text = serde_json::to_string(&profile).unwrap();

@@ -36,7 +36,7 @@ pub(super) struct InPlace {
     base: isize,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
-    /// Whether it is a matrix, which a product could pack as well, and keep so.
+    /// Whether it is a matrix that a product could pack as well, and keep so, while this way cannot.
     matrix: bool,
 }
 
@@ -96,8 +96,8 @@ impl InPlace {
             }
         };
         let columns = Columns::new(sizes, view(access).batch.offsets(), depth, border)?;
-        let (reach, matrix) = (reach(access, &op.dims)?, columns.border.is_none());
-        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, matrix })
+        let reach = reach(access, &op.dims)?;
+        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, matrix: false })
     }
 
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
