@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::backend::Bindings;
-use millstream_core::{Dims, Error, Expr, Result, Scalar};
+use millstream_core::{Dims, Error, Expr, Node, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::build::{Built, Request, STACK, Stage, build};
@@ -76,7 +76,7 @@ impl Across {
             keeps: true,
             pieces: 1,
             group: 1,
-            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
+            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
         };
         new.built = new.build(false)?;
         let kept: usize = new.built.kept.iter().map(|k| k.size * new.row * 64).sum();
@@ -110,7 +110,13 @@ impl Across {
             o.is_plain() && (strides == (size, size * lanes) || strides == (0, 0))
         };
         let passes = self.built.stages.iter().filter(|s| s.has_pass).count();
+        // What comes before the pass is computed for all groups: nothing may be stored there.
+        let mut after = vec![false; self.expr.nodes().len()];
+        for (i, (node, _)) in self.expr.nodes().iter().enumerate() {
+            after[i] = matches!(node, Node::Reduce(..)) || node.operands().any(|o| after[o.at()]);
+        }
         inputs.iter().all(behind)
+            && self.expr.outputs().iter().all(|o| after[o.at()])
             && outputs.iter().all(|o| o.strides[row] == 0)
             && (passes, self.built.kept.is_empty(), self.built.place) == (1, true, None)
             && self.built.stages.first().is_some_and(|s| s.has_pass)

@@ -172,6 +172,27 @@ fn narrow_columns_are_reduced_several_elements_at_a_time() {
     }
 }
 
+#[test]
+fn results_of_narrow_columns_that_need_no_pass_are_written_once() {
+    let mut r = Random::fresh();
+    for (rows, row) in [(1usize, 3000usize), (3, 90), (5, 20), (16, 517)] {
+        let mut b = ExprBuilder::new();
+        let x = b.input(0, DType::F16);
+        let same = b.binary(Binary::Ge, x, x).unwrap();
+        let any = b.reduce(Reduce::Max, same).unwrap();
+        let constant = b.constant(Scalar::new(half::f16::from_f32(0.5)));
+        let less = b.binary(Binary::Lt, any, any).unwrap();
+        let chosen = b.select(less, any, any).unwrap();
+        let expr = b.finish(&[chosen, constant]);
+        let reads = vec![Access::new(DType::F16, &[1, rows as isize])];
+        let outs = [DType::Bool, DType::F16].map(|d| Access::new(d, &[1, 0])).to_vec();
+        let op = Op::rows(&[rows, row], 1, reads, outs, expr).unwrap();
+        let x = inputs(&mut r, &op);
+        let kernel = RowsKernel::new(&op, machine(Isa::detect(), 2)).unwrap();
+        check(&op, &*kernel, &x, &[], r.below(3) == 0);
+    }
+}
+
 pub(crate) fn softmax(dtype: DType) -> Expr {
     let mut b = ExprBuilder::new();
     let x = b.input(0, dtype);
