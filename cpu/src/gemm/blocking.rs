@@ -107,7 +107,7 @@ const WANTED_TASKS: usize = 16;
 const TASK_WORK: usize = 64 * 64 * 64;
 /// Depth below which a slice is not worth a reduction.
 pub(super) const LEAST_SLICE: usize = 512;
-/// Fewer tiles than this are split along the depth, if that is long enough.
+/// Fewer tiles of the smallest size than this are split along the depth, if that is long enough.
 pub(super) const FEW_TILES: usize = 8;
 
 impl Blocking {
@@ -163,11 +163,6 @@ impl Blocking {
         let Shape { batch, m, n, k } = shape;
         let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
         let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
-        // Where the depth is split, as many tiles as there are decide how: they have to stay, and slices are tasks, too.
-        let tiles = m.div_ceil(self.mc.max(1)).saturating_mul(n.div_ceil(self.nc.max(1))).saturating_mul(batch);
-        if (FEW_TILES / tiles.max(1)).min(k / LEAST_SLICE) > 1 {
-            return self;
-        }
         while threads > 1 && m.div_ceil(self.mc) * n.div_ceil(self.nc) < wanted && work(&self) > 8 * TASK_WORK {
             let (mc, nc) = (self.mc.min(m), self.nc.min(n));
             if mc >= nc && mc > 8 * self.mr {

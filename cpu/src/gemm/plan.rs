@@ -131,7 +131,6 @@ impl Plan {
         let mut nc = even(n, blocking.nc, nr);
         let kc = even(k, blocking.kc, kernels.unit);
         let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
-        let tiles = tiles_m.saturating_mul(tiles_n);
 
         // Packing pays for itself by the number of times that an element is read again from another place: for A, once
         // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
@@ -162,8 +161,9 @@ impl Plan {
             _ => Mode::Shared,
         };
 
-        let few = FEW_TILES / tiles.saturating_mul(batch).max(1);
-        let slices = few.min(k / LEAST_SLICE).max(1);
+        // By shape alone: tiles may be made smaller for more threads, but sums must not be grouped in another way then.
+        let small = m.div_ceil(8 * mr).saturating_mul(n.div_ceil(4 * nr)).saturating_mul(batch);
+        let slices = (FEW_TILES / small.max(1)).min(k / LEAST_SLICE).max(1);
         let slice_k = k.div_ceil(kc).div_ceil(slices).max(1) * kc;
         let slices = k.div_ceil(slice_k).max(1);
 
