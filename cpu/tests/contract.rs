@@ -220,21 +220,24 @@ impl Convolution {
     }
 }
 
+/// What cases differ from.
+const BASE: Convolution = Convolution {
+    batch: 2,
+    channels: 3,
+    filters: 5,
+    size: [9, 11],
+    window: [3, 3],
+    stride: 1,
+    dilation: 1,
+    padding: 1,
+    channels_last: false,
+    mirrored: false,
+};
+
 #[test]
 fn convolutions_with_padding_stride_and_dilation_agree() {
     let mut random = Random::new();
-    let base = Convolution {
-        batch: 2,
-        channels: 3,
-        filters: 5,
-        size: [9, 11],
-        window: [3, 3],
-        stride: 1,
-        dilation: 1,
-        padding: 1,
-        channels_last: false,
-        mirrored: false,
-    };
+    let base = BASE;
     base.check(DType::F32, &mut random);
     base.check(DType::F16, &mut random);
     base.check(DType::I32, &mut random);
@@ -356,18 +359,7 @@ fn epilogues_of_single_precision_agree_at_all_edges_of_a_tile() {
 #[test]
 fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out() {
     let mut random = Random::new();
-    let base = Convolution {
-        batch: 2,
-        channels: 260,
-        filters: 37,
-        size: [7, 7],
-        window: [1, 1],
-        stride: 1,
-        dilation: 1,
-        padding: 0,
-        channels_last: false,
-        mirrored: false,
-    };
+    let base = Convolution { channels: 260, filters: 37, size: [7, 7], window: [1, 1], padding: 0, ..BASE };
     base.check(DType::F32, &mut random);
     Convolution { stride: 2, size: [13, 14], ..base }.check(DType::F32, &mut random);
     Convolution { stride: 3, size: [31, 10], batch: 1, ..base }.check(DType::F32, &mut random);
@@ -379,18 +371,7 @@ fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out
 #[test]
 fn convolutions_of_images_that_are_read_backwards_agree() {
     let mut random = Random::new();
-    let base = Convolution {
-        batch: 2,
-        channels: 5,
-        filters: 19,
-        size: [9, 11],
-        window: [3, 3],
-        stride: 1,
-        dilation: 1,
-        padding: 1,
-        channels_last: false,
-        mirrored: false,
-    };
+    let base = Convolution { channels: 5, filters: 19, ..BASE };
     for (padding, stride, window) in [(0, 1, 3), (1, 1, 3), (2, 2, 3), (0, 1, 1), (0, 2, 1)] {
         let case = Convolution { padding, stride, window: [window; 2], mirrored: true, ..base };
         let op = case.op(DType::F32);

@@ -9,11 +9,10 @@ use millstream_core::kept::FormName;
 use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
 
 use super::epilogue::Epilogue;
-use super::operand::{as_stored, find, is_aligned, origin};
+use super::operand::{Roles, find, is_aligned, origin};
 use super::view::reach;
 use crate::backend::Machine;
 use crate::depthwise::across::{Across, Places, Spot};
-use crate::gemm::Output;
 use crate::simd::Isa;
 
 /// The family of these kernels.
@@ -43,24 +42,11 @@ pub(super) struct SideBySide {
 impl SideBySide {
     /// The convolution, if it is one of channels by themselves that are neighbours in memory.
     pub(super) fn new(op: &Op, isa: Isa) -> Option<SideBySide> {
-        let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 {
-            return None;
-        }
-        let (left, right) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
-        let (rows, columns) = (c.m..c.n, c.n..c.k);
-        SideBySide::of(op, (left, right), (rows.clone(), columns.clone()), true, isa)
-            .or_else(|| SideBySide::of(op, (right, left), (columns, rows), false, isa))
+        Roles::either(op, |c, roles| SideBySide::of(op, c, roles, isa))
     }
 
-    fn of(
-        op: &Op,
-        (image, filters): (usize, usize),
-        (places, outputs): (Range<usize>, Range<usize>),
-        places_are_rows: bool,
-        isa: Isa,
-    ) -> Option<SideBySide> {
-        let Body::Contract(c) = &op.body else { return None };
+    fn of(op: &Op, c: &Contract, roles: Roles, isa: Isa) -> Option<SideBySide> {
+        let Roles { image, filters, places, outputs, places_are_rows } = roles;
         let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
         let several = outputs.clone().any(|d| op.dims[d] != 1);
         if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || several || places.is_empty() {
@@ -205,17 +191,11 @@ impl SideBySide {
         // SAFETY: the form or the room has so many numbers, and nobody writes it while it is read here.
         let filters = unsafe { std::slice::from_raw_parts(first, elements) };
         let image = image.wrapping_offset(self.base);
-        let sink;
-        let out = match self.epilogue.plain::<f32>(bindings)? {
-            Some(plain) => Output::Plain(plain),
-            None => {
-                sink = self.epilogue.sink(bindings)?;
-                Output::Sink(&sink)
-            }
-        };
-        // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
-        unsafe { self.across.run(&machine.workers, image, filters, &out) };
-        Ok(true)
+        self.epilogue.with_output(bindings, |out| {
+            // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
+            unsafe { self.across.run(&machine.workers, image, filters, out) };
+            Ok(true)
+        })
     }
 
     /// What is done, in a few words.

@@ -1,12 +1,10 @@
 //! Convolutions whose filters see one channel each: see [`crate::depthwise`]. This finds out which ones, and where their numbers lie.
 
-use std::ops::Range;
-
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Tile, Variant};
-use millstream_core::{Access, Body, DType, Op, Result};
+use millstream_core::{Access, Contract, DType, Op, Result};
 
-use super::operand::{as_stored, find, is_aligned, origin};
+use super::operand::{Roles, find, is_aligned, origin};
 use super::view::{View, guards_axes, reach};
 use crate::backend::Machine;
 use crate::depthwise::{Depthwise, Line, Places};
@@ -33,24 +31,11 @@ pub(super) struct Apart {
 impl Apart {
     /// The convolution, if it is one whose sums go over the taps of a window only.
     pub(super) fn new(op: &Op, isa: Isa) -> Option<Apart> {
-        let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 {
-            return None;
-        }
-        let (left, right) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
-        let (rows, columns) = (c.m..c.n, c.n..c.k);
-        Apart::of(op, (left, right), (rows.clone(), columns.clone()), true, isa)
-            .or_else(|| Apart::of(op, (right, left), (columns, rows), false, isa))
+        Roles::either(op, |c, roles| Apart::of(op, c, roles, isa))
     }
 
-    fn of(
-        op: &Op,
-        (image, filters): (usize, usize),
-        (places, outputs): (Range<usize>, Range<usize>),
-        places_are_rows: bool,
-        isa: Isa,
-    ) -> Option<Apart> {
-        let Body::Contract(c) = &op.body else { return None };
+    fn of(op: &Op, c: &Contract, roles: Roles, isa: Isa) -> Option<Apart> {
+        let Roles { image, filters, places, outputs, places_are_rows } = roles;
         let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
         if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || outputs.len() > 1 || a.guards.len() > 2 {
             return None;

@@ -15,7 +15,7 @@ use super::dispatch::Sum;
 use super::formula::{Formula, Session};
 use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
-use crate::gemm::{Chain, Plain, TileAt, TileSink};
+use crate::gemm::{Chain, Output, Plain, TileAt, TileSink};
 use crate::simd::Isa;
 use crate::stream::host_address;
 
@@ -79,6 +79,18 @@ impl Epilogue {
         // SAFETY: the dispatcher has checked that every element lies in the binding; outputs are injective, and nobody else
         // uses the memory while the launch runs.
         Ok(base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) }))
+    }
+
+    /// Does work whose sums are in f32, with the place where they go.
+    pub(super) fn with_output<R>(
+        &self,
+        bindings: &Bindings<'_>,
+        work: impl FnOnce(&Output<'_, f32>) -> Result<R>,
+    ) -> Result<R> {
+        match self.plain::<f32>(bindings)? {
+            Some(plain) => work(&Output::Plain(plain)),
+            None => work(&Output::Sink(&self.sink(bindings)?)),
+        }
     }
 
     /// Whether sums that are not complete can wait in the result's memory, if that is aligned and nothing that the

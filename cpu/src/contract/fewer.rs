@@ -1,13 +1,11 @@
 //! Convolutions that Winograd's algorithm computes: see [`crate::winograd`]. This finds out which ones, and where their numbers lie.
 
-use std::ops::Range;
-
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, ContractSizes, Tile, Variant};
 use millstream_core::kept::FormName;
-use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
+use millstream_core::{Access, Accuracy, Contract, DType, Error, Op, Result};
 
-use super::operand::{as_stored, find, is_aligned, origin};
+use super::operand::{Roles, find, is_aligned, origin};
 use super::product_isa;
 use super::view::{View, guards_axes, reach};
 use crate::backend::Machine;
@@ -34,26 +32,14 @@ pub(super) struct Fewer {
 impl Fewer {
     /// The convolution, if it is one by 3 x 3 filters at every place, and its accuracy allows it.
     pub(super) fn new(op: &Op, m: usize, machine: &Machine) -> Option<Fewer> {
-        let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 || c.accuracy != Accuracy::Winograd {
-            return None;
-        }
-        let (left, right) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
-        let (rows, columns) = (c.m..c.n, c.n..c.k);
-        // The image is the operand that windows go over.
-        Fewer::of(op, m, (left, right), (rows.clone(), columns.clone()), true, machine)
-            .or_else(|| Fewer::of(op, m, (right, left), (columns, rows), false, machine))
+        Roles::either(op, |c, roles| Fewer::of(op, c, m, roles, machine))
     }
 
-    fn of(
-        op: &Op,
-        m: usize,
-        (image, filters): (usize, usize),
-        (places, outputs): (Range<usize>, Range<usize>),
-        places_are_rows: bool,
-        machine: &Machine,
-    ) -> Option<Fewer> {
-        let Body::Contract(c) = &op.body else { return None };
+    fn of(op: &Op, c: &Contract, m: usize, roles: Roles, machine: &Machine) -> Option<Fewer> {
+        if c.accuracy != Accuracy::Winograd {
+            return None;
+        }
+        let Roles { image, filters, places, outputs, places_are_rows } = roles;
         let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
         if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || outputs.len() > 1 {
             return None;

@@ -235,14 +235,6 @@ impl<T: Sum> Contraction<T> {
         Ok(form.map(|f| (f, layout)))
     }
 
-    /// Does work whose sums are in f32, with the place where they go.
-    fn with_output<R>(&self, bindings: &Bindings<'_>, work: impl FnOnce(&Output<'_, f32>) -> Result<R>) -> Result<R> {
-        match self.epilogue.plain::<f32>(bindings)? {
-            Some(plain) => work(&Output::Plain(plain)),
-            None => work(&Output::Sink(&self.epilogue.sink(bindings)?)),
-        }
-    }
-
     /// Both operands in pairs; `None` where the numbers are not fit for that.
     #[allow(clippy::type_complexity)]
     fn in_pairs<'a>(
@@ -277,7 +269,7 @@ impl<T: Sum> Run for Contraction<T> {
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         if let Some(apart) = &self.apart
-            && self.with_output(bindings, |out| apart.run(&self.machine, bindings, out))?
+            && self.epilogue.with_output(bindings, |out| apart.run(&self.machine, bindings, out))?
         {
             return Ok(());
         }
@@ -288,13 +280,13 @@ impl<T: Sum> Run for Contraction<T> {
         }
         if let Some(fewer) = &self.fewer {
             let room = room(bindings)?;
-            if self.with_output(bindings, |out| fewer.run(&self.machine, bindings, out, room))? {
+            if self.epilogue.with_output(bindings, |out| fewer.run(&self.machine, bindings, out, room))? {
                 return Ok(());
             }
         }
         if let Some(direct) = &self.in_place {
             let (room, operands) = (room(bindings)?, (&self.lhs, &self.rhs));
-            if self.with_output(bindings, |out| direct.run(&self.machine, bindings, operands, out, room))? {
+            if self.epilogue.with_output(bindings, |out| direct.run(&self.machine, bindings, operands, out, room))? {
                 return Ok(());
             }
         }

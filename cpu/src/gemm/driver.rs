@@ -115,6 +115,14 @@ struct Chunk {
     end: usize,
 }
 
+impl Chunk {
+    /// A block of A or B in it.
+    fn block(&self, side: Side, batch: usize, tile: usize, k: usize, depth: usize) -> Place {
+        let chunk_tile = if side == Side::A { self.tile_m } else { self.tile_n };
+        Place { batch, chunk_batch: self.batch, tile, chunk_tile, k, chunk_k: self.k, depth }
+    }
+}
+
 impl<T: Element> Operand<'_, T> {
     /// The place of a packed block inside `shared`; `k` counts from the chunk's first depth.
     fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Ptr<T> {
@@ -361,41 +369,26 @@ impl<T: Element> Job<'_, '_, T> {
         let private_a = slot;
         let private_b = private_a.add(plan.private_a.next_multiple_of(self.align));
         let own_tile = private_b.add(plan.private_b.next_multiple_of(self.align));
-        let (others, own_is_a) = match side {
-            Side::A => (chunk.tile_n..chunk.tile_n + chunk.tiles_n, true),
-            Side::B => (chunk.tile_m..chunk.tile_m + chunk.tiles_m, false),
+        let (own, own_room, other, other_room) = match side {
+            Side::A => (&self.a, private_a, &self.b, private_b),
+            Side::B => (&self.b, private_b, &self.a, private_a),
+        };
+        let (other_side, others) = match side {
+            Side::A => (Side::B, chunk.tile_n..chunk.tile_n + chunk.tiles_n),
+            Side::B => (Side::A, chunk.tile_m..chunk.tile_m + chunk.tiles_m),
         };
         let mut k = chunk.k;
         loop {
             let depth = plan.kc.min(chunk.end - k);
-            let at = |tile, chunk_tile| Place {
-                batch,
-                chunk_batch: chunk.batch,
-                tile,
-                chunk_tile,
-                k,
-                chunk_k: chunk.k,
-                depth,
-            };
             // SAFETY: the private buffers are this task's.
-            let own = unsafe {
-                match side {
-                    Side::A => self.a.block(&at(tile, chunk.tile_m), private_a),
-                    Side::B => self.b.block(&at(tile, chunk.tile_n), private_b),
-                }
-            };
+            let mine = unsafe { own.block(&chunk.block(side, batch, tile, k, depth), own_room) };
             let finished = k + depth >= shape.k;
-            for other in others.clone() {
-                let (i, j) = if own_is_a { (tile, other) } else { (other, tile) };
+            for there in others.clone() {
+                let (i, j) = if side == Side::A { (tile, there) } else { (there, tile) };
                 let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
-                // SAFETY: this operand is packed or read where it lies: nothing is written.
-                let other = unsafe {
-                    match side {
-                        Side::A => self.b.block(&at(other, chunk.tile_n), private_b),
-                        Side::B => self.a.block(&at(other, chunk.tile_m), private_a),
-                    }
-                };
-                let (a, b) = if own_is_a { (&own, &other) } else { (&other, &own) };
+                // SAFETY: as above; this operand is packed before, or read where it lies.
+                let theirs = unsafe { other.block(&chunk.block(other_side, batch, there, k, depth), other_room) };
+                let (a, b) = if side == Side::A { (&mine, &theirs) } else { (&theirs, &mine) };
                 let waiting = Target::plain(home, batch, i * plan.mc, j * plan.nc);
                 let emits = plan.buffered && finished;
                 let buffer = Target { c: own_tile.0, ld: plan.nc as isize, padded: true };
@@ -453,16 +446,7 @@ impl<T: Element> Job<'_, '_, T> {
             let mut k = from;
             loop {
                 let depth = plan.kc.min(to - k);
-                let at = |tile, chunk_tile| Place {
-                    batch,
-                    chunk_batch: chunk.batch,
-                    tile,
-                    chunk_tile,
-                    k,
-                    chunk_k: chunk.k,
-                    depth,
-                };
-                let (at_a, at_b) = (at(i, chunk.tile_m), at(j, chunk.tile_n));
+                let (at_a, at_b) = (chunk.block(Side::A, batch, i, k, depth), chunk.block(Side::B, batch, j, k, depth));
                 // SAFETY: the private buffers are this task's.
                 let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
                 // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
