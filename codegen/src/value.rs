@@ -57,10 +57,12 @@ impl Values {
                 Node::Unary(op, a) => unary(op, expr.dtype(a), self.get(a)),
                 Node::Binary(op, a, b) => {
                     let register = Register::of(expr.dtype(a));
-                    let arithmetic = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div);
-                    // Shader compilers take x - x for 0 and (x + y) - y for x, which is wrong for infinities and NaN: what they
-                    // cannot see through they leave alone.
-                    let second = match (arithmetic && register.is_float()).then(|| register.name()) {
+                    use Binary::*;
+                    let folded = matches!(op, Add | Sub | Mul | Div | Eq | Ne | Lt | Le | Gt | Ge);
+                    // Shader compilers take x - x for 0, (x + y) - y for x, x + y >= x for y >= 0 and the larger of two numbers,
+                    // chosen by a comparison, for their maximum, all of which is wrong for infinities or NaN: what they cannot
+                    // see through they leave alone.
+                    let second = match (folded && register.is_float()).then(|| register.name()) {
                         Some(r) => format!("keep_{r}({})", self.get(b)),
                         None => self.get(b).to_string(),
                     };
