@@ -124,6 +124,30 @@ fn batches_may_be_broadcast_and_have_several_dimensions() {
 }
 
 #[test]
+fn an_operand_that_only_some_products_of_a_batch_have_agrees() {
+    let mut random = Random::new();
+    let (b, m, n, k) = (3usize, 20usize, 70usize, 33usize);
+    let (ki, ni) = (k as isize, n as isize);
+    // The same matrix for each product but the first, which has none.
+    let guard = Guard { coefficients: [1, 0, 0, 0].as_slice().into(), offset: -1, limit: 2 };
+    let some = |strides: &[isize]| Access {
+        guards: [guard.clone()].into_iter().collect(),
+        ..Access::new(DType::F32, strides)
+    };
+    let all = |own: isize, strides: [isize; 3]| Access::new(DType::F32, &[&[own], &strides[..]].concat());
+    let (left, right) = ([ki, 0, 1], [0, 1, ni]);
+    let c = Access::new(DType::F32, &[(m * n) as isize, ni, 1, 0]);
+    let contract = Contract { m: 1, n: 2, k: 3, ..plain(DType::F32, DType::F32) };
+    for inputs in [
+        vec![some(&[0, ki, 0, 1]), all((k * n) as isize, right)],
+        vec![all((m * k) as isize, left), some(&[0, 0, 1, ni])],
+        vec![some(&[0, ki, 0, 1]), all(0, right)],
+    ] {
+        check(&Op::contract(&[b, m, n, k], inputs, vec![c.clone()], contract.clone()).unwrap(), &mut random, &[]);
+    }
+}
+
+#[test]
 fn groups_of_several_dimensions_that_do_not_join_agree() {
     let mut random = Random::new();
     // out[a, b, c, d] = sum over e, f of x[b, e, a, f] * y[f, d, e, c]

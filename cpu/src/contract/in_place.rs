@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::what::elements;
 use millstream_core::{Access, Body, DType, Expr, Op, Result};
 
 use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
@@ -36,8 +37,6 @@ pub(super) struct InPlace {
     base: isize,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
-    /// Whether it is a matrix that a product could pack as well, and keep so, while this way cannot.
-    matrix: bool,
 }
 
 enum Way {
@@ -49,7 +48,7 @@ enum Way {
 
 /// Indices of a group of dimensions.
 fn size(op: &Op, group: Range<usize>) -> usize {
-    op.dims[group].iter().product()
+    elements(&op.dims[group])
 }
 
 impl InPlace {
@@ -72,7 +71,7 @@ impl InPlace {
         let (left, input) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
         // Filters that are others for each product are better packed by a product that takes the whole batch at once.
         let left = op.inputs.get(left)?;
-        if (0..c.m).any(|d| op.dims[d] > 1 && left.strides[d] != 0) || size(op, 0..c.m) > MOST_ENTRIES {
+        if (0..c.m).any(|d| op.dims[d] > 1 && !left.ignores(d)) || size(op, 0..c.m) > MOST_ENTRIES {
             return None;
         }
         let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
@@ -97,7 +96,7 @@ impl InPlace {
         };
         let columns = Columns::new(sizes, view(access).batch.offsets(), depth, border)?;
         let reach = reach(access, &op.dims)?;
-        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, matrix: false })
+        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach })
     }
 
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
@@ -158,7 +157,6 @@ impl InPlace {
         let reach = reach(access, &op.dims)?;
         let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
         let batches = plain.batch.offsets();
-        let matrix = plain.is_plain() && plain.row.single().is_some() && plain.depth.single().is_some();
         let direct = Direct::new(
             batches,
             size(op, channels),
@@ -167,7 +165,7 @@ impl InPlace {
             view.depth.offsets(),
             reading,
         )?;
-        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach, matrix })
+        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach })
     }
 
     /// This way to compute it, for the cost model.
@@ -224,10 +222,6 @@ impl InPlace {
         room: &mut [u8],
     ) -> Result<bool> {
         let binding = find(bindings.inputs, self.input)?;
-        if self.matrix && binding.kept.is_some() {
-            // A product packs it once for all launches.
-            return Ok(false);
-        }
         let origin = origin(binding, DType::F32)?;
         let (low, high) = self.reach;
         let inside = -origin.before <= low && high < origin.after;

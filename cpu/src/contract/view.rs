@@ -33,6 +33,9 @@ pub(super) struct Axis {
 impl Axis {
     fn new(access: &Access, dims: &[usize], group: Range<usize>) -> Axis {
         let mut parts: Vec<Part> = Vec::new();
+        // Without a single index there is nothing to tabulate, however many there would be along its dimensions.
+        let empty = dims[group.clone()].contains(&0);
+        let group = if empty { 0..0 } else { group };
         for d in group.clone().rev().filter(|&d| dims[d] != 1) {
             let coefficients: SmallVec<[isize; 2]> = access.guards.iter().map(|g| g.coefficients[d]).collect();
             let stride = access.strides[d];
@@ -45,7 +48,7 @@ impl Axis {
             }
             parts.push((dims[d], stride, coefficients));
         }
-        let size = dims[group].iter().product();
+        let size = if empty { 0 } else { dims[group].iter().product() };
         let (inner, step, coefficients) =
             parts.first().cloned().unwrap_or_else(|| (1, 0, access.guards.iter().map(|_| 0).collect()));
         // parts[1..] are the outer dimensions, innermost first.

@@ -45,6 +45,10 @@ impl Flat {
         }
         let elements = usize::try_from(width.checked_mul(height)?).ok()?;
         let results = y.places.checked_mul(x.places)?;
+        let most = MOST_BYTES / size_of::<f32>();
+        if results < lanes || results > most || x.taps > most || y.taps > most {
+            return None;
+        }
         let shift = |line: &super::Line, tap: usize| -> Option<isize> {
             isize::try_from(tap.checked_mul(line.dilation)?).ok()?.checked_add(line.offset)
         };
@@ -55,8 +59,7 @@ impl Flat {
             let there = |column: usize| (0..width).contains(&(column as isize + shift));
             let all = (0..x.places).all(there);
             let bit = |i: usize| f32::from(u8::from(there(i % x.places)));
-            // The bound on bytes is checked before a mask is made.
-            let mask = (!all && results <= MOST_BYTES).then(|| (0..results).map(bit).collect());
+            let mask = (!all).then(|| (0..results).map(bit).collect());
             columns.push((Column { tap, shift, mask }, all));
         }
         let shifts = || rows.iter().flat_map(|r| columns.iter().map(move |(c, _)| r + c.shift));
@@ -65,7 +68,7 @@ impl Flat {
         let end = isize::try_from(results).ok()?.checked_add(high)?;
         let after = usize::try_from(end).unwrap_or(0).saturating_sub(elements);
         let room = elements.checked_add(before)?.checked_add(after)?;
-        if results < lanes || room.max(results) > MOST_BYTES / size_of::<f32>() {
+        if room > most {
             return None;
         }
         // Columns that need no mask come first.

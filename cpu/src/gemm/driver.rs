@@ -534,21 +534,25 @@ impl<T: Element> Job<'_, '_, T> {
                     b_depth: b.depth,
                     c: if direct { c } else { edge.as_mut_ptr().cast() },
                     c_row: if direct { target.ld } else { nr as isize },
-                    add: add && direct,
+                    add,
                     rows,
                     tail,
                 };
-                // SAFETY: the caller's contract, for the rows and vectors of this micro-tile; an edge tile goes to a buffer
-                // that holds a whole one.
+                // An edge tile goes through a buffer that holds a whole one, and what is beyond the edge is nobody's.
+                let line = |r: usize| c.wrapping_offset(r as isize * target.ld);
+                if !direct && add {
+                    edge[..rows * nr].fill(MaybeUninit::new(T::ZERO));
+                    for (r, to) in edge.chunks_exact_mut(nr).enumerate().take(rows) {
+                        // SAFETY: the target has these columns of row r, and they are initialised.
+                        unsafe { line(r).copy_to_nonoverlapping(to.as_mut_ptr().cast(), cols) };
+                    }
+                }
+                // SAFETY: the caller's contract, for the rows and vectors of this micro-tile.
                 unsafe { kernel(&tile) };
                 if !direct {
-                    for r in 0..rows {
-                        for (q, x) in edge[r * nr..r * nr + cols].iter().enumerate() {
-                            let p = c.wrapping_offset(r as isize * target.ld).wrapping_add(q);
-                            // SAFETY: the kernel has just written row r and column q of this micro-tile, which are inside
-                            // the target.
-                            unsafe { *p = if add { (*p).add(x.assume_init()) } else { x.assume_init() } };
-                        }
+                    for (r, from) in edge.chunks_exact(nr).enumerate().take(rows) {
+                        // SAFETY: the kernel has just written these columns of row r, which are inside the target.
+                        unsafe { line(r).copy_from_nonoverlapping(from.as_ptr().cast(), cols) };
                     }
                 }
             }

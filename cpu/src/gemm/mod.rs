@@ -7,8 +7,8 @@
 //! - Operands are read through a [`PackSource`]: a strided matrix, an offset table (convolution without a column
 //!   buffer), a conversion or a fused expression, all at the cost of the packing that is done anyway.
 //! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
-//! - How a product is cut depends on its shape and its [`Blocking`] only, so results are the same for any number of
-//!   threads, bit by bit.
+//! - How each sum is grouped depends on the shape and the [`Blocking`] only, so results are the same for any number of
+//!   threads, bit by bit, however C is cut among them.
 //! - Narrow numbers may be multiplied two at a time: see [`Pairs`].
 //! - All memory comes from the caller's workspace.
 //!

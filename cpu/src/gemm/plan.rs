@@ -1,6 +1,6 @@
-//! Decides, from the shape, the blocking and the kinds of the operands alone, how a product is executed and where in the
-//! workspace everything lies. The number of threads decides how much is packed ahead and how many private buffers there
-//! are, never how a sum is grouped.
+//! Decides, from the shape, the blocking, the kinds of the operands and the threads, how a product is executed and where in
+//! the workspace everything lies. The number of threads decides how C is cut, how much is packed ahead and how many private
+//! buffers there are, never how a sum is grouped: that is by blocks and slices of the depth, which know the shape only.
 
 use super::Side;
 use super::blocking::{Blocking, FEW_TILES, LEAST_SLICE, Shape, even};

@@ -28,7 +28,7 @@ pub struct TileAt {
 pub trait TileSink<T>: Sync {
     /// Called exactly once for each tile; the tiles cover C and do not overlap. Element `(i, j)` of the tile is
     /// `tile[i * at.ld + j]` and belongs to row `at.row + i`, column `at.col + j` of C. Several threads call at the same
-    /// time, for different tiles; how C is cut depends on the shape and the blocking only.
+    /// time, for different tiles; how C is cut depends on the number of threads, too.
     fn store(&self, at: &TileAt, tile: &[T]);
 
     /// What becomes of the sums of one product of the batch, if that is a chain of plain operations: whoever has sums in registers may

@@ -26,11 +26,17 @@ fn bits(x: &Tensor) -> Vec<u64> {
 #[test]
 fn products_with_kept_operands_are_the_same_bit_by_bit() {
     let (mut r, device) = (Random::fresh(), cpu(2));
-    for (m, k, n) in [(33, 70, 65), (130, 300, 97), (2, 64, 17), (257, 9, 40), (5, 600, 1), (1, 33, 50)] {
+    for (m, k, n) in [(33, 70, 65), (130, 300, 97), (2, 64, 17), (257, 9, 40), (5, 600, 1), (1, 33, 50), (64, 2048, 49)]
+    {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32] {
             let (x, w) = (tensor(&mut r, &[m, k], &device) * 100.0, tensor(&mut r, &[k, n], &device) * 100.0);
             let (x, w) = (x.cast(dtype), w.cast(dtype));
-            let turned = |t: &Tensor| t.transpose().copy();
+            // What is still to be computed may be computed inside a product, which is another one then.
+            Tensor::eval_all(&[&x, &w]).unwrap();
+            let turned = |t: &Tensor| {
+                let turned = t.transpose().copy();
+                turned.eval().map(|()| turned).unwrap()
+            };
             let (right, right_turned, left) = (w.copy(), turned(&w), turned(&x));
             let plain = bits(&x.matmul(&w));
             let plain_turned = bits(&x.matmul(&turned(&w).transpose()));
@@ -45,7 +51,12 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
                 assert_eq!(bits(&left.transpose().matmul(&w)), plain_left, "left {about}");
             }
             let forms = right.buffer().unwrap().kept().0;
-            assert_eq!(forms, usize::from(m > 1 && n > 1), "{m} {k} {n} {dtype}");
+            // A narrow matrix of f32 may be read where it lies.
+            let least = usize::from(dtype != DType::F32 || n.is_multiple_of(16) || n > 64);
+            assert!(
+                (least..=1).map(|forms| forms * usize::from(m > 1 && n > 1)).any(|n| n == forms),
+                "{m} {k} {n} {dtype}"
+            );
         }
     }
 }

@@ -108,16 +108,19 @@ unsafe fn kernel<const V: usize>(t: &Tile<f32>) {
     #[repr(align(64))]
     struct Sums([f32; ROWS * ROWS]);
     let mut sums = Sums([0.0; ROWS * ROWS]);
-    // SAFETY: the sums have room for 32 rows of two vectors.
-    unsafe { multiply(t, sums.0.as_mut_ptr(), (4 * ROWS) as isize, false) };
-    for (i, row) in sums.0.chunks_exact(ROWS).enumerate().take(t.rows) {
-        for (j, &x) in row.iter().enumerate().take(V * SIDE) {
-            // SAFETY: row i and column j are among the rows and vectors of the tile.
-            unsafe {
-                let c = t.c.offset(i as isize * t.c_row).add(j);
-                *c = if t.add { *c + x } else { x };
-            }
+    let place = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
+    if t.add {
+        // The sums go on from what is there, as those of whole tiles do.
+        for (i, row) in sums.0.chunks_exact_mut(ROWS).enumerate().take(t.rows) {
+            // SAFETY: the tile has row i and these vectors of it, and they are initialised.
+            unsafe { place(i).copy_to_nonoverlapping(row.as_mut_ptr(), V * SIDE) };
         }
+    }
+    // SAFETY: the sums have room for 32 rows of two vectors.
+    unsafe { multiply(t, sums.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
+    for (i, row) in sums.0.chunks_exact(ROWS).enumerate().take(t.rows) {
+        // SAFETY: as above.
+        unsafe { place(i).copy_from_nonoverlapping(row.as_ptr(), V * SIDE) };
     }
 }
 
