@@ -236,6 +236,15 @@ impl Device {
         self.0.backend.supports(op)
     }
 
+    /// Seconds by which this way to compute an operation is compared with others: those of [`Cost`], or those of the backend's
+    /// judge, if it has one ([`crate::Backend::judge`]).
+    pub fn compared(&self, op: &Op, variant: &Variant) -> f64 {
+        match self.0.backend.judge() {
+            Some(judge) => cost(op, Some(variant), judge).seconds,
+            None => cost(op, Some(variant), &self.profile()).seconds,
+        }
+    }
+
     /// The cheapest way to compute an operation here, by the cost model.
     pub fn choose(&self, op: &Op) -> Result<(Variant, Cost)> {
         if let Support::No(reason) = self.supports(op) {
@@ -249,8 +258,7 @@ impl Device {
         if !self.has(Idea::Tile) {
             variants.truncate(1);
         }
-        let judge = self.0.backend.judge();
-        let seconds = |v: &Variant| cost(op, Some(v), judge.unwrap_or(&profile)).seconds;
+        let seconds = |v: &Variant| self.compared(op, v);
         let chosen = match variants.len() {
             // Nothing to compare.
             1 => variants.pop(),

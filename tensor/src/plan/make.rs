@@ -105,9 +105,9 @@ struct Draft {
 }
 
 impl Draft {
-    /// Predicted seconds.
-    fn seconds(&self) -> f64 {
-        self.variants.iter().map(|(_, cost)| cost.seconds).sum()
+    /// Predicted seconds, for comparison with other drafts.
+    fn seconds(&self, device: &Device) -> f64 {
+        self.lowered.iter().zip(&self.variants).map(|(l, (variant, _))| device.compared(&l.op, variant)).sum()
     }
 }
 
@@ -164,13 +164,13 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     let plain = draft(graph, origin, device)?;
     if let (Some(turned), Ok(plain)) = (turned, &plain)
         // The model is not exact to a hundredth: what it finds about as good stays as it is.
-        && turned.seconds() < 0.98 * plain.seconds()
-        && other.as_ref().is_none_or(|o| turned.seconds() < o.seconds())
+        && turned.seconds(device) < 0.98 * plain.seconds(device)
+        && other.as_ref().is_none_or(|o| turned.seconds(device) < o.seconds(device))
     {
         other = Some(Draft { channels_last: true, ..turned });
     }
     let draft = match (plain, other) {
-        (Ok(plain), Some(other)) if plain.seconds() <= other.seconds() => plain,
+        (Ok(plain), Some(other)) if plain.seconds(device) <= other.seconds(device) => plain,
         (_, Some(other)) => other,
         (Ok(plain), None) => plain,
         (Err((l, reason)), None) => {
