@@ -1,9 +1,10 @@
 //! The steps of a [`crate::gemm::Chain`] on sums in registers, and ahead of them.
 
 use crate::gemm::{Chain, Link, LinkOp, LinkWith};
+use crate::simd::{Float, Simd};
 
 /// Elements of a cache line.
-const LINE: usize = 64 / size_of::<f32>();
+pub(crate) const LINE: usize = 64 / size_of::<f32>();
 
 /// Asks for `count` lines, `apart` elements from one to the next; the elements need not be readable. They are wanted in the
 /// first-level cache if `NEAR`, else in the second.
@@ -20,12 +21,14 @@ pub(crate) fn fetch<const NEAR: bool>(from: *const f32, apart: isize, count: usi
     let _ = (from, apart, count);
 }
 
-/// As [`fetch`], for pieces that are as long as a line: most of them lie on two, unless they are aligned.
+/// As [`fetch`], for pieces of `wide` elements, of which most begin inside a line, unless they are aligned.
 #[inline]
-pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, count: usize) {
-    fetch::<NEAR>(from, apart, count);
+pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, count: usize, wide: usize) {
+    for at in (0..wide).step_by(LINE) {
+        fetch::<NEAR>(from.wrapping_add(at), apart, count);
+    }
     if !(from as usize).is_multiple_of(LINE * size_of::<f32>()) || apart % LINE as isize != 0 {
-        fetch::<NEAR>(from.wrapping_add(LINE - 1), apart, count);
+        fetch::<NEAR>(from.wrapping_add(wide - 1), apart, count);
     }
 }
 
@@ -64,81 +67,67 @@ pub(crate) unsafe fn single(chain: &Chain, sum: f32, row: usize, col: usize) {
     unsafe { place(chain.to, chain.row, row, col).cast_mut().write(x) };
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2 {
-    use core::arch::x86_64::*;
-
-    use super::{Link, LinkOp, LinkWith, place};
-
-    const LANES: usize = 8;
-
-    /// `x = f(x, operand)` for all sums.
-    macro_rules! each {
-        ($sums:ident, $with:expr, $row:ident, $col:ident, |$x:ident, $w:ident| $e:expr) => {
-            match $with {
-                LinkWith::Value(value) => {
-                    let $w = _mm256_set1_ps(value);
-                    for r in 0..R {
-                        for v in 0..V {
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
-                    }
-                }
-                LinkWith::Rows(base, by) => {
-                    let base = place(base, by, $row, 0);
-                    for r in 0..R {
-                        let $w = _mm256_broadcast_ss(&*base.wrapping_offset(r as isize * by));
-                        for v in 0..V {
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
-                    }
-                }
-                LinkWith::Elements(base, by) => {
-                    let base = place(base, by, $row, $col);
-                    for r in 0..R {
-                        for v in 0..V {
-                            let $w = _mm256_loadu_ps(base.wrapping_offset(r as isize * by).wrapping_add(v * LANES));
-                            let $x = $sums[r][v];
-                            $sums[r][v] = $e;
-                        }
+/// `x = f(x, operand)` for all sums.
+macro_rules! each {
+    ($s:ident, $sums:ident, $with:expr, $row:ident, $col:ident, |$x:ident, $w:ident| $e:expr) => {
+        match $with {
+            LinkWith::Value(value) => {
+                let $w = $s.f32(value);
+                for r in 0..R {
+                    for v in 0..V {
+                        let $x = $sums[r][v];
+                        $sums[r][v] = $e;
                     }
                 }
             }
-        };
-    }
-
-    /// The steps on sums of `R` rows by `V` vectors of columns, from this row and column on.
-    ///
-    /// # Safety
-    /// AVX2 is present; the links have all these elements.
-    #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(crate) unsafe fn apply<const R: usize, const V: usize>(
-        mut sums: [[__m256; V]; R],
-        links: &[Link],
-        row: usize,
-        col: usize,
-    ) -> [[__m256; V]; R] {
-        for link in links {
-            // SAFETY: the caller's.
-            unsafe {
-                match link.what {
-                    LinkOp::Add => each!(sums, link.with, row, col, |x, w| _mm256_add_ps(x, w)),
-                    LinkOp::Sub => each!(sums, link.with, row, col, |x, w| _mm256_sub_ps(x, w)),
-                    LinkOp::Mul => each!(sums, link.with, row, col, |x, w| _mm256_mul_ps(x, w)),
-                    // The instruction gives the operand if either is NaN, so only a NaN in the value is left to bring back.
-                    LinkOp::Max => each!(sums, link.with, row, col, |x, w| {
-                        _mm256_blendv_ps(_mm256_max_ps(x, w), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
-                    }),
-                    LinkOp::Min => each!(sums, link.with, row, col, |x, w| {
-                        _mm256_blendv_ps(_mm256_min_ps(x, w), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x))
-                    }),
+            LinkWith::Rows(base, by) => {
+                let base = place(base, by, $row, 0);
+                for r in 0..R {
+                    let $w = $s.f32(*base.wrapping_offset(r as isize * by));
+                    for v in 0..V {
+                        let $x = $sums[r][v];
+                        $sums[r][v] = $e;
+                    }
+                }
+            }
+            LinkWith::Elements(base, by) => {
+                let base = place(base, by, $row, $col);
+                for r in 0..R {
+                    for v in 0..V {
+                        let $w = S::F32::load(base.wrapping_offset(r as isize * by).wrapping_add(v * S::F32::LANES));
+                        let $x = $sums[r][v];
+                        $sums[r][v] = $e;
+                    }
                 }
             }
         }
-        sums
+    };
+}
+
+/// The steps on sums of `R` rows by `V` vectors of columns, from this row and column on.
+///
+/// # Safety
+/// The links have all these elements.
+#[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
+#[inline(always)]
+pub(crate) unsafe fn apply<S: Simd, const R: usize, const V: usize>(
+    s: S,
+    mut sums: [[S::F32; V]; R],
+    links: &[Link],
+    row: usize,
+    col: usize,
+) -> [[S::F32; V]; R] {
+    for link in links {
+        // SAFETY: the caller's.
+        unsafe {
+            match link.what {
+                LinkOp::Add => each!(s, sums, link.with, row, col, |x, w| x + w),
+                LinkOp::Sub => each!(s, sums, link.with, row, col, |x, w| x - w),
+                LinkOp::Mul => each!(s, sums, link.with, row, col, |x, w| x * w),
+                LinkOp::Max => each!(s, sums, link.with, row, col, |x, w| x.max_nan(w)),
+                LinkOp::Min => each!(s, sums, link.with, row, col, |x, w| x.min_nan(w)),
+            }
+        }
     }
+    sums
 }

@@ -1,29 +1,141 @@
-//! The micro-kernel: a few rows by one or two vectors of columns, which stay in registers from the first product to the result.
+//! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first product to the result.
 
 use crate::gemm::Link;
+use crate::links::apply;
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Neon;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{Float, Isa, Kernel, Simd};
 
-/// Elements of a vector.
-pub(super) const LANES: usize = 8;
-/// Columns of a panel: two vectors.
-pub(super) const PANEL: usize = 16;
-/// Rows of a panel of the left operand: with two vectors of columns, 12 sums in registers.
+/// Rows of a panel of the left operand.
 pub(super) const ROWS: usize = 6;
 
 /// A cache line of a panel of columns.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Line(pub [f32; PANEL]);
+pub(super) struct Line(pub [f32; LINE]);
+
+/// Elements of a cache line.
+pub(super) const LINE: usize = crate::links::LINE;
+
+type Run = unsafe fn(&Tile, &[Link]);
+
+/// The kernels of an instruction set.
+pub(super) struct Kernels {
+    /// Elements of a vector.
+    pub lanes: usize,
+    /// Columns of a panel: so many vectors that [`ROWS`] rows of sums fill the registers.
+    pub panel: usize,
+    /// By the vectors of columns and the rows of a tile, each less one.
+    tiles: &'static [[Run; ROWS]],
+    /// Twice as many rows, in two panels one after the other, of a single vector.
+    tall: Run,
+    pack: unsafe fn(*const f32, isize, &mut [Line]),
+}
+
+impl Kernels {
+    /// Those of an instruction set, if it has some and the machine has it.
+    pub(super) fn of(isa: Isa) -> Option<&'static Kernels> {
+        match isa {
+            _ if !isa.is_available() => None,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Some(&AVX512),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Some(&AVX2),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Some(&NEON),
+            _ => None,
+        }
+    }
+
+    const fn new<S: Simd>(tiles: &'static [[Run; ROWS]]) -> Kernels {
+        let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        Kernels { lanes, panel, tiles, tall: tile::<S, { 2 * ROWS }, 1>, pack: pack::<S> }
+    }
+
+    /// Most rows of a tile of so many columns.
+    pub(super) fn most_rows(&self, width: usize) -> usize {
+        if width > self.lanes { ROWS } else { 2 * ROWS }
+    }
+
+    /// Computes a tile of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Sums of columns up
+    /// to a whole vector are written, too.
+    ///
+    /// # Safety
+    /// The contract of [`Tile`].
+    pub(super) unsafe fn run(&self, tile: &Tile, links: &[Link], rows: usize, width: usize) {
+        let run = if rows > ROWS { self.tall } else { self.tiles[width.div_ceil(self.lanes) - 1][rows - 1] };
+        // SAFETY: passed on.
+        unsafe { run(tile, links) }
+    }
+
+    /// Copies so many pieces of `width` elements, `apart` elements from one to the next, to panel rows of their own; the rest of a row is
+    /// zero.
+    ///
+    /// # Safety
+    /// Each piece is readable.
+    pub(super) unsafe fn pack(&self, from: *const f32, apart: isize, width: usize, to: &mut [Line]) {
+        if width == self.panel {
+            // SAFETY: the caller's.
+            unsafe { (self.pack)(from, apart, to) };
+            return;
+        }
+        for (q, row) in to.chunks_exact_mut(self.panel / LINE).enumerate() {
+            let from = from.wrapping_offset(q as isize * apart);
+            for (i, x) in row.iter_mut().flat_map(|line| &mut line.0).enumerate() {
+                // SAFETY: the caller's.
+                *x = if i < width { unsafe { from.add(i).read() } } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// The kernels of an instruction set, for tiles of so many vectors.
+macro_rules! kernels {
+    ($name:ident, $simd:ty, $($vectors:literal)*) => {
+        static $name: Kernels = {
+            const TILES: &[[Run; ROWS]] = &[$(row::<$simd, $vectors>()),*];
+            Kernels::new::<$simd>(TILES)
+        };
+    };
+}
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX512, Avx512, 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX2, Avx2, 1 2);
+#[cfg(target_arch = "aarch64")]
+kernels!(NEON, Neon, 1 2 3 4);
+
+/// Tiles of `V` vectors of columns.
+const fn row<S: Simd, const V: usize>() -> [Run; ROWS] {
+    [tile::<S, 1, V>, tile::<S, 2, V>, tile::<S, 3, V>, tile::<S, 4, V>, tile::<S, 5, V>, tile::<S, 6, V>]
+}
+
+/// # Safety
+/// The machine has the instruction set, and the contract of [`Tile`] for `R` rows and `V` vectors.
+unsafe fn tile<S: Simd, const R: usize, const V: usize>(tile: &Tile, links: &[Link]) {
+    // SAFETY: passed on.
+    unsafe { S::enter(Sums::<R, V>(tile, links)) };
+}
+
+/// # Safety
+/// The machine has the instruction set; a whole panel is readable at each of as many multiples of `apart` as `to` has rows.
+unsafe fn pack<S: Simd>(from: *const f32, apart: isize, to: &mut [Line]) {
+    // SAFETY: passed on.
+    unsafe { S::enter(Pack { from, apart, to }) };
+}
 
 /// What the kernel reads and writes.
 ///
-/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` lines; `from`, if it is not null, is readable and `to`
+/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel; `from`, if it is not null, is readable and `to`
 /// writable for the tile's vectors in each of its rows, and so are
 /// the operands of its links readable.
 pub(super) struct Tile {
     pub k: usize,
     pub left: *const f32,
     pub right: *const Line,
-    /// Sums to add, rows one line apart; null where there are none.
+    /// Sums to add, rows of a panel one after the other; null where there are none.
     pub from: *const f32,
     pub to: *mut f32,
     pub apart: isize,
@@ -32,96 +144,35 @@ pub(super) struct Tile {
     pub col: usize,
 }
 
-/// Whether this machine has the kernel.
-pub(super) fn available() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
+/// `R` rows by `V` vectors of columns.
+struct Sums<'a, const R: usize, const V: usize>(&'a Tile, &'a [Link]);
 
-/// Computes a tile of `rows` rows and one vector of columns, or two: at most [`ROWS`] rows, or [`ROWS`] times two of one vector, which
-/// then are two panels one after the other.
-///
-/// # Safety
-/// [`available`], and the contract of [`Tile`].
-pub(super) unsafe fn run(tile: &Tile, links: &[Link], rows: usize, two: bool) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: passed on.
-    unsafe {
-        match (rows, two) {
-            (1, true) => avx2::tile::<1, 2>(tile, links),
-            (2, true) => avx2::tile::<2, 2>(tile, links),
-            (3, true) => avx2::tile::<3, 2>(tile, links),
-            (4, true) => avx2::tile::<4, 2>(tile, links),
-            (5, true) => avx2::tile::<5, 2>(tile, links),
-            (_, true) => avx2::tile::<6, 2>(tile, links),
-            (1, false) => avx2::tile::<1, 1>(tile, links),
-            (2, false) => avx2::tile::<2, 1>(tile, links),
-            (3, false) => avx2::tile::<3, 1>(tile, links),
-            (4, false) => avx2::tile::<4, 1>(tile, links),
-            (5, false) => avx2::tile::<5, 1>(tile, links),
-            (6, false) => avx2::tile::<6, 1>(tile, links),
-            (_, false) => avx2::tile::<{ 2 * ROWS }, 1>(tile, links),
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (tile, links, rows, two);
-}
+impl<const R: usize, const V: usize> Kernel for Sums<'_, R, V> {
+    type Output = ();
 
-/// Copies `to.len()` pieces of `width` elements, `apart` elements from one to the next, to lines of their own; the rest of a line is zero.
-///
-/// # Safety
-/// [`available`]; each piece is readable.
-pub(super) unsafe fn pack(from: *const f32, apart: isize, width: usize, to: &mut [Line]) {
-    #[cfg(target_arch = "x86_64")]
-    if width == PANEL {
-        // SAFETY: the caller's.
-        unsafe { avx2::pack(from, apart, to) };
-        return;
-    }
-    for (q, line) in to.iter_mut().enumerate() {
-        let from = from.wrapping_offset(q as isize * apart);
-        *line = Line([0.0; PANEL]);
-        for (i, x) in line.0.iter_mut().take(width).enumerate() {
-            // SAFETY: the caller's.
-            *x = unsafe { from.add(i).read() };
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use core::arch::x86_64::*;
-
-    use super::{LANES, Line, Link, ROWS, Tile};
-    use crate::links::avx2::apply;
-
-    /// # Safety
-    /// AVX2 and FMA are present; the contract of [`Tile`] for `R` rows and `V` vectors.
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn tile<const R: usize, const V: usize>(t: &Tile, links: &[Link]) {
-        let mut sums = [[_mm256_setzero_ps(); V]; R];
-        let (mut left, mut right) = (t.left, t.right);
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Sums(t, links) = self;
+        let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        let mut sums = [[s.f32(0.0); V]; R];
+        let (mut left, mut right) = (t.left, t.right.cast::<f32>());
         let panel = t.k * ROWS;
         for _ in 0..t.k {
             // SAFETY: the contract; `k` steps are taken.
             unsafe {
-                let mut columns = [_mm256_setzero_ps(); V];
+                let mut columns = [s.f32(0.0); V];
                 for v in 0..V {
-                    columns[v] = _mm256_load_ps(right.cast::<f32>().add(v * LANES));
+                    columns[v] = S::F32::load(right.add(v * lanes));
                 }
                 for r in 0..R {
-                    let x = _mm256_broadcast_ss(&*left.add(r / ROWS * panel + r % ROWS));
+                    let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
                     for v in 0..V {
-                        sums[r][v] = _mm256_fmadd_ps(x, columns[v], sums[r][v]);
+                        sums[r][v] = x.mul_add(columns[v], sums[r][v]);
                     }
                 }
                 left = left.add(ROWS);
-                right = right.add(1);
+                right = right.add(width);
             }
         }
         // SAFETY: the contract.
@@ -129,33 +180,40 @@ mod avx2 {
             if !t.from.is_null() {
                 for r in 0..R {
                     for v in 0..V {
-                        sums[r][v] =
-                            _mm256_add_ps(sums[r][v], _mm256_loadu_ps(t.from.add(r * super::PANEL + v * LANES)));
+                        sums[r][v] = sums[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
                     }
                 }
             }
-            sums = apply(sums, links, t.row, t.col);
+            sums = apply(s, sums, links, t.row, t.col);
             for r in 0..R {
                 for v in 0..V {
-                    _mm256_storeu_ps(t.to.wrapping_offset(r as isize * t.apart).add(v * LANES), sums[r][v]);
+                    sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));
                 }
             }
         }
     }
+}
 
-    /// # Safety
-    /// AVX2 is present; a line is readable at each of as many multiples of `apart` as there are lines.
-    #[target_feature(enable = "avx2")]
-    pub unsafe fn pack(from: *const f32, apart: isize, to: &mut [Line]) {
-        let mut from = from;
-        for line in to {
-            // SAFETY: the caller's.
-            unsafe {
-                let (low, high) = (_mm256_loadu_ps(from), _mm256_loadu_ps(from.wrapping_add(LANES)));
-                _mm256_store_ps(line.0.as_mut_ptr(), low);
-                _mm256_store_ps(line.0.as_mut_ptr().add(LANES), high);
+/// Copies rows of a panel.
+struct Pack<'a> {
+    from: *const f32,
+    apart: isize,
+    to: &'a mut [Line],
+}
+
+impl Kernel for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let mut from = self.from;
+        for row in self.to.chunks_exact_mut(S::F32::LANES * S::VECTORS / LINE) {
+            let to: *mut f32 = row.as_mut_ptr().cast();
+            for v in 0..S::VECTORS {
+                // SAFETY: whoever makes this promises it; the row has a panel's elements.
+                unsafe { S::F32::load(from.wrapping_add(v * S::F32::LANES)).store(to.add(v * S::F32::LANES)) };
             }
-            from = from.wrapping_offset(apart);
+            from = from.wrapping_offset(self.apart);
         }
     }
 }

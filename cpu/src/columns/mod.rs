@@ -1,6 +1,6 @@
 //! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image.
 //!
-//! The right operand is taken sixteen columns at a time: they are copied to the first-level cache just before their use, and
+//! The right operand is taken a few vectors of columns at a time: they are copied to the first-level cache just before their use, and
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
 //! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
 //!
@@ -16,21 +16,30 @@ use crate::direct::{Border, Filters, pack, part, scatter};
 use crate::gemm::{Chain, Link, LinkWith, Output, PackedLayout, TileAt};
 use crate::links::{fetch, fetch_pieces, place};
 use crate::shared::Shared;
+use crate::simd::Isa;
 use crate::workers::Workers;
-use kernel::{LANES, Line, PANEL, ROWS, Tile};
+use kernel::{Kernels, LINE, Line, ROWS, Tile};
 
-/// Most depths of a pass: a strip's lines then fill half of a first-level cache.
-const MOST_DEPTH: usize = 256;
-/// Strips of a task.
-const MOST_STRIPS: usize = 7;
-/// Tasks that there should be, as long as each has so many rows.
-const TASKS: usize = 8;
-const LEAST_ROWS: usize = 96;
+/// How a product is cut.
+struct Cut {
+    /// Most depths of a pass: a strip's lines should fill half of a first-level cache, or a little more.
+    depth: usize,
+    /// Strips of a task.
+    strips: usize,
+    /// Tasks that there should be, as long as each has so many rows.
+    tasks: usize,
+    rows: usize,
+}
+
+/// For strips of sixteen columns, and for wider ones, which machines with many cores have.
+const NARROW: Cut = Cut { depth: 256, strips: 7, tasks: 8, rows: 96 };
+const WIDE: Cut = Cut { depth: 128, strips: 2, tasks: 32, rows: 48 };
 /// Bytes of the left operand that one task may read: they should stay in a second-level cache.
 const LEFT: usize = 384 << 10;
 
 /// A product with its sizes, ready for any memory.
 pub(crate) struct Columns {
+    kernels: &'static Kernels,
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -45,43 +54,55 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Whether this machine has the kernels.
-    pub(crate) fn available() -> bool {
-        kernel::available()
+    /// Whether there are kernels for an instruction set.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some()
     }
 
-    /// A product; `None` where it has nothing to do, or too little for whole panels.
+    /// A product; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
     pub(crate) fn new(
+        isa: Isa,
         (m, n, k): (usize, usize, usize),
         batches: Vec<isize>,
         depth: isize,
         border: Option<Border>,
     ) -> Option<Columns> {
-        if m < 2 * ROWS || n < PANEL || k < LANES || batches.is_empty() {
+        let kernels = Kernels::of(isa)?;
+        if m < 2 * ROWS || n < kernels.panel || k < kernels.lanes || batches.is_empty() {
             return None;
         }
-        let chunks = n.div_ceil(PANEL).div_ceil(MOST_STRIPS);
+        let cut = Columns::cut(kernels);
+        let chunks = n.div_ceil(kernels.panel).div_ceil(cut.strips);
         let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
-        let parts = fit.max(TASKS.div_ceil(chunks)).clamp(1, (m / LEAST_ROWS).max(1));
-        Some(Columns { m, n, k, batches, depth, border, parts, chunks })
+        let parts = fit.max(cut.tasks.div_ceil(chunks)).clamp(1, (m / cut.rows).max(1));
+        Some(Columns { kernels, m, n, k, batches, depth, border, parts, chunks })
+    }
+
+    fn cut(kernels: &Kernels) -> &'static Cut {
+        if kernels.panel > LINE { &WIDE } else { &NARROW }
+    }
+
+    /// Columns that are taken at a time.
+    pub(crate) fn panel(&self) -> usize {
+        self.kernels.panel
     }
 
     /// How the left operand is packed.
     pub(crate) fn layout(&self) -> PackedLayout {
-        let kc = self.k.div_ceil(self.k.div_ceil(MOST_DEPTH));
+        let kc = self.k.div_ceil(self.k.div_ceil(Columns::cut(self.kernels).depth));
         PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
     }
 
     /// How the right operand is packed where it is kept: as strips are copied otherwise.
     pub(crate) fn right_layout(&self) -> PackedLayout {
-        PackedLayout { rows: self.n, panel: PANEL, ..self.layout() }
+        PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() }
     }
 
     /// Rows, columns and depth of what registers, the first and the second level of memory hold.
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
         let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
-        let kc = self.layout().kc;
-        [(ROWS, PANEL, 1), (rows, PANEL, kc), (rows, columns, kc)]
+        let (kc, panel) = (self.layout().kc, self.panel());
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
     }
 
     /// Bytes that are copied and read again from farther away than the first-level cache.
@@ -119,7 +140,7 @@ impl Columns {
         };
         let copy = Shared(copy.as_mut_ptr());
         let panels = self.m.div_ceil(ROWS);
-        let strips = self.n.div_ceil(PANEL);
+        let strips = self.n.div_ceil(self.panel());
         for (b, &begin) in self.batches.iter().enumerate() {
             let mut right = Shared::read(right.wrapping_offset(begin));
             if let Some(border) = &self.border {
@@ -155,68 +176,70 @@ impl Columns {
             static ROOM: RefCell<(Vec<Line>, Vec<Line>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
         let layout = self.layout();
-        let (padded, strips) = (self.m.next_multiple_of(ROWS), self.n.div_ceil(PANEL));
+        let wide = self.panel();
+        let (padded, strips) = (self.m.next_multiple_of(ROWS), self.n.div_ceil(wide));
         let chain = match out {
             Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
             Output::Sink(sink) => sink.chain(task.b),
         };
         ROOM.with_borrow_mut(|(lines, sums)| {
-            let blank = Line([0.0; PANEL]);
-            if lines.len() < layout.kc {
-                lines.resize(layout.kc, blank);
+            let blank = Line([0.0; LINE]);
+            let of = wide / LINE;
+            if lines.len() < layout.kc * of {
+                lines.resize(layout.kc * of, blank);
             }
-            if sums.len() < task.rows {
-                sums.resize(task.rows, blank);
+            if sums.len() < task.rows * of {
+                sums.resize(task.rows * of, blank);
             }
             let sums: *mut f32 = sums.as_mut_ptr().cast();
             let tiles = task.rows.div_ceil(ROWS);
             for strip in task.strip..task.strip + task.strips {
-                let col = strip * PANEL;
-                let width = PANEL.min(self.n - col);
-                let two = width > LANES;
+                let col = strip * wide;
+                let width = wide.min(self.n - col);
                 // Results that are whole vectors go where they belong straight from registers.
-                let chain = chain.as_ref().filter(|_| width.is_multiple_of(LANES));
+                let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
                 let mut start = 0;
                 while start < self.k {
                     let depth = layout.kc.min(self.k - start);
                     let last = start + depth == self.k;
                     let from = right.wrapping_offset(start as isize * self.depth).wrapping_add(col);
                     let lines: *const Line = match packed {
-                        Some(all) => all[strips * PANEL * start + col * depth..][..depth * PANEL].as_ptr().cast(),
+                        Some(all) => all[strips * wide * start + col * depth..][..depth * wide].as_ptr().cast(),
                         None => {
                             // SAFETY: the operand's elements in these rows and columns.
-                            unsafe { kernel::pack(from, self.depth, width, &mut lines[..depth]) };
+                            unsafe { self.kernels.pack(from, self.depth, width, &mut lines[..depth * of]) };
                             lines.as_ptr()
                         }
                     };
                     // What is copied after this: each tile asks for its share of it.
                     let next = if last {
-                        right.wrapping_add(col + PANEL)
+                        right.wrapping_add(col + wide)
                     } else {
                         from.wrapping_offset(depth as isize * self.depth)
                     };
                     let share = if packed.is_some() { 0 } else { depth.div_ceil(tiles) };
                     let panel = left.wrapping_add(padded * start + task.row * depth);
-                    let most = if two { ROWS } else { 2 * ROWS };
+                    let most = self.kernels.most_rows(width);
                     let (mut row, mut asked) = (0, 0);
                     while row < task.rows {
                         let left = task.rows - row;
                         let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
                         let more = share.min(depth - asked);
-                        fetch_pieces::<false>(next.wrapping_offset(asked as isize * self.depth), self.depth, more);
+                        let from = next.wrapping_offset(asked as isize * self.depth);
+                        fetch_pieces::<false>(from, self.depth, more, wide);
                         asked += more;
                         // The rows of the next part: over all strips, each tile asks for its panel there.
-                        let each = rows.min(ROWS) * depth / PANEL / strips + 1;
+                        let each = rows.min(ROWS) * depth / LINE / strips + 1;
                         let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
-                        fetch::<false>(later.wrapping_add(strip * each * PANEL), PANEL as isize, each);
-                        let sums = sums.wrapping_add(row * PANEL);
+                        fetch::<false>(later.wrapping_add(strip * each * LINE), LINE as isize, each);
+                        let sums = sums.wrapping_add(row * wide);
                         let mut tile = Tile {
                             k: depth,
                             left: panel.wrapping_add(row * depth),
                             right: lines,
                             from: if start > 0 { sums } else { std::ptr::null() },
                             to: sums,
-                            apart: PANEL as isize,
+                            apart: wide as isize,
                             row: task.row + row,
                             col,
                         };
@@ -227,12 +250,12 @@ impl Columns {
                             links = &chain.links;
                             // The tile after this one: asked for now, its lines come in time.
                             let next =
-                                if row + ROWS < task.rows { (tile.row + ROWS, col) } else { (task.row, col + PANEL) };
-                            soon(chain, next, rows.min(ROWS));
+                                if row + ROWS < task.rows { (tile.row + ROWS, col) } else { (task.row, col + wide) };
+                            soon(chain, next, (rows.min(ROWS), wide));
                         }
                         // SAFETY: the packed operand has this panel, the strip `depth` lines; sums have a line for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
-                        unsafe { kernel::run(&tile, links, rows, two) };
+                        unsafe { self.kernels.run(&tile, links, rows, width) };
                         row += rows;
                     }
                     start += depth;
@@ -240,9 +263,9 @@ impl Columns {
                 if chain.is_some() {
                     continue;
                 }
-                let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: PANEL };
+                let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: wide };
                 // SAFETY: there is a line of sums for each row.
-                let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * PANEL) };
+                let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * wide) };
                 match out {
                     Output::Sink(sink) => sink.store(&at, tile),
                     Output::Plain(c) => scatter(c, &at, tile),
@@ -254,13 +277,13 @@ impl Columns {
 
 /// Asks for the lines on which the results of a tile, and what they are made of, lie.
 #[inline]
-fn soon(chain: &Chain, (row, col): (usize, usize), rows: usize) {
+fn soon(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
     for link in &chain.links {
         if let LinkWith::Elements(base, by) = link.with {
-            fetch_pieces::<true>(place(base, by, row, col), by, rows);
+            fetch_pieces::<true>(place(base, by, row, col), by, rows, wide);
         }
     }
-    fetch_pieces::<true>(place(chain.to, chain.row, row, col), chain.row, rows);
+    fetch_pieces::<true>(place(chain.to, chain.row, row, col), chain.row, rows, wide);
 }
 
 /// A part of the result.

@@ -14,7 +14,7 @@ use super::view::{View, reach};
 use crate::backend::Machine;
 use crate::columns::Columns;
 use crate::direct::{Border, Direct, Filters, Reading};
-use crate::gemm::{Output, Side};
+use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
 
 /// The families of these kernels.
@@ -65,7 +65,7 @@ impl InPlace {
     /// kernels for it.
     pub(super) fn columns(op: &Op, isa: Isa) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 || isa != Isa::Avx2 || !Columns::available() {
+        if c.acc != DType::F32 || !Columns::available(isa) {
             return None;
         }
         let (left, input) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
@@ -94,7 +94,7 @@ impl InPlace {
                 (Some(border), found)
             }
         };
-        let columns = Columns::new(sizes, view(access).batch.offsets(), depth, border)?;
+        let columns = Columns::new(isa, sizes, view(access).batch.offsets(), depth, border)?;
         let reach = reach(access, &op.dims)?;
         Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach })
     }
@@ -102,7 +102,7 @@ impl InPlace {
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
     pub(super) fn direct(op: &Op, isa: Isa) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 || isa != Isa::Avx2 || !Direct::available() {
+        if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
         }
         // An operand that is one input, stored as it is summed, but no matrix in memory.
@@ -112,7 +112,7 @@ impl InPlace {
             let view = View::new(access, &op.dims, 0..c.m, rows.clone(), c.k..op.dims.len());
             let matrix = view.is_plain() && view.row.single().is_some() && view.depth.single().is_some();
             // A product packs a matrix well, but for one of so few columns that an empty part of the last panel counts.
-            let (columns, panel) = (view.row.size, 16);
+            let (columns, panel) = (view.row.size, Micro::new(product_isa(isa))?.panel());
             let narrow = columns < NARROW && columns > panel && columns % panel != 0 && rows.start == c.n;
             let narrow = narrow && view.depth.size >= LEAST_DEEP;
             (!matrix || narrow && view.row.single() == Some(1)).then_some(i)
@@ -158,6 +158,7 @@ impl InPlace {
         let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
         let batches = plain.batch.offsets();
         let direct = Direct::new(
+            isa,
             batches,
             size(op, channels),
             places_are_rows,
@@ -273,8 +274,8 @@ impl InPlace {
     /// What is done, in a few words.
     pub(super) fn describe(&self) -> String {
         let (copied, how) = match &self.way {
-            Way::Direct(direct) => (direct.copied(), "element by element"),
-            Way::Columns(columns) => (columns.copied(), "sixteen columns at a time"),
+            Way::Direct(direct) => (direct.copied(), "element by element".to_string()),
+            Way::Columns(columns) => (columns.copied(), format!("{} columns at a time", columns.panel())),
         };
         let from = if copied > 0 { format!("a copy of {copied} bytes") } else { "where it lies".to_string() };
         format!("input {} is read {how}, {from}\n", self.input)

@@ -1,19 +1,90 @@
 //! The micro-kernel: a few places of the image by a vector or two of channels.
 
 use crate::gemm::{Chain, LinkWith};
-use crate::links::single;
+use crate::links::{LINE, fetch, single};
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Neon;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{Float, Isa, Kernel, Simd};
 
-/// Elements of a vector.
-pub(super) const LANES: usize = 8;
-/// Channels of a panel of filters: two vectors.
-pub(super) const PANEL: usize = 16;
-/// Most places of a tile: with two vectors of channels, 12 sums in registers.
+use square::SIDE;
+
+/// Most places of a tile.
 pub(super) const MOST_PLACES: usize = 6;
+
+/// The kernels of an instruction set.
+pub(super) struct Kernels {
+    /// Elements of a vector.
+    pub lanes: usize,
+    /// Channels of a panel of filters: so many vectors that [`MOST_PLACES`] rows of sums fill the registers.
+    pub panel: usize,
+    /// By the vectors of channels and the places of a tile, each less one.
+    tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]],
+}
+
+impl Kernels {
+    /// Those of an instruction set, if it has some and the machine has it.
+    pub(super) fn of(isa: Isa) -> Option<&'static Kernels> {
+        match isa {
+            _ if !isa.is_available() => None,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => Some(&AVX512),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Some(&AVX2),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Some(&NEON),
+            _ => None,
+        }
+    }
+
+    const fn new<S: Simd>(tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]]) -> Kernels {
+        Kernels { lanes: S::F32::LANES, panel: S::F32::LANES * S::VECTORS, tiles }
+    }
+
+    /// Computes a tile of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are
+    /// written, too.
+    ///
+    /// # Safety
+    /// The contract of [`Tile`].
+    pub(super) unsafe fn run(&self, tile: &Tile, places: usize, channels: usize) {
+        // SAFETY: passed on.
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile) }
+    }
+}
+
+/// The kernels of an instruction set, for tiles of so many vectors.
+macro_rules! kernels {
+    ($name:ident, $simd:ty, $($vectors:literal)*) => {
+        static $name: Kernels = {
+            const TILES: &[[unsafe fn(&Tile); MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
+            Kernels::new::<$simd>(TILES)
+        };
+    };
+}
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX512, Avx512, 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX2, Avx2, 1 2);
+#[cfg(target_arch = "aarch64")]
+kernels!(NEON, Neon, 1 2 3 4);
+
+/// Tiles of `V` vectors of channels.
+const fn row<S: Simd, const V: usize>() -> [unsafe fn(&Tile); MOST_PLACES] {
+    [tile::<S, 1, V>, tile::<S, 2, V>, tile::<S, 3, V>, tile::<S, 4, V>, tile::<S, 5, V>, tile::<S, 6, V>]
+}
+
+/// # Safety
+/// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
+unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile) {
+    // SAFETY: passed on.
+    unsafe { S::enter(Sums::<P, V>(tile)) };
+}
 
 /// What the kernel reads and writes.
 ///
-/// The safety contract: `places` has the kernel's places, and each of their pixels is readable at every one of the `k` depths; `filters`, aligned to
-/// vectors, for `k * PANEL` elements; `sums` is writable, and readable if `add`, for `PANEL` elements at each of as many multiples of `apart`.
+/// The safety contract: `places` has the kernel's places, and each of their pixels is readable at every one of the `k` depths; `filters` for
+/// `k` rows of a panel; `sums` is writable, and readable if `add`, for a panel's elements at each of as many multiples of `apart`.
 pub(super) struct Tile {
     pub image: *const f32,
     /// From the image to each of the tile's pixels, and from a pixel to its element of each depth.
@@ -25,40 +96,64 @@ pub(super) struct Tile {
     pub apart: usize,
     /// Add to the sums rather than replace them.
     pub add: bool,
-    /// So many panel rows (of a cache line each) from this address on, which need not be readable, are asked for ahead of their use.
+    /// So many rows of a panel from this address on, which need not be readable, are asked for ahead of their use.
     pub next: *const f32,
     pub ahead: usize,
 }
 
-/// Whether this machine has the kernel.
-pub(super) fn available() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
+/// `P` places by `V` vectors of channels.
+struct Sums<'a, const P: usize, const V: usize>(&'a Tile);
 
-/// Computes a tile of `count` places.
-///
-/// # Safety
-/// [`available`], and the contract of [`Tile`].
-pub(super) unsafe fn run(tile: &Tile, count: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: passed on.
-    unsafe {
-        match count {
-            1 => avx2::tile::<1>(tile),
-            2 => avx2::tile::<2>(tile),
-            3 => avx2::tile::<3>(tile),
-            4 => avx2::tile::<4>(tile),
-            5 => avx2::tile::<5>(tile),
-            _ => avx2::tile::<6>(tile),
+impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
+    type Output = ();
+
+    #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let t = self.0;
+        let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        let mut sums = [[s.f32(0.0); V]; P];
+        if t.add {
+            for p in 0..P {
+                for v in 0..V {
+                    // SAFETY: the contract.
+                    sums[p][v] = unsafe { S::F32::load(t.sums.add(p * t.apart + v * lanes)) };
+                }
+            }
+        }
+        let mut pixels = [t.image; P];
+        for p in 0..P {
+            // SAFETY: the contract.
+            pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
+        }
+        fetch::<false>(t.next, LINE as isize, t.ahead * (panel / LINE));
+        let (mut filters, mut depth) = (t.filters, t.depths);
+        // Measured: unrolling this loop makes it slower.
+        for _ in 0..t.k {
+            // SAFETY: the contract; `k` steps are taken.
+            unsafe {
+                let at = *depth;
+                let mut channels = [s.f32(0.0); V];
+                for v in 0..V {
+                    channels[v] = S::F32::load(filters.add(v * lanes));
+                }
+                for p in 0..P {
+                    let pixel = s.f32(*pixels[p].offset(at));
+                    for v in 0..V {
+                        sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
+                    }
+                }
+                filters = filters.add(panel);
+                depth = depth.add(1);
+            }
+        }
+        for p in 0..P {
+            for v in 0..V {
+                // SAFETY: the contract.
+                unsafe { sums[p][v].store(t.sums.add(p * t.apart + v * lanes)) };
+            }
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (tile, count);
 }
 
 /// Writes `[places][channels]` (rows `wide` apart) as `[channels][places]` (rows `apart` apart).
@@ -68,14 +163,13 @@ pub(super) unsafe fn run(tile: &Tile, count: usize) {
 pub(crate) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
     debug_assert!(from.len() >= places * wide && channels <= wide);
     let (mut whole_places, mut whole_channels) = (0, 0);
-    #[cfg(target_arch = "x86_64")]
-    if available() {
-        (whole_places, whole_channels) = (places / LANES * LANES, channels / LANES * LANES);
-        for c in (0..whole_channels).step_by(LANES) {
-            for p in (0..whole_places).step_by(LANES) {
+    if square::available() {
+        (whole_places, whole_channels) = (places / SIDE * SIDE, channels / SIDE * SIDE);
+        for c in (0..whole_channels).step_by(SIDE) {
+            for p in (0..whole_places).step_by(SIDE) {
                 let out = to.wrapping_offset(c as isize * apart).wrapping_add(p);
-                // SAFETY: eight places of eight channels of both.
-                unsafe { avx2::turn(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
+                // SAFETY: a square of places and channels of both.
+                unsafe { square::turn(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
             }
         }
     }
@@ -108,17 +202,16 @@ pub(super) unsafe fn finish(
         _ => true,
     });
     let (mut whole_places, mut whole_channels) = (0, 0);
-    #[cfg(target_arch = "x86_64")]
-    if available() && places >= LANES {
-        whole_channels = channels / LANES * LANES;
-        whole_places = if again { places } else { places / LANES * LANES };
-        for c in (0..whole_channels).step_by(LANES) {
+    if square::available() && places >= SIDE {
+        whole_channels = channels / SIDE * SIDE;
+        whole_places = if again { places } else { places / SIDE * SIDE };
+        for c in (0..whole_channels).step_by(SIDE) {
             let mut p = 0;
             while p < whole_places {
-                p = p.min(places - LANES);
-                // SAFETY: eight places of eight channels, of which the chain has all elements.
-                unsafe { avx2::finish(from.as_ptr().add(p * wide + c), wide as isize, chain, row + c, col + p) };
-                p += LANES;
+                p = p.min(places - SIDE);
+                // SAFETY: a square of places and channels, of which the chain has all elements.
+                unsafe { square::finish(from.as_ptr().add(p * wide + c), wide as isize, chain, row + c, col + p) };
+                p += SIDE;
             }
         }
     }
@@ -132,132 +225,28 @@ pub(super) unsafe fn finish(
 }
 
 /// Turns eight rows of eight elements, `wide` apart, into rows that are `apart` apart; false, and nothing done, where the machine
-/// has no kernel for it.
+/// has no vectors for it.
 ///
 /// # Safety
 /// `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
 pub(crate) unsafe fn turn_eight(from: *const f32, wide: isize, to: *mut f32, apart: usize) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if available() {
-        // SAFETY: the caller's, and AVX2 is there.
-        unsafe { avx2::turn(from, wide, to, apart as isize) };
-        return true;
+    if !square::available() {
+        return false;
     }
-    let _ = (from, wide, to, apart);
-    false
+    for (i, j) in (0..8).step_by(SIDE).flat_map(|i| (0..8).step_by(SIDE).map(move |j| (i, j))) {
+        let (from, to) = (from.wrapping_offset(i as isize * wide).wrapping_add(j), to.wrapping_add(j * apart + i));
+        // SAFETY: the caller's.
+        unsafe { square::turn(from, wide, to, apart as isize) };
+    }
+    true
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use core::arch::x86_64::*;
-
-    use super::{Chain, LANES, PANEL, Tile};
-    use crate::links::avx2::apply;
-
-    /// # Safety
-    /// AVX2 and FMA are present; the contract of [`Tile`] for `P` places.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn tile<const P: usize>(t: &Tile) {
-        let mut sums = [[_mm256_setzero_ps(); 2]; P];
-        if t.add {
-            for (p, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: the contract.
-                unsafe {
-                    let from = t.sums.add(p * t.apart);
-                    *sum = [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(LANES))];
-                }
-            }
-        }
-        let mut pixels = [t.image; P];
-        for (p, pixel) in pixels.iter_mut().enumerate() {
-            // SAFETY: the contract.
-            *pixel = t.image.wrapping_offset(unsafe { *t.places.add(p) });
-        }
-        for i in 0..t.ahead {
-            _mm_prefetch::<_MM_HINT_T1>(t.next.wrapping_add(i * PANEL).cast());
-        }
-        let (mut filters, mut depth) = (t.filters, t.depths);
-        // Measured: unrolling this loop makes it slower.
-        for _ in 0..t.k {
-            // SAFETY: the contract; `k` steps are taken.
-            unsafe {
-                let at = *depth;
-                let (low, high) = (_mm256_load_ps(filters), _mm256_load_ps(filters.add(LANES)));
-                for p in 0..P {
-                    let pixel = _mm256_broadcast_ss(&*pixels[p].offset(at));
-                    sums[p][0] = _mm256_fmadd_ps(pixel, low, sums[p][0]);
-                    sums[p][1] = _mm256_fmadd_ps(pixel, high, sums[p][1]);
-                }
-                filters = filters.add(PANEL);
-                depth = depth.add(1);
-            }
-        }
-        for (p, sum) in sums.iter().enumerate() {
-            // SAFETY: the contract.
-            unsafe {
-                let to = t.sums.add(p * t.apart);
-                _mm256_storeu_ps(to, sum[0]);
-                _mm256_storeu_ps(to.add(LANES), sum[1]);
-            }
-        }
-    }
-
-    /// Eight rows of eight elements, turned.
-    ///
-    /// # Safety
-    /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
-        // SAFETY: the caller's.
-        unsafe {
-            let turned = turned(from, wide);
-            for (i, row) in turned.iter().enumerate() {
-                _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), row[0]);
-            }
-        }
-    }
-
-    /// Eight rows of eight sums become results of a chain, from this row and column on.
-    ///
-    /// # Safety
-    /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`; the chain has all these elements.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, col: usize) {
-        // SAFETY: the caller's.
-        unsafe {
-            let done = apply(turned(from, wide), &chain.links, row, col);
-            let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
-            for (i, row) in done.iter().enumerate() {
-                _mm256_storeu_ps(to.wrapping_offset(i as isize * chain.row), row[0]);
-            }
-        }
-    }
-
-    /// # Safety
-    /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn turned(from: *const f32, wide: isize) -> [[__m256; 1]; LANES] {
-        let mut r = [_mm256_setzero_ps(); LANES];
-        for (i, r) in r.iter_mut().enumerate() {
-            // SAFETY: the caller's.
-            *r = unsafe { _mm256_loadu_ps(from.wrapping_offset(i as isize * wide)) };
-        }
-        let mut half = [_mm256_setzero_ps(); LANES];
-        for i in 0..2 {
-            let [a, b, c, d] = [r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]];
-            let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-            let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-            half[4 * i] = _mm256_shuffle_ps::<0b01_00_01_00>(low, low2);
-            half[4 * i + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(low, low2);
-            half[4 * i + 2] = _mm256_shuffle_ps::<0b01_00_01_00>(high, high2);
-            half[4 * i + 3] = _mm256_shuffle_ps::<0b11_10_11_10>(high, high2);
-        }
-        let mut done = [[_mm256_setzero_ps()]; LANES];
-        for i in 0..4 {
-            done[i][0] = _mm256_permute2f128_ps::<0x20>(half[i], half[4 + i]);
-            done[i + 4][0] = _mm256_permute2f128_ps::<0x31>(half[i], half[4 + i]);
-        }
-        done
-    }
-}
+#[path = "square/avx2.rs"]
+mod square;
+#[cfg(target_arch = "aarch64")]
+#[path = "square/neon.rs"]
+mod square;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[path = "square/single.rs"]
+mod square;

@@ -21,15 +21,18 @@ use smallvec::SmallVec;
 use crate::gemm::{Chain, LinkWith, Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
 use crate::links::fetch;
 use crate::shared::Shared;
+use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
 pub(crate) use border::{Border, copy, fill};
-use kernel::{LANES, MOST_PLACES, PANEL, Tile};
+use kernel::{Kernels, MOST_PLACES, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 use tiles::Tiles;
 
 /// Bytes of the first-level cache that one pass over a panel of filters may fill: the panel's vectors, and the lines of the image
-/// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level.
+/// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level. Wide
+/// panels need longer ones, or else sums are written too often.
 const PASS: usize = 16 << 10;
+const WIDE_PASS: usize = 32 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Places of one task.
@@ -38,9 +41,12 @@ const MOST_CHUNK: usize = 112;
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
+/// Places of one task where there are few tasks and channels cannot be cut further.
+const LEAST_CHUNK: usize = 4 * MOST_PLACES;
 
 /// A contraction with its sizes and tables, ready for any memory.
 pub(crate) struct Direct {
+    kernels: &'static Kernels,
     pub(crate) batch: usize,
     pub(crate) channels: usize,
     /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
@@ -124,13 +130,14 @@ pub(crate) fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
 }
 
 impl Direct {
-    /// Whether this machine has the kernels.
-    pub(crate) fn available() -> bool {
-        kernel::available()
+    /// Whether there are kernels for an instruction set.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some()
     }
 
-    /// A contraction; `None` where it has nothing to do, or too little for vectors of channels.
+    /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
     pub(crate) fn new(
+        isa: Isa,
         batches: Vec<isize>,
         channels: usize,
         places_are_rows: bool,
@@ -138,12 +145,17 @@ impl Direct {
         depths: Vec<isize>,
         reading: Reading,
     ) -> Option<Direct> {
-        if channels < LANES || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
+        let kernels = Kernels::of(isa)?;
+        if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let chunks = places.len().div_ceil(MOST_CHUNK);
+        let mut chunks = places.len().div_ceil(MOST_CHUNK);
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
-        let group = if few { FEW_CHANNELS } else { CHANNELS };
+        let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
+        if few && group > FEW_CHANNELS {
+            let wanted = FEW_TASKS.div_ceil(channels.div_ceil(group) * batches.len());
+            chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
+        }
         let batch = batches.len();
         let line = LINE / size_of::<f32>();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
@@ -156,21 +168,35 @@ impl Direct {
                 (Some(Copied::Tiles(tiles)), tables, 0)
             }
         };
-        Some(Direct { batch, channels, places_are_rows, places, depths, batches, copy, chunk: chunks, group, lines })
+        Some(Direct {
+            kernels,
+            batch,
+            channels,
+            places_are_rows,
+            places,
+            depths,
+            batches,
+            copy,
+            chunk: chunks,
+            group,
+            lines,
+        })
     }
 
     /// How filters are packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
-        let most = PASS / (PANEL * size_of::<f32>() + self.lines * LINE * 3 / 2 / k);
-        PackedLayout { rows: self.channels, depth: k, panel: PANEL, kc: k.div_ceil(k.div_ceil(most)) }
+        let panel = self.kernels.panel;
+        let pass = if panel > FEW_CHANNELS { WIDE_PASS } else { PASS };
+        let most = pass / (panel * size_of::<f32>() + self.lines * LINE * 3 / 2 / k);
+        PackedLayout { rows: self.channels, depth: k, panel, kc: k.div_ceil(k.div_ceil(most)) }
     }
 
     /// Channels, places and depth of what registers, the first and the second level of memory hold.
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
-        let (places, kc) = (self.places.len().div_ceil(self.chunk), self.layout().kc);
-        ((PANEL, MOST_PLACES, 1), (PANEL, places, kc), (self.group, places, kc))
+        let (places, PackedLayout { panel, kc, .. }) = (self.places.len().div_ceil(self.chunk), self.layout());
+        ((panel, MOST_PLACES, 1), (panel, places, kc), (self.group, places, kc))
     }
 
     /// Bytes of the image's copy, if there is one.
@@ -180,7 +206,7 @@ impl Direct {
 
     /// Elements of scratch memory.
     pub(crate) fn scratch(&self) -> usize {
-        self.layout().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * LANES
+        self.layout().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * MAX_LANES
     }
 
     /// Computes it. `image` is the operand's element of index 0, `scratch` has [`Direct::scratch`] elements.
@@ -247,21 +273,22 @@ impl Direct {
             Output::Sink(sink) => sink.chain(task.b),
         };
         // Rows of results hold all channels of the task; where channels are the rows, each panel's are given away at once.
-        let wide = if self.places_are_rows { task.channels.next_multiple_of(PANEL) } else { PANEL };
+        let width = self.kernels.panel;
+        let wide = if self.places_are_rows { task.channels.next_multiple_of(width) } else { width };
         SUMS.with_borrow_mut(|(sums, turned)| {
             let room = task.places * wide;
             if sums.len() < room {
                 sums.resize(room, 0.0);
             }
             let sums = &mut sums[..room];
-            for panel in (0..task.channels).step_by(PANEL) {
+            for panel in (0..task.channels).step_by(width) {
                 let at = if self.places_are_rows { panel } else { 0 };
                 // SAFETY: the caller's; there is room for the panel's sums.
                 unsafe { self.sum(task, panel, image, filters, (&mut sums[at..], wide), chain.as_ref()) };
-                let (channel, channels) = (task.channel + panel, PANEL.min(task.channels - panel));
+                let (channel, channels) = (task.channel + panel, width.min(task.channels - panel));
                 if let Some(chain) = &chain {
                     // SAFETY: these are elements of this task; there are as many rows of sums as places.
-                    unsafe { kernel::finish(sums, PANEL, (task.places, channels), chain, (channel, task.place)) };
+                    unsafe { kernel::finish(sums, width, (task.places, channels), chain, (channel, task.place)) };
                 } else if !self.places_are_rows {
                     self.store_columns(&Task { channel, channels, ..*task }, sums, turned, out);
                 }
@@ -286,7 +313,8 @@ impl Direct {
         chain: Option<&Chain>,
     ) {
         let layout = self.layout();
-        let (k, padded) = (layout.depth, self.channels.next_multiple_of(PANEL));
+        let (k, padded) = (layout.depth, self.channels.next_multiple_of(layout.panel));
+        let channels = layout.panel.min(task.channels - panel);
         let tiles = task.places.div_ceil(MOST_PLACES);
         let panel_at = |start: usize, panel: usize| {
             padded * start + (task.channel + panel) * layout.kc.min(k.saturating_sub(start))
@@ -295,7 +323,8 @@ impl Direct {
         while start < k {
             let depth = layout.kc.min(k - start);
             // What is read after this piece of the panel: each tile fetches its share of it.
-            let next = if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + PANEL) };
+            let next =
+                if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + layout.panel) };
             let share = depth.div_ceil(tiles);
             let (each, more) = (task.places / tiles, task.places % tiles);
             let mut first = 0;
@@ -304,9 +333,9 @@ impl Direct {
                 if let Some(chain) = chain.filter(|_| start + depth == k) {
                     let (channel, place) = (task.channel + panel, task.place + first);
                     if t == 0 {
-                        soon(chain, channel, place);
+                        soon(chain, (channel, channels), place);
                     }
-                    soon(chain, channel, place + LINE / size_of::<f32>() - 1);
+                    soon(chain, (channel, channels), place + LINE / size_of::<f32>() - 1);
                 }
                 let tile = Tile {
                     image,
@@ -317,12 +346,12 @@ impl Direct {
                     sums: sums[first * wide..].as_mut_ptr(),
                     apart: wide,
                     add: start > 0,
-                    next: filters.wrapping_add(next + t * share * PANEL),
+                    next: filters.wrapping_add(next + t * share * layout.panel),
                     ahead: share,
                 };
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
                 // `depth` vectors; the sums have `count` rows of `wide`.
-                unsafe { kernel::run(&tile, count) };
+                unsafe { self.kernels.run(&tile, count, channels) };
                 first += count;
             }
             start += depth;
@@ -353,7 +382,7 @@ impl Direct {
             turned.resize(channels * places, 0.0);
         }
         // SAFETY: there is room for every channel's row of places.
-        unsafe { kernel::turn(sums, PANEL, places, channels, turned.as_mut_ptr(), places as isize) };
+        unsafe { kernel::turn(sums, self.kernels.panel, places, channels, turned.as_mut_ptr(), places as isize) };
         let tile = &turned[..channels * places];
         let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
         match out {
@@ -364,13 +393,13 @@ impl Direct {
 }
 
 /// Asks for the lines on which a panel's results at a place, and what they are made of, lie.
-fn soon(chain: &Chain, channel: usize, place: usize) {
+fn soon(chain: &Chain, (channel, channels): (usize, usize), place: usize) {
     for link in &chain.links {
         if let LinkWith::Elements(base, by) = link.with {
-            fetch::<false>(crate::links::place(base, by, channel, place), by, PANEL);
+            fetch::<false>(crate::links::place(base, by, channel, place), by, channels);
         }
     }
-    fetch::<false>(crate::links::place(chain.to, chain.row, channel, place), chain.row, PANEL);
+    fetch::<false>(crate::links::place(chain.to, chain.row, channel, place), chain.row, channels);
 }
 
 /// Writes a tile element by element. Its elements belong to the caller's task.

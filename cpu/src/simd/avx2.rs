@@ -18,6 +18,12 @@ impl Avx2 {
     pub unsafe fn new_unchecked() -> Avx2 {
         Avx2(())
     }
+
+    /// What intrinsics made.
+    #[inline(always)]
+    pub fn vector(self, x: __m256) -> F32x8 {
+        F32x8(x)
+    }
 }
 
 /// Runs `kernel` compiled for AVX2.
@@ -402,6 +408,13 @@ impl Simd for Avx2 {
     type I64 = I64x4;
     type M32 = M32x8;
     type M64 = M64x4;
+    const VECTORS: usize = 2;
+
+    #[inline]
+    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: the caller's.
+        unsafe { enter(kernel) }
+    }
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x8 {

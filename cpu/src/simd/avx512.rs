@@ -372,6 +372,13 @@ impl Simd for Avx512 {
     type I64 = I64x8;
     type M32 = M16;
     type M64 = M8;
+    const VECTORS: usize = 4;
+
+    #[inline]
+    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: the caller's.
+        unsafe { enter(kernel) }
+    }
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x16 {

@@ -18,6 +18,12 @@ impl Neon {
     pub unsafe fn new_unchecked() -> Neon {
         Neon(())
     }
+
+    /// What intrinsics made.
+    #[inline(always)]
+    pub fn vector(self, x: float32x4_t) -> F32x4 {
+        F32x4(x)
+    }
 }
 
 /// Runs `kernel` compiled for Advanced SIMD.
@@ -394,6 +400,13 @@ impl Simd for Neon {
     type I64 = I64x2;
     type M32 = M32x4;
     type M64 = M64x2;
+    const VECTORS: usize = 4;
+
+    #[inline]
+    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: the caller's.
+        unsafe { enter(kernel) }
+    }
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x4 {

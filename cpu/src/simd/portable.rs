@@ -1,5 +1,6 @@
 //! Small arrays that the compiler turns into the target's base vectors (SSE2 on x86-64, simd128 on wasm where enabled).
 
+use super::Kernel;
 use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -309,6 +310,12 @@ impl Simd for Portable {
     type I64 = I64x2;
     type M32 = Yes<i32, 4>;
     type M64 = Yes<i64, 2>;
+    const VECTORS: usize = 1;
+
+    #[inline]
+    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Portable::new())
+    }
 
     #[inline(always)]
     fn f32(self, x: f32) -> F32x4 {

@@ -2,6 +2,8 @@
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
+use super::Kernel;
+
 /// The most lanes that any vector here has; a stack buffer of this many elements holds any vector.
 pub const MAX_LANES: usize = 16;
 
@@ -229,6 +231,14 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type M32: Mask;
     /// Masks of 64-bit lanes.
     type M64: Mask;
+    /// Vectors of f32 in a row of sums: six such rows, and what is added to them, fit the registers.
+    const VECTORS: usize;
+
+    /// Runs `kernel` compiled for this instruction set.
+    ///
+    /// # Safety
+    /// The machine has it.
+    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output;
 
     /// `x` in every lane.
     fn f32(self, x: f32) -> Self::F32;

@@ -1,0 +1,80 @@
+//! Squares of sums by vectors of AVX2.
+
+use core::arch::x86_64::*;
+
+use crate::gemm::Chain;
+use crate::links::apply;
+use crate::simd::{Avx2, Float, Isa, Simd};
+
+/// Rows and columns of a square.
+pub(super) const SIDE: usize = 8;
+
+/// Whether the machine has these vectors.
+pub(super) fn available() -> bool {
+    // AVX-512 is known by that name only where AVX2 is, too.
+    matches!(Isa::detect(), Isa::Avx2 | Isa::Avx512)
+}
+
+/// Eight rows of eight elements, turned.
+///
+/// # Safety
+/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+pub unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+    // SAFETY: the caller's.
+    unsafe {
+        let turned = turned(from, wide);
+        for (i, row) in turned.iter().enumerate() {
+            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), *row);
+        }
+    }
+}
+
+/// Eight rows of eight sums become results of a chain, from this row and column on.
+///
+/// # Safety
+/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`; the chain has all these elements.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+pub unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, col: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        let token = Avx2::new_unchecked();
+        let mut sums = [[token.f32(0.0)]; SIDE];
+        for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
+            sum[0] = token.vector(turned);
+        }
+        let done = apply(token, sums, &chain.links, row, col);
+        let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
+        for (i, row) in done.iter().enumerate() {
+            row[0].store(to.wrapping_offset(i as isize * chain.row));
+        }
+    }
+}
+
+/// # Safety
+/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn turned(from: *const f32, wide: isize) -> [__m256; SIDE] {
+    let mut r = [_mm256_setzero_ps(); SIDE];
+    for (i, r) in r.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        *r = unsafe { _mm256_loadu_ps(from.wrapping_offset(i as isize * wide)) };
+    }
+    let mut half = [_mm256_setzero_ps(); SIDE];
+    for i in 0..2 {
+        let [a, b, c, d] = [r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]];
+        let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+        half[4 * i] = _mm256_shuffle_ps::<0b01_00_01_00>(low, low2);
+        half[4 * i + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(low, low2);
+        half[4 * i + 2] = _mm256_shuffle_ps::<0b01_00_01_00>(high, high2);
+        half[4 * i + 3] = _mm256_shuffle_ps::<0b11_10_11_10>(high, high2);
+    }
+    let mut done = [_mm256_setzero_ps(); SIDE];
+    for i in 0..4 {
+        done[i] = _mm256_permute2f128_ps::<0x20>(half[i], half[4 + i]);
+        done[i + 4] = _mm256_permute2f128_ps::<0x31>(half[i], half[4 + i]);
+    }
+    done
+}

@@ -1,0 +1,68 @@
+//! Squares of sums by vectors of AArch64.
+
+use core::arch::aarch64::*;
+
+use crate::gemm::Chain;
+use crate::links::apply;
+use crate::simd::{Float, Neon, Simd};
+
+/// Rows and columns of a square.
+pub(super) const SIDE: usize = 4;
+
+/// Whether the machine has these vectors.
+pub(super) fn available() -> bool {
+    true
+}
+
+/// Four rows of four elements, turned.
+///
+/// # Safety
+/// `from` is readable for four elements at four multiples of `wide`, `to` writable so by `apart`.
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+    // SAFETY: the caller's.
+    unsafe {
+        for (i, row) in turned(from, wide).into_iter().enumerate() {
+            vst1q_f32(to.wrapping_offset(i as isize * apart), row);
+        }
+    }
+}
+
+/// Four rows of four sums become results of a chain, from this row and column on.
+///
+/// # Safety
+/// `from` is readable for four elements at four multiples of `wide`; the chain has all these elements.
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, col: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        let token = Neon::new_unchecked();
+        let mut sums = [[token.f32(0.0)]; SIDE];
+        for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
+            sum[0] = token.vector(turned);
+        }
+        let done = apply(token, sums, &chain.links, row, col);
+        let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
+        for (i, row) in done.iter().enumerate() {
+            row[0].store(to.wrapping_offset(i as isize * chain.row));
+        }
+    }
+}
+
+/// # Safety
+/// `from` is readable for four elements at four multiples of `wide`.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn turned(from: *const f32, wide: isize) -> [float32x4_t; SIDE] {
+    let mut r = [vdupq_n_f32(0.0); SIDE];
+    for (i, r) in r.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        *r = unsafe { vld1q_f32(from.wrapping_offset(i as isize * wide)) };
+    }
+    // Pairs of rows, element by element, then pairs of those.
+    let (a, b) = (vtrn1q_f32(r[0], r[1]), vtrn2q_f32(r[0], r[1]));
+    let (c, d) = (vtrn1q_f32(r[2], r[3]), vtrn2q_f32(r[2], r[3]));
+    let low = |x, y| vreinterpretq_f32_f64(vtrn1q_f64(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)));
+    let high = |x, y| vreinterpretq_f32_f64(vtrn2q_f64(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)));
+    [low(a, c), low(b, d), high(a, c), high(b, d)]
+}
