@@ -4,12 +4,13 @@
 //! with the keys, turns the scores into shares, and multiplies those with the values. Only the scores of one block are ever in
 //! memory. How the work is cut depends on the shape alone.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use half::{bf16, f16};
 use millstream_core::backend::{Bindings, Kernel, Launch};
-use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result, Scalar};
+use millstream_core::{Attention, Body, DType, Dims, Error, ErrorKind, Fault, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
@@ -28,6 +29,56 @@ const QUERIES: usize = 256;
 const ROWS: usize = 128;
 /// Scores that are in memory at a time: they stay in a second-level cache.
 const SCORES: usize = 64 << 10;
+
+/// Bytes of scratch memory that a thread keeps for its next task: fresh memory would cost a page fault every few thousand
+/// bytes.
+const KEPT: usize = 4 << 20;
+
+/// A task's scratch memory.
+struct Memory(Vec<Line>);
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]); // Read as numbers.
+
+thread_local! {
+    static ROOM: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+impl Memory {
+    /// What the last task of this thread left, or nothing.
+    fn take() -> Memory {
+        Memory(ROOM.take())
+    }
+
+    /// Parts of so many numbers, whose values are anything.
+    fn parts<T: Score, const N: usize>(&mut self, sizes: [usize; N]) -> Result<[&mut [T]; N]> {
+        let each = size_of::<Line>() / size_of::<T>();
+        let lines = sizes.map(|n| n.div_ceil(each));
+        let wanted = lines.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
+        let bytes = wanted.saturating_mul(size_of::<Line>());
+        let fault = || Fault::OutOfMemory { device: "cpu".into(), bytes, in_use: 0, reserved: 0 };
+        let missing = wanted.saturating_sub(self.0.len());
+        self.0.try_reserve_exact(missing).map_err(|_| Error::new(ErrorKind::OutOfMemory, fault()))?;
+        self.0.resize(self.0.len() + missing, Line([0; 64]));
+        let mut rest = &mut self.0[..];
+        let mut at = 0;
+        Ok(sizes.map(|n| {
+            let (part, more) = std::mem::take(&mut rest).split_at_mut(lines[at]);
+            (rest, at) = (more, at + 1);
+            // SAFETY: scores are f32 or f64, for which these lines have room and are aligned, and any bytes are numbers.
+            unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), n) }
+        }))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if self.0.len() * size_of::<Line>() <= KEPT {
+            ROOM.set(std::mem::take(&mut self.0));
+        }
+    }
+}
 
 /// Attention compiled for the CPU.
 pub(crate) struct AttentionKernel {
@@ -246,9 +297,15 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),
             PackedLayout::new::<T>(Side::B, isa, summing, &blocks[1]),
         ];
-        let mut packed = [vec![T::ZERO; layouts[0].elements()], vec![T::ZERO; layouts[1].elements()]];
-        let broken = || Error::internal("an operand of attention is too small");
         let workers = &self.machine.workers;
+        let spare =
+            [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], true, workers.threads()));
+        let spare = spare[0].max(spare[1]).div_ceil(size_of::<T>());
+        let mut memory = Memory::take();
+        let sizes = [layouts[0].elements(), layouts[1].elements(), self.rows * n, self.rows * e, spare];
+        let [packed_keys, packed_values, scores, sums, room] = memory.parts::<T, 5>(sizes)?;
+        let packed = [packed_keys, packed_values];
+        let broken = || Error::internal("an operand of attention is too small");
         let mut copy = Vec::new();
         for (i, (dims, sizes)) in [([1, 2], [n, d]), ([3, 1], [e, n])].into_iter().enumerate() {
             // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
@@ -256,17 +313,14 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                 let (base, [row, depth]) = self.aligned(at(i + 1), i + 1, dims, sizes, &mut copy);
                 Strided::from_raw(base, row, depth, Batch::Stride(0))
             };
-            if !layouts[i].pack::<T>(&source, workers, &mut packed[i]) {
+            if !layouts[i].pack::<T>(&source, workers, packed[i]) {
                 return Err(broken());
             }
         }
-        let [keys, values] = [0, 1].map(|i| Packed::new(&packed[i], layouts[i]));
+        let [keys, values] = [0, 1].map(|i| Packed::new(&*packed[i], layouts[i]));
         let (keys, values) = (keys.ok_or_else(broken)?, values.ok_or_else(broken)?);
-        let room =
-            [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], true, workers.threads()));
-        let mut room = vec![0u8; room[0].max(room[1])];
-        let mut scores = vec![T::ZERO; self.rows * n];
-        let mut sums = vec![T::ZERO; self.rows * e];
+        // SAFETY: numbers are bytes, and any bytes are numbers.
+        let room = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), size_of_val(room)) };
         let mut totals = [T::ZERO; ROWS];
         let failed = |why: crate::gemm::GemmError| Error::internal(format!("attention: {why}"));
         for start in (first..end).step_by(self.rows) {
@@ -277,19 +331,19 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                 let (base, [row, depth]) = self.aligned(q.cast(), 0, [0, 2], [rows, d], &mut copy);
                 Strided::from_raw(base, row, depth, Batch::Stride(0))
             };
-            let out = Plain::dense(&mut scores, 1, rows, n).ok_or_else(broken)?;
+            let out = Plain::dense(scores, 1, rows, n).ok_or_else(broken)?;
             let shape = Shape::new(rows, n, d);
             Gemm { isa, shape, a: &queries, b: &keys, out: Output::Plain(out), blocking: blocks[0] }
-                .run(workers, &mut room)
+                .run(workers, room)
                 .map_err(failed)?;
             for (r, (row, total)) in scores.chunks_mut(n).zip(&mut totals).take(rows).enumerate() {
                 *total = self.shares(row, start + r, scale, at(3.min(last)));
             }
-            let shares = Strided::dense_a(&scores, 1, rows, n).ok_or_else(broken)?;
-            let out = Plain::dense(&mut sums, 1, rows, e).ok_or_else(broken)?;
+            let shares = Strided::dense_a(scores, 1, rows, n).ok_or_else(broken)?;
+            let out = Plain::dense(sums, 1, rows, e).ok_or_else(broken)?;
             let shape = Shape::new(rows, e, n);
             Gemm { isa, shape, a: &shares, b: &values, out: Output::Plain(out), blocking: blocks[1] }
-                .run(workers, &mut room)
+                .run(workers, room)
                 .map_err(failed)?;
             sums.chunks(e).take(rows).enumerate().for_each(|(r, row)| write(start + r, row, totals[r]));
         }
