@@ -4,7 +4,7 @@
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
 //! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
 //!
-//! How the work is cut depends on the sizes only. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+//! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
 
 mod kernel;
 
@@ -20,20 +20,17 @@ use crate::simd::Isa;
 use crate::workers::Workers;
 use kernel::{Kernels, LINE, Line, ROWS, Tile};
 
-/// How a product is cut.
-struct Cut {
-    /// Most depths of a pass: a strip's lines should fill half of a first-level cache, or a little more.
-    depth: usize,
-    /// Strips of a task.
-    strips: usize,
-    /// Tasks that there should be, as long as each has so many rows.
-    tasks: usize,
-    rows: usize,
-}
-
-/// For strips of sixteen columns, and for wider ones, which machines with many cores have.
-const NARROW: Cut = Cut { depth: 256, strips: 7, tasks: 8, rows: 96 };
-const WIDE: Cut = Cut { depth: 128, strips: 2, tasks: 32, rows: 48 };
+/// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide.
+const MOST_DEPTH: usize = 256;
+const WIDE_DEPTH: usize = 128;
+/// Columns of a task.
+const MOST_COLUMNS: usize = 112;
+/// Tasks that there should be, at least and for each thread, as long as each has so many rows, or fewer where there are many
+/// threads.
+const TASKS: usize = 8;
+const TASKS_EACH: usize = 2;
+const LEAST_ROWS: usize = 96;
+const FEW_ROWS: usize = 48;
 /// Bytes of the left operand that one task may read: they should stay in a second-level cache.
 const LEFT: usize = 384 << 10;
 
@@ -61,7 +58,7 @@ impl Columns {
 
     /// A product; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
     pub(crate) fn new(
-        isa: Isa,
+        (isa, threads): (Isa, usize),
         (m, n, k): (usize, usize, usize),
         batches: Vec<isize>,
         depth: isize,
@@ -71,15 +68,12 @@ impl Columns {
         if m < 2 * ROWS || n < kernels.panel || k < kernels.lanes || batches.is_empty() {
             return None;
         }
-        let cut = Columns::cut(kernels);
-        let chunks = n.div_ceil(kernels.panel).div_ceil(cut.strips);
+        let chunks = n.div_ceil(kernels.panel).div_ceil(MOST_COLUMNS.div_ceil(kernels.panel));
         let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
-        let parts = fit.max(cut.tasks.div_ceil(chunks)).clamp(1, (m / cut.rows).max(1));
+        let tasks = TASKS.max(TASKS_EACH * threads);
+        let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
+        let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
         Some(Columns { kernels, m, n, k, batches, depth, border, parts, chunks })
-    }
-
-    fn cut(kernels: &Kernels) -> &'static Cut {
-        if kernels.panel > LINE { &WIDE } else { &NARROW }
     }
 
     /// Columns that are taken at a time.
@@ -89,7 +83,8 @@ impl Columns {
 
     /// How the left operand is packed.
     pub(crate) fn layout(&self) -> PackedLayout {
-        let kc = self.k.div_ceil(self.k.div_ceil(Columns::cut(self.kernels).depth));
+        let most = if self.kernels.panel > LINE { WIDE_DEPTH } else { MOST_DEPTH };
+        let kc = self.k.div_ceil(self.k.div_ceil(most));
         PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
     }
 

@@ -52,18 +52,18 @@ fn size(op: &Op, group: Range<usize>) -> usize {
 }
 
 impl InPlace {
-    /// The contraction by a family of these kernels, if it is one of them and can be computed so.
-    pub(super) fn of(family: &str, op: &Op, isa: Isa) -> Option<InPlace> {
+    /// The contraction by a family of these kernels on so many threads, if it is one of them and can be computed so.
+    pub(super) fn of(family: &str, op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
         match family {
-            DIRECT => InPlace::direct(op, isa),
-            COLUMNS => InPlace::columns(op, isa),
+            DIRECT => InPlace::direct(op, isa, threads),
+            COLUMNS => InPlace::columns(op, isa, threads),
             _ => None,
         }
     }
 
     /// The contraction, if its right operand is a matrix whose columns lie side by side, or can be copied so, and this machine has
     /// kernels for it.
-    pub(super) fn columns(op: &Op, isa: Isa) -> Option<InPlace> {
+    pub(super) fn columns(op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || !Columns::available(isa) {
             return None;
@@ -94,13 +94,13 @@ impl InPlace {
                 (Some(border), found)
             }
         };
-        let columns = Columns::new(isa, sizes, view(access).batch.offsets(), depth, border)?;
+        let columns = Columns::new((isa, threads), sizes, view(access).batch.offsets(), depth, border)?;
         let reach = reach(access, &op.dims)?;
         Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach })
     }
 
     /// The contraction, if one operand is an image with windows and this machine has kernels for it.
-    pub(super) fn direct(op: &Op, isa: Isa) -> Option<InPlace> {
+    pub(super) fn direct(op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
@@ -158,7 +158,7 @@ impl InPlace {
         let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
         let batches = plain.batch.offsets();
         let direct = Direct::new(
-            isa,
+            (isa, threads),
             batches,
             size(op, channels),
             places_are_rows,

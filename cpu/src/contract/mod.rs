@@ -162,7 +162,7 @@ impl<T: Sum> Contraction<T> {
         if let Some(p) = &pairs {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
-        let in_place = InPlace::of(kernel.variant.family, op, machine.isa);
+        let in_place = InPlace::of(kernel.variant.family, op, machine.isa, machine.workers.threads());
         if let Some(direct) = &in_place {
             workspace = workspace.max(direct.workspace());
         }

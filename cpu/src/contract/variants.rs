@@ -62,7 +62,8 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         }
     }
     let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
-    if let Some(direct) = InPlace::of(in_place::DIRECT, op, machine.isa) {
+    // Ways are compared as one thread would go them.
+    if let Some(direct) = InPlace::of(in_place::DIRECT, op, machine.isa, 1) {
         // The packed product copies every window, piece by piece: measured, that takes twice as long as copying as much at once.
         let windows = 2 * direct.windows();
         list.iter_mut().for_each(|v| v.copied = windows);
@@ -72,7 +73,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     let elements = |a: usize, b: usize| sizes.batch.saturating_mul(a).saturating_mul(b) as u64;
     let bytes = |elements: u64| elements.saturating_mul(size_of::<f32>() as u64);
     let sums = if is_plain(op) { 0 } else { bytes(elements(sizes.m, sizes.n)) };
-    if let Some(columns) = InPlace::of(in_place::COLUMNS, op, machine.isa) {
+    if let Some(columns) = InPlace::of(in_place::COLUMNS, op, machine.isa, 1) {
         let copied = columns.windows().saturating_add(sums);
         list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
         list.push(columns.variant());

@@ -7,8 +7,8 @@
 //! copy of the image with its border ([`Border`]), windows of one element are better copied by tiles ([`Tiles`]); nothing larger than
 //! that is ever written.
 //!
-//! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How the work is cut depends on
-//! the sizes only. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+//! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
+//! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
 
 mod border;
 mod kernel;
@@ -41,7 +41,8 @@ const MOST_CHUNK: usize = 112;
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
-/// Places of one task where there are few tasks and channels cannot be cut further.
+/// Tasks for each thread, as long as they have so many places.
+const TASKS_EACH: usize = 2;
 const LEAST_CHUNK: usize = 4 * MOST_PLACES;
 
 /// A contraction with its sizes and tables, ready for any memory.
@@ -137,7 +138,7 @@ impl Direct {
 
     /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
     pub(crate) fn new(
-        isa: Isa,
+        (isa, threads): (Isa, usize),
         batches: Vec<isize>,
         channels: usize,
         places_are_rows: bool,
@@ -152,10 +153,9 @@ impl Direct {
         let mut chunks = places.len().div_ceil(MOST_CHUNK);
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
-        if few && group > FEW_CHANNELS {
-            let wanted = FEW_TASKS.div_ceil(channels.div_ceil(group) * batches.len());
-            chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
-        }
+        // Each thread should have a few, although filters are read once more for each chunk.
+        let wanted = (TASKS_EACH * threads).div_ceil(channels.div_ceil(group) * batches.len());
+        chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
         let line = LINE / size_of::<f32>();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
