@@ -163,11 +163,15 @@ impl Blocking {
         let Shape { batch, m, n, k } = shape;
         let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
         let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
-        while threads > 1 && m.div_ceil(self.mc) * n.div_ceil(self.nc) < wanted && work(&self) > 8 * TASK_WORK {
+        let tiles = |b: &Blocking| m.div_ceil(b.mc) * n.div_ceil(b.nc);
+        while threads > 1 && tiles(&self) < wanted && work(&self) > 8 * TASK_WORK {
             let (mc, nc) = (self.mc.min(m), self.nc.min(n));
-            if mc >= nc && mc > 8 * self.mr {
+            // Small tiles read their operands more often, but idle threads are worse.
+            let idle = tiles(&self).saturating_mul(batch) < 2 * threads;
+            let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
+            if mc > rows && (mc >= nc || nc <= columns) {
                 self.mc = even(m, mc / 2, self.mr);
-            } else if nc > 4 * self.nr {
+            } else if nc > columns {
                 self.nc = even(n, nc / 2, self.nr);
             } else {
                 break;

@@ -253,7 +253,7 @@ fn many_threads_share_a_kept_value() -> Result<()> {
 fn numbers_do_not_depend_on_the_threads() {
     let mut r = Random::fresh();
     // Deep, flat, narrow, and large enough for strips.
-    let shapes = [[1024, 768, 300], [64, 4096, 64], [40, 300, 700], [513, 700, 900]];
+    let shapes = [[1024, 768, 300], [64, 4096, 64], [40, 300, 700], [513, 700, 900], [196, 1152, 256]];
     for [m, k, n] in shapes {
         let (x, w) = (values(&mut r, m * k), values(&mut r, k * n));
         let product = |threads: usize| {
@@ -263,21 +263,22 @@ fn numbers_do_not_depend_on_the_threads() {
             [bits(&x.matmul(&w)), bits(&(x.matmul(&w) * 0.5).relu())]
         };
         let one = product(1);
-        for threads in [2, 3, 7] {
+        for threads in [2, 3, 7, 16] {
             assert!(product(threads) == one, "{m} x {k} x {n} with {threads} threads");
         }
     }
-    let (image, filters) = (values(&mut r, 32 * 40 * 40), values(&mut r, 32 * 32 * 9));
-    for accuracy in [Accuracy::Full, Accuracy::Winograd] {
-        let conv = Conv::new().padding(1).accuracy(accuracy);
+    let (image, filters) = (values(&mut r, 32 * 40 * 40), values(&mut r, 96 * 32 * 9));
+    for (accuracy, window) in [(Accuracy::Full, 3), (Accuracy::Winograd, 3), (Accuracy::Full, 1)] {
+        let conv = Conv::new().padding(window / 2).accuracy(accuracy);
         let made = |threads: usize| {
             let device = cpu(threads);
             let image = Tensor::from_shape(&[1, 32, 40, 40], &image[..]).to(&device);
-            let filters = Tensor::from_shape(&[32, 32, 3, 3], &filters[..]).to(&device);
+            let filters = &filters[..96 * 32 * window * window];
+            let filters = Tensor::from_shape(&[96, 32, window, window], filters).to(&device);
             bits(&image.conv2d(&filters, None, &conv))
         };
         let one = made(1);
-        for threads in [2, 5] {
+        for threads in [2, 5, 16] {
             assert!(made(threads) == one, "{accuracy:?} with {threads} threads");
         }
     }
