@@ -182,7 +182,8 @@ fn product(values: &[Value], of: DType) -> Value {
             let one = Pair { v: Complex::new(1.0, 0.0), e: 0.0 };
             let n = values.len() as f64;
             let large = pairs(values).fold(1.0, |p: f64, c| p * (c.v.norm() + c.e).max(1.0));
-            if large.is_nan() || large >= limit * 0.25 {
+            // What is multiplied by a part that is no number is not promised, not even by the one that a product begins with.
+            if pairs(values).any(|c| !c.v.is_finite()) || large.is_nan() || large >= limit * 0.25 {
                 return Value::Complex(Pair::unknown());
             }
             let out = pairs(values).enumerate().fold(one, |p, (i, c)| if i == 0 { c } else { complex::mul(p, c, f) });
