@@ -58,9 +58,12 @@ impl Memory {
         let wanted = lines.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
         let bytes = wanted.saturating_mul(size_of::<Line>());
         let fault = || Fault::OutOfMemory { device: "cpu".into(), bytes, in_use: 0, reserved: 0 };
-        let missing = wanted.saturating_sub(self.0.len());
-        self.0.try_reserve_exact(missing).map_err(|_| Error::new(ErrorKind::OutOfMemory, fault()))?;
-        self.0.resize(self.0.len() + missing, Line([0; 64]));
+        if self.0.len() < wanted {
+            // What is there is of no use: it need not move.
+            self.0 = Vec::new();
+            self.0.try_reserve_exact(wanted).map_err(|_| Error::new(ErrorKind::OutOfMemory, fault()))?;
+            self.0.resize(wanted, Line([0; 64]));
+        }
         let mut rest = &mut self.0[..];
         let mut at = 0;
         Ok(sizes.map(|n| {

@@ -272,6 +272,12 @@ fn convolutions_with_padding_stride_and_dilation_agree() {
     Convolution { channels_last: true, stride: 2, ..base }.check(DType::F64, &mut random);
     Convolution { window: [1, 1], padding: 0, ..base }.check(DType::F32, &mut random);
     Convolution { size: [3, 2], padding: 4, ..base }.check(DType::F32, &mut random);
+    // Every number of vectors in a panel of channels, several panels, and depths of several passes.
+    for filters in [16, 64, 65, 100] {
+        for channels_last in [false, true] {
+            Convolution { batch: 1, channels: 33, filters, channels_last, ..base }.check(DType::F32, &mut random);
+        }
+    }
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl Kernels {
 
     const fn new<S: Simd>(tiles: &'static [[Run; ROWS]]) -> Kernels {
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes, panel, tiles, tall: tile::<S, { 2 * ROWS }, 1>, pack: pack::<S> }
     }
 

@@ -248,7 +248,7 @@ impl Columns {
                                 if row + ROWS < task.rows { (tile.row + ROWS, col) } else { (task.row, col + wide) };
                             soon(chain, next, (rows.min(ROWS), wide));
                         }
-                        // SAFETY: the packed operand has this panel, the strip `depth` lines; sums have a line for each row, and
+                        // SAFETY: the packed operand has this panel, the strip `depth` rows; sums have a panel's elements for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
                         unsafe { self.kernels.run(&tile, links, rows, width) };
                         row += rows;
@@ -259,7 +259,7 @@ impl Columns {
                     continue;
                 }
                 let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: wide };
-                // SAFETY: there is a line of sums for each row.
+                // SAFETY: there are a panel's sums for each row.
                 let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * wide) };
                 match out {
                     Output::Sink(sink) => sink.store(&at, tile),

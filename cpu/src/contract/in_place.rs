@@ -83,12 +83,13 @@ impl InPlace {
             None => {
                 // Places that are apart, each read once.
                 let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
-                let reads: usize = (c.m..op.dims.len()).filter(|&d| apart(d)).map(|d| op.dims[d]).product();
+                let reads =
+                    (c.m..op.dims.len()).filter(|&d| apart(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
                 let (border, found) = Border::new(access, &op.dims, c.m..op.dims.len())?;
                 let found = strides(&view(&Access::new(DType::F32, &found)))?;
                 let mut own = op.dims.to_vec();
                 own[..c.m].fill(1);
-                if access.distinct(&own) < reads || reads < sizes.1 * sizes.2 {
+                if access.distinct(&own) < reads || reads < sizes.1.saturating_mul(sizes.2) {
                     return None;
                 }
                 (Some(border), found)
@@ -130,7 +131,7 @@ impl InPlace {
         // Where places are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
         let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
         let inner = places.clone().filter(|&d| apart(d)).map(|d| access.strides[d].abs()).min();
-        let reads: usize = (c.m..op.dims.len()).filter(|&d| apart(d)).map(|d| op.dims[d]).product();
+        let reads = (c.m..op.dims.len()).filter(|&d| apart(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
         let mut own = op.dims.to_vec();
         own[..c.m].fill(1);
         let single = !places_are_rows && access.distinct(&own) >= reads;

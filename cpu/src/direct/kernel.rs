@@ -1,4 +1,4 @@
-//! The micro-kernel: a few places of the image by a vector or two of channels.
+//! The micro-kernel: a few places of the image by one to four vectors of channels.
 
 use crate::gemm::{Chain, LinkWith};
 use crate::links::{LINE, fetch, single};
@@ -39,7 +39,9 @@ impl Kernels {
     }
 
     const fn new<S: Simd>(tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]]) -> Kernels {
-        Kernels { lanes: S::F32::LANES, panel: S::F32::LANES * S::VECTORS, tiles }
+        let panel = S::F32::LANES * S::VECTORS;
+        assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
+        Kernels { lanes: S::F32::LANES, panel, tiles }
     }
 
     /// Computes a tile of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are

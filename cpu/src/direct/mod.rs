@@ -153,8 +153,8 @@ impl Direct {
         let mut chunks = places.len().div_ceil(MOST_CHUNK);
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
-        // Each thread should have a few, although filters are read once more for each chunk.
-        let wanted = (TASKS_EACH * threads).div_ceil(channels.div_ceil(group) * batches.len());
+        // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
+        let wanted = (TASKS_EACH * threads).div_ceil(channels.div_ceil(group));
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
         let line = LINE / size_of::<f32>();

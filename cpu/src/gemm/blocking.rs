@@ -106,9 +106,9 @@ const WANTED_TASKS: usize = 16;
 /// Multiply-adds that make a task worth a fork.
 const TASK_WORK: usize = 64 * 64 * 64;
 /// Depth below which a slice is not worth a reduction.
-pub(super) const LEAST_SLICE: usize = 512;
+const LEAST_SLICE: usize = 512;
 /// Fewer tiles of the smallest size than this are split along the depth, if that is long enough.
-pub(super) const FEW_TILES: usize = 8;
+const FEW_TILES: usize = 8;
 
 impl Blocking {
     /// The analytical default: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2 with room
@@ -164,10 +164,11 @@ impl Blocking {
         let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
         let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
         let tiles = |b: &Blocking| m.div_ceil(b.mc) * n.div_ceil(b.nc);
+        let slices = slices(shape, self.mr, self.nr);
         while threads > 1 && tiles(&self) < wanted && work(&self) > 8 * TASK_WORK {
             let (mc, nc) = (self.mc.min(m), self.nc.min(n));
             // Small tiles read their operands more often, but idle threads are worse.
-            let idle = tiles(&self).saturating_mul(batch) < 2 * threads;
+            let idle = tiles(&self).saturating_mul(batch).saturating_mul(slices) < 2 * threads;
             let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
             if mc > rows && (mc >= nc || nc <= columns) {
                 self.mc = even(m, mc / 2, self.mr);
@@ -184,6 +185,13 @@ impl Blocking {
     pub(super) fn transposed(self) -> Blocking {
         Blocking { mc: self.nc, nc: self.mc, ..self }
     }
+}
+
+/// Parts of the depth that are tasks of their own where there are few tiles. By shape alone: tiles may be made smaller for more
+/// threads, but sums must not be grouped in another way then.
+pub(super) fn slices(Shape { batch, m, n, k }: Shape, mr: usize, nr: usize) -> usize {
+    let small = m.div_ceil(8 * mr).saturating_mul(n.div_ceil(4 * nr)).saturating_mul(batch);
+    (FEW_TILES / small.max(1)).min(k / LEAST_SLICE).max(1)
 }
 
 /// The size of equal blocks of at most `most`, a multiple of `unit`, that cover `total`; at least one unit.

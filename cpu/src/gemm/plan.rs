@@ -3,7 +3,7 @@
 //! buffers there are, never how a sum is grouped: that is by blocks and slices of the depth, which know the shape only.
 
 use super::Side;
-use super::blocking::{Blocking, FEW_TILES, LEAST_SLICE, Shape, even};
+use super::blocking::{Blocking, Shape, even, slices};
 use super::kernel::Kernels;
 use super::source::PackSource;
 
@@ -161,10 +161,7 @@ impl Plan {
             _ => Mode::Shared,
         };
 
-        // By shape alone: tiles may be made smaller for more threads, but sums must not be grouped in another way then.
-        let small = m.div_ceil(8 * mr).saturating_mul(n.div_ceil(4 * nr)).saturating_mul(batch);
-        let slices = (FEW_TILES / small.max(1)).min(k / LEAST_SLICE).max(1);
-        let slice_k = k.div_ceil(kc).div_ceil(slices).max(1) * kc;
+        let slice_k = k.div_ceil(kc).div_ceil(slices(shape, mr, nr)).max(1) * kc;
         let slices = k.div_ceil(slice_k).max(1);
 
         let fit = |limit: usize, each: usize, most: usize| (limit / each.max(1)).clamp(1, most.max(1));

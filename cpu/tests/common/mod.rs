@@ -66,7 +66,7 @@ pub enum Place {
     Misaligned,
 }
 
-/// The backends to test: every instruction set of the machine, on one thread and on two.
+/// The backends to test: every instruction set of the machine, on one thread and on two, and the best one on many.
 pub fn backends() -> Vec<CpuBackend> {
     let mut list = Vec::new();
     for isa in Isa::available() {
@@ -74,6 +74,7 @@ pub fn backends() -> Vec<CpuBackend> {
             list.push(CpuBackend::open(CpuOptions { threads: Some(threads), isa: Some(isa) }).unwrap());
         }
     }
+    list.push(CpuBackend::open(CpuOptions { threads: Some(9), isa: None }).unwrap());
     list
 }
 

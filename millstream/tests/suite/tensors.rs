@@ -189,6 +189,9 @@ fn empty_tensors_are_no_special_case() -> Result<()> {
     // A sum over no index at all, though there are many along one dimension.
     let (x, y) = (Tensor::zeros(&[3, 1 << 40, 0], DType::F32), Tensor::zeros(&[4, 0, 1 << 40], DType::F32));
     assert_eq!(Tensor::einsum("iba,jab->ij", &[&x, &y]).to_vec::<f32>()?, [0.0; 12]);
+    let (x, y) =
+        (Tensor::zeros(&[3, 1 << 40, 1 << 40, 0], DType::F32), Tensor::zeros(&[4, 0, 1 << 40, 1 << 40], DType::F32));
+    assert_eq!(Tensor::einsum("ibca,jacb->ij", &[&x, &y]).to_vec::<f32>()?, [0.0; 12]);
     assert!(!none.any(&[], Keep::No).item::<bool>()?);
     assert!(none.all(&[], Keep::No).item::<bool>()?);
     Ok(())
