@@ -131,3 +131,24 @@ pub(crate) unsafe fn apply<S: Simd, const R: usize, const V: usize>(
     }
     sums
 }
+
+/// A chain's results for rows of one vector each, from this row and column on.
+///
+/// # Safety
+/// The chain has all these elements, whose results nobody else uses.
+#[inline(always)]
+pub(crate) unsafe fn finish_rows<S: Simd, const R: usize>(
+    s: S,
+    sums: [[S::F32; 1]; R],
+    chain: &Chain,
+    row: usize,
+    col: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let done = apply(s, sums, &chain.links, row, col);
+        for (i, [vector]) in done.into_iter().enumerate() {
+            vector.store(place(chain.to, chain.row, row + i, col).cast_mut());
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::links::{LINE, fetch, single};
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
-use crate::simd::{Float, Isa, Kernel, Simd};
+use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
 
 use square::SIDE;
 
@@ -26,16 +26,7 @@ pub(super) struct Kernels {
 impl Kernels {
     /// Those of an instruction set, if it has some and the machine has it.
     pub(super) fn of(isa: Isa) -> Option<&'static Kernels> {
-        match isa {
-            _ if !isa.is_available() => None,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Some(&AVX512),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Some(&AVX2),
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => Some(&NEON),
-            _ => None,
-        }
+        of_isa!(isa, AVX512, AVX2, NEON)
     }
 
     const fn new<S: Simd>(tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]]) -> Kernels {

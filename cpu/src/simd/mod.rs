@@ -45,6 +45,23 @@ pub use neon::Neon;
 pub use portable::Portable;
 pub use vector::{Float, Int, MAX_LANES, Mask, Real, Simd};
 
+/// The one of these statics that belongs to an instruction set, if there is one for it and this machine has it.
+macro_rules! of_isa {
+    ($isa:expr, $avx512:ident, $avx2:ident, $neon:ident) => {
+        match $isa {
+            isa if !isa.is_available() => None,
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Isa::Avx512 => Some(&$avx512),
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Isa::Avx2 => Some(&$avx2),
+            #[cfg(target_arch = "aarch64")]
+            $crate::simd::Isa::Neon => Some(&$neon),
+            _ => None,
+        }
+    };
+}
+pub(crate) use of_isa;
+
 /// A computation that is generic over the instruction set.
 pub trait Kernel {
     /// What it gives back.

@@ -3,8 +3,8 @@
 use core::arch::x86_64::*;
 
 use crate::gemm::Chain;
-use crate::links::apply;
-use crate::simd::{Avx2, Float, Isa, Simd};
+use crate::links::finish_rows;
+use crate::simd::{Avx2, Isa, Simd};
 
 /// Rows and columns of a square.
 pub(super) const SIDE: usize = 8;
@@ -43,11 +43,7 @@ pub unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, c
         for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
             sum[0] = token.vector(turned);
         }
-        let done = apply(token, sums, &chain.links, row, col);
-        let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
-        for (i, row) in done.iter().enumerate() {
-            row[0].store(to.wrapping_offset(i as isize * chain.row));
-        }
+        finish_rows(token, sums, chain, row, col);
     }
 }
 

@@ -3,8 +3,8 @@
 use core::arch::aarch64::*;
 
 use crate::gemm::Chain;
-use crate::links::apply;
-use crate::simd::{Float, Neon, Simd};
+use crate::links::finish_rows;
+use crate::simd::{Neon, Simd};
 
 /// Rows and columns of a square.
 pub(super) const SIDE: usize = 4;
@@ -41,11 +41,7 @@ pub(super) unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: u
         for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
             sum[0] = token.vector(turned);
         }
-        let done = apply(token, sums, &chain.links, row, col);
-        let to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(col);
-        for (i, row) in done.iter().enumerate() {
-            row[0].store(to.wrapping_offset(i as isize * chain.row));
-        }
+        finish_rows(token, sums, chain, row, col);
     }
 }
 
