@@ -51,7 +51,7 @@ impl Kernels {
         if width > self.lanes { ROWS } else { 2 * ROWS }
     }
 
-    /// Computes a tile of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Sums of columns up
+    /// Computes tiles of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Sums of columns up
     /// to a whole vector are written, too.
     ///
     /// # Safety
@@ -118,12 +118,13 @@ unsafe fn pack<S: Simd>(from: *const f32, apart: isize, to: &mut [Line]) {
     unsafe { S::enter(Pack { from, apart, to }) };
 }
 
-/// What the kernel reads and writes.
+/// What the kernel reads and writes, for some tiles one below the other, all of as many rows.
 ///
-/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel; `from`, if it is not null, is readable and `to`
-/// writable for the tile's vectors in each of its rows, and so are
-/// the operands of its links readable.
+/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel; `from`, if it is not
+/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of their links readable.
+#[derive(Clone, Copy)]
 pub(super) struct Tile {
+    pub tiles: usize,
     pub k: usize,
     pub left: *const f32,
     pub right: *const Line,
@@ -146,42 +147,50 @@ impl<const R: usize, const V: usize> Kernel for Sums<'_, R, V> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Sums(t, links) = self;
+        // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
+        let mut t = *t;
         let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        let mut sums = [[s.f32(0.0); V]; R];
-        let (mut left, mut right) = (t.left, t.right.cast::<f32>());
         let panel = t.k * ROWS;
-        for _ in 0..t.k {
-            // SAFETY: the contract; `k` steps are taken.
+        for _ in 0..t.tiles {
+            let mut sums = [[s.f32(0.0); V]; R];
+            let (mut left, mut right) = (t.left, t.right.cast::<f32>());
+            for _ in 0..t.k {
+                // SAFETY: the contract; `k` steps are taken.
+                unsafe {
+                    let mut columns = [s.f32(0.0); V];
+                    for v in 0..V {
+                        columns[v] = S::F32::load(right.add(v * lanes));
+                    }
+                    for r in 0..R {
+                        let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
+                        for v in 0..V {
+                            sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                        }
+                    }
+                    left = left.add(ROWS);
+                    right = right.add(width);
+                }
+            }
+            // SAFETY: the contract.
             unsafe {
-                let mut columns = [s.f32(0.0); V];
-                for v in 0..V {
-                    columns[v] = S::F32::load(right.add(v * lanes));
-                }
-                for r in 0..R {
-                    let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
-                    for v in 0..V {
-                        sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                if !t.from.is_null() {
+                    for r in 0..R {
+                        for v in 0..V {
+                            sums[r][v] = sums[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
+                        }
                     }
+                    t.from = t.from.add(R * width);
                 }
-                left = left.add(ROWS);
-                right = right.add(width);
-            }
-        }
-        // SAFETY: the contract.
-        unsafe {
-            if !t.from.is_null() {
+                sums = apply(s, sums, links, t.row, t.col);
                 for r in 0..R {
                     for v in 0..V {
-                        sums[r][v] = sums[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
+                        sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));
                     }
                 }
             }
-            sums = apply(s, sums, links, t.row, t.col);
-            for r in 0..R {
-                for v in 0..V {
-                    sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));
-                }
-            }
+            t.left = t.left.wrapping_add(R.next_multiple_of(ROWS) * t.k);
+            t.to = t.to.wrapping_offset(R as isize * t.apart);
+            t.row += R;
         }
     }
 }

@@ -23,6 +23,8 @@ use kernel::{Kernels, LINE, Line, ROWS, Tile};
 /// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide.
 const MOST_DEPTH: usize = 256;
 const WIDE_DEPTH: usize = 128;
+/// Tiles that one call of a kernel computes.
+const TILES: usize = 4;
 /// Columns of a task.
 const MOST_COLUMNS: usize = 112;
 /// Tasks that there should be, at least and for each thread, as long as each has so many rows, or fewer where there are many
@@ -219,16 +221,20 @@ impl Columns {
                     while row < task.rows {
                         let left = task.rows - row;
                         let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
-                        let more = share.min(depth - asked);
+                        // Tiles of as many rows, a few at a time, so that what is needed later is asked for little by little.
+                        let some = (left / rows).clamp(1, TILES);
+                        let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
+                        let more = (panels * share).min(depth - asked);
                         let from = next.wrapping_offset(asked as isize * self.depth);
                         fetch_pieces::<false>(from, self.depth, more, wide);
                         asked += more;
                         // The rows of the next part: over all strips, each tile asks for its panel there.
-                        let each = rows.min(ROWS) * depth / LINE / strips + 1;
+                        let each = panels * ROWS * depth / LINE / strips + 1;
                         let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
                         fetch::<false>(later.wrapping_add(strip * each * LINE), LINE as isize, each);
                         let sums = sums.wrapping_add(row * wide);
                         let mut tile = Tile {
+                            tiles: some,
                             k: depth,
                             left: panel.wrapping_add(row * depth),
                             right: lines,
@@ -243,15 +249,18 @@ impl Columns {
                             tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
                             tile.apart = chain.row;
                             links = &chain.links;
-                            // The tile after this one: asked for now, its lines come in time.
-                            let next =
-                                if row + ROWS < task.rows { (tile.row + ROWS, col) } else { (task.row, col + wide) };
-                            soon(chain, next, (rows.min(ROWS), wide));
+                            // The tiles after these: asked for now, their lines come in time.
+                            let (after, at) = if all < left {
+                                (row + all, (tile.row + all, col))
+                            } else {
+                                (0, (task.row, col + wide))
+                            };
+                            soon(chain, at, (all.min(task.rows - after), wide));
                         }
-                        // SAFETY: the packed operand has this panel, the strip `depth` rows; sums have a panel's elements for each row, and
+                        // SAFETY: the packed operand has these panels, the strip `depth` rows; sums have a panel's elements for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
                         unsafe { self.kernels.run(&tile, links, rows, width) };
-                        row += rows;
+                        row += all;
                     }
                     start += depth;
                 }

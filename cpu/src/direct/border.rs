@@ -167,26 +167,48 @@ impl Border {
             unsafe { to.write(if there { image.read_unaligned() } else { self.fill }) };
             return;
         };
-        if !rest.is_empty() {
-            for i in 0..line.size {
-                let at = line.low + i as isize;
-                let there = there && (0..line.limit).contains(&at);
-                let to = to.wrapping_add(i * line.pitch);
-                // SAFETY: passed on.
-                unsafe { self.fill_or_copy(rest, there, image.wrapping_offset(at * line.step), to) };
-            }
+        if rest.is_empty() {
+            // SAFETY: passed on.
+            unsafe { self.copy_line(line, line.inside(), there, image, to) };
             return;
         }
-        // The innermost line lies without gaps in the copy.
-        let end = line.low + line.size as isize;
-        let (first, last) =
-            if there { (line.low.max(0).min(end), line.limit.min(end).max(line.low)) } else { (end, end) };
-        let (first, last) = if first < last { (first, last) } else { (end, end) };
-        let (before, count) = ((first - line.low) as usize, (last - first) as usize);
-        // SAFETY: the line has `size` elements in the copy; those from `first` to `last` exist in the image.
+        let inside = rest[0].inside();
+        for i in 0..line.size {
+            let at = line.low + i as isize;
+            let there = there && (0..line.limit).contains(&at);
+            let (image, to) = (image.wrapping_offset(at * line.step), to.wrapping_add(i * line.pitch));
+            // SAFETY: passed on.
+            unsafe {
+                match rest {
+                    [last] => self.copy_line(last, inside, there, image, to),
+                    _ => self.fill_or_copy(rest, there, image, to),
+                }
+            }
+        }
+    }
+
+    /// The innermost line, which lies without gaps in the copy; `inside` says how much of it exists.
+    ///
+    /// # Safety
+    /// As for [`Border::copy`], for this line.
+    #[inline(always)]
+    unsafe fn copy_line(
+        &self,
+        line: &Line,
+        (before, count): (usize, usize),
+        there: bool,
+        image: *const f32,
+        to: *mut f32,
+    ) {
+        // SAFETY: the line has `size` elements in the copy; `count` of them exist in the image.
         unsafe {
+            if !there {
+                fill(to, line.size, self.fill);
+                return;
+            }
             fill(to, before, self.fill);
-            let (from, into) = (image.wrapping_offset(first * line.step), to.wrapping_add(before));
+            let (from, into) =
+                (image.wrapping_offset((line.low + before as isize) * line.step), to.wrapping_add(before));
             if line.step == 1 {
                 copy(from, into, count);
             } else {
@@ -199,10 +221,20 @@ impl Border {
     }
 }
 
+impl Line {
+    /// How many elements lie before the first one that exists, and how many exist.
+    fn inside(&self) -> (usize, usize) {
+        let end = self.low + self.size as isize;
+        let (first, last) = (self.low.max(0), self.limit.min(end));
+        if first < last { ((first - self.low) as usize, (last - first) as usize) } else { (self.size, 0) }
+    }
+}
+
 /// Lines are short: a call of the system's functions for each would take as long as the copy itself.
 ///
 /// # Safety
 /// `to` is writable for `count` elements.
+#[inline]
 pub(crate) unsafe fn fill(to: *mut f32, count: usize, value: f32) {
     for i in 0..count {
         // SAFETY: the caller's.
@@ -212,6 +244,7 @@ pub(crate) unsafe fn fill(to: *mut f32, count: usize, value: f32) {
 
 /// # Safety
 /// `from` is readable and `to` writable for `count` elements; they do not overlap.
+#[inline]
 pub(crate) unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
     const STEP: usize = 8;
     // SAFETY: the caller's; the last step goes over elements that the one before has written already.

@@ -35,7 +35,7 @@ impl Kernels {
         Kernels { lanes: S::F32::LANES, panel, tiles }
     }
 
-    /// Computes a tile of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are
+    /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are
     /// written, too.
     ///
     /// # Safety
@@ -74,13 +74,16 @@ unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile) {
     unsafe { S::enter(Sums::<P, V>(tile)) };
 }
 
-/// What the kernel reads and writes.
+/// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
-/// The safety contract: `places` has the kernel's places, and each of their pixels is readable at every one of the `k` depths; `filters` for
-/// `k` rows of a panel; `sums` is writable, and readable if `add`, for a panel's elements at each of as many multiples of `apart`.
+/// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
+/// depths; `filters` for `k` rows of a panel; `sums` is writable, and readable if `add`, for a panel's elements at each of as many multiples
+/// of `apart` as there are places.
+#[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
-    /// From the image to each of the tile's pixels, and from a pixel to its element of each depth.
+    pub tiles: usize,
+    /// From the image to each of the tiles' pixels, and from a pixel to its element of each depth.
     pub places: *const isize,
     pub depths: *const isize,
     pub k: usize,
@@ -89,7 +92,7 @@ pub(super) struct Tile {
     pub apart: usize,
     /// Add to the sums rather than replace them.
     pub add: bool,
-    /// So many rows of a panel from this address on, which need not be readable, are asked for ahead of their use.
+    /// So many rows of a panel for each tile, from this address on, which need not be readable, are asked for ahead of their use.
     pub next: *const f32,
     pub ahead: usize,
 }
@@ -103,48 +106,60 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let t = self.0;
+        // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
+        let t = *self.0;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        let mut sums = [[s.f32(0.0); V]; P];
-        if t.add {
+        let (mut to, mut places, mut next) = (t.sums, t.places, t.next);
+        for _ in 0..t.tiles {
+            let mut sums = [[s.f32(0.0); V]; P];
+            if t.add {
+                for p in 0..P {
+                    for v in 0..V {
+                        // SAFETY: the contract.
+                        sums[p][v] = unsafe { S::F32::load(to.add(p * t.apart + v * lanes)) };
+                    }
+                }
+            }
+            let mut pixels = [t.image; P];
+            for p in 0..P {
+                // SAFETY: the contract.
+                pixels[p] = t.image.wrapping_offset(unsafe { *places.add(p) });
+            }
+            // The first-level cache has room for two pieces of a narrow panel.
+            if panel > LINE {
+                fetch::<false>(next, LINE as isize, t.ahead * (panel / LINE));
+            } else {
+                fetch::<true>(next, LINE as isize, t.ahead);
+            }
+            let (mut filters, mut depth) = (t.filters, t.depths);
+            // Measured: unrolling this loop makes it slower.
+            for _ in 0..t.k {
+                // SAFETY: the contract; `k` steps are taken.
+                unsafe {
+                    let at = *depth;
+                    let mut channels = [s.f32(0.0); V];
+                    for v in 0..V {
+                        channels[v] = S::F32::load(filters.add(v * lanes));
+                    }
+                    for p in 0..P {
+                        let pixel = s.f32(*pixels[p].offset(at));
+                        for v in 0..V {
+                            sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
+                        }
+                    }
+                    filters = filters.add(panel);
+                    depth = depth.add(1);
+                }
+            }
             for p in 0..P {
                 for v in 0..V {
                     // SAFETY: the contract.
-                    sums[p][v] = unsafe { S::F32::load(t.sums.add(p * t.apart + v * lanes)) };
+                    unsafe { sums[p][v].store(to.add(p * t.apart + v * lanes)) };
                 }
             }
-        }
-        let mut pixels = [t.image; P];
-        for p in 0..P {
-            // SAFETY: the contract.
-            pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
-        }
-        fetch::<false>(t.next, LINE as isize, t.ahead * (panel / LINE));
-        let (mut filters, mut depth) = (t.filters, t.depths);
-        // Measured: unrolling this loop makes it slower.
-        for _ in 0..t.k {
-            // SAFETY: the contract; `k` steps are taken.
-            unsafe {
-                let at = *depth;
-                let mut channels = [s.f32(0.0); V];
-                for v in 0..V {
-                    channels[v] = S::F32::load(filters.add(v * lanes));
-                }
-                for p in 0..P {
-                    let pixel = s.f32(*pixels[p].offset(at));
-                    for v in 0..V {
-                        sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
-                    }
-                }
-                filters = filters.add(panel);
-                depth = depth.add(1);
-            }
-        }
-        for p in 0..P {
-            for v in 0..V {
-                // SAFETY: the contract.
-                unsafe { sums[p][v].store(t.sums.add(p * t.apart + v * lanes)) };
-            }
+            places = places.wrapping_add(P);
+            to = to.wrapping_add(P * t.apart);
+            next = next.wrapping_add(t.ahead * panel);
         }
     }
 }

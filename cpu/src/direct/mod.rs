@@ -35,8 +35,13 @@ const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 32 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Places of one task.
+/// Tiles that one call of a kernel computes.
+const TILES: usize = 5;
+/// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
+const MOST_DEPTH: usize = 160;
+/// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few.
 const MOST_CHUNK: usize = 112;
+const NARROW_CHUNK: usize = 224;
 /// Channels of one task, and of one where there are few tasks.
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
@@ -150,7 +155,8 @@ impl Direct {
         if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let mut chunks = places.len().div_ceil(MOST_CHUNK);
+        let narrow = kernels.panel <= FEW_CHANNELS && !places_are_rows;
+        let mut chunks = places.len().div_ceil(if narrow { NARROW_CHUNK } else { MOST_CHUNK });
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
         // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
@@ -187,8 +193,8 @@ impl Direct {
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
         let panel = self.kernels.panel;
-        let pass = if panel > FEW_CHANNELS { WIDE_PASS } else { PASS };
-        let most = pass / (panel * size_of::<f32>() + self.lines * LINE * 3 / 2 / k);
+        let (pass, depth) = if panel > FEW_CHANNELS { (WIDE_PASS, k) } else { (PASS, MOST_DEPTH) };
+        let most = (pass / (panel * size_of::<f32>() + self.lines * LINE * 3 / 2 / k)).min(depth);
         PackedLayout { rows: self.channels, depth: k, panel, kc: k.div_ceil(k.div_ceil(most)) }
     }
 
@@ -327,19 +333,24 @@ impl Direct {
                 if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + layout.panel) };
             let share = depth.div_ceil(tiles);
             let (each, more) = (task.places / tiles, task.places % tiles);
-            let mut first = 0;
-            for t in 0..tiles {
-                let count = each + usize::from(t < more);
+            let (mut first, mut t) = (0, 0);
+            while t < tiles {
+                // Tiles of as many places, a few at a time, so that what results need is asked for little by little.
+                let (count, alike) = if t < more { (each + 1, more) } else { (each, tiles) };
+                let some = TILES.min(alike - t);
+                let places = some * count;
                 if let Some(chain) = chain.filter(|_| start + depth == k) {
-                    let (channel, place) = (task.channel + panel, task.place + first);
-                    if t == 0 {
-                        soon(chain, (channel, channels), place);
+                    let channels = (task.channel + panel, channels);
+                    let line = LINE / size_of::<f32>();
+                    for place in (first..first + places).step_by(line) {
+                        soon(chain, channels, task.place + place);
                     }
-                    soon(chain, (channel, channels), place + LINE / size_of::<f32>() - 1);
+                    soon(chain, channels, task.place + first + places - 1);
                 }
                 let tile = Tile {
                     image,
-                    places: self.places[task.place + first..][..count].as_ptr(),
+                    tiles: some,
+                    places: self.places[task.place + first..][..places].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
                     filters: filters.wrapping_add(panel_at(start, panel)),
@@ -350,9 +361,10 @@ impl Direct {
                     ahead: share,
                 };
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
-                // `depth` vectors; the sums have `count` rows of `wide`.
+                // `depth` vectors; the sums have `places` rows of `wide`.
                 unsafe { self.kernels.run(&tile, count, channels) };
-                first += count;
+                first += places;
+                t += some;
             }
             start += depth;
         }

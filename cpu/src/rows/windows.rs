@@ -24,13 +24,15 @@ const MOST_ELEMENTS: usize = 256;
 /// Fewer lanes than this are not worth it.
 const LEAST_LANES: usize = 8;
 
-/// An element of the windows: where it lies from the window's first place, its coordinates in the guards that do not move along
-/// the lanes, and the lanes that have it.
+/// An element of the windows: where it lies from the window's first place, and the lanes that have it.
+#[derive(Clone)]
 struct Element {
     offset: isize,
-    coordinates: SmallVec<[isize; 2]>,
     lanes: Range<usize>,
 }
+
+/// The coordinates of an element in the guards that do not move along the lanes.
+type Coordinates = SmallVec<[isize; 2]>;
 
 /// Reductions of windows, ready for any memory.
 pub(super) struct Windows {
@@ -49,7 +51,10 @@ pub(super) struct Windows {
     result: SmallVec<[isize; 6]>,
     /// Coefficients and limits of guards that do not move along the lanes.
     guards: Vec<(SmallVec<[isize; 6]>, isize)>,
+    /// Elements that some lane has, and the lanes that have all of them.
     elements: Vec<Element>,
+    coordinates: Vec<Coordinates>,
+    common: Range<usize>,
     /// The least and the greatest coordinate that elements have in each of these guards.
     extent: SmallVec<[(isize, isize); 2]>,
     /// The elements that it may read, from the binding's first.
@@ -121,7 +126,7 @@ impl Windows {
             return Ok(None);
         }
         let row_dims: SmallVec<[usize; 6]> = (shape.inner..op.dims.len()).collect();
-        let mut elements = Vec::with_capacity(row);
+        let (mut elements, mut coordinates): (Vec<_>, Vec<Coordinates>) = (Vec::new(), Vec::new());
         for i in 0..row {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, op.dims.len());
             seek(&mut index, &op.dims, &row_dims, i);
@@ -132,15 +137,14 @@ impl Windows {
                 let held = held(g.offset + sum(&g.coefficients), g.coefficients[lane], g.limit);
                 lanes = lanes.start.max(held.start)..lanes.end.min(held.end);
             }
-            elements.push(Element {
-                offset: sum(&input.strides),
-                coordinates: across.iter().map(|g| g.offset + sum(&g.coefficients)).collect(),
-                lanes: lanes.start..lanes.end.max(lanes.start),
-            });
+            if lanes.start < lanes.end {
+                elements.push(Element { offset: sum(&input.strides), lanes });
+                coordinates.push(across.iter().map(|g| g.offset + sum(&g.coefficients)).collect());
+            }
         }
         let extent = (0..across.len())
             .map(|g| {
-                let of = || elements.iter().filter(|e| !e.lanes.is_empty()).map(|e| e.coordinates[g]);
+                let of = || coordinates.iter().map(|c| c[g]);
                 (of().min().unwrap_or(0), of().max().unwrap_or(0))
             })
             .collect();
@@ -160,7 +164,9 @@ impl Windows {
                 .iter()
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
+            common: common(&elements, op.dims[lane]),
             elements,
+            coordinates,
             extent,
             reach,
         }))
@@ -177,25 +183,24 @@ impl Windows {
         let out = result.wrapping_offset(sum(&self.result));
         let shifts: SmallVec<[(isize, isize); 2]> = self.guards.iter().map(|(c, limit)| (sum(c), *limit)).collect();
         let lanes = self.dims[self.lane];
-        let mut live: SmallVec<[(*const f32, &Range<usize>); 16]> = SmallVec::new();
-        let (mut first, mut end) = (0, lanes);
         // Most lines are far from the border.
         let whole =
             self.extent.iter().zip(&shifts).all(|((least, most), (by, limit))| least + by >= 0 && most + by < *limit);
-        for e in &self.elements {
-            let held = || e.coordinates.iter().zip(&shifts).all(|(c, (by, limit))| (0..*limit).contains(&(c + by)));
-            if !e.lanes.is_empty() && (whole || held()) {
-                live.push((image.wrapping_offset(e.offset), &e.lanes));
-                (first, end) = (first.max(e.lanes.start), end.min(e.lanes.end));
-            }
-        }
-        let end = end.max(first);
+        let some: SmallVec<[Element; 16]>;
+        let (live, inside) = if whole {
+            (&self.elements[..], self.common.clone())
+        } else {
+            let held = |c: &Coordinates| c.iter().zip(&shifts).all(|(c, (by, limit))| (0..*limit).contains(&(c + by)));
+            let of = self.elements.iter().zip(&self.coordinates);
+            some = of.filter(|(_, c)| held(c)).map(|(e, _)| e.clone()).collect();
+            (&some[..], common(&some, lanes))
+        };
         // SAFETY: lanes of the line; each element is read only where its guards hold.
         unsafe {
-            for i in (0..first).chain(end..lanes) {
-                out.add(i).write(self.single(&live, i));
+            for i in (0..inside.start).chain(inside.end..lanes) {
+                out.add(i).write(self.single(image, live, i));
             }
-            self.inside(&live, first, end, out);
+            self.inside(image, live, inside, out);
         }
     }
 
@@ -203,12 +208,12 @@ impl Windows {
     ///
     /// # Safety
     /// As for [`Windows::line`].
-    unsafe fn single(&self, live: &[(*const f32, &Range<usize>)], i: usize) -> f32 {
+    unsafe fn single(&self, image: *const f32, live: &[Element], i: usize) -> f32 {
         let mut acc = neutral(self.what).unwrap_or(0.0);
-        for (at, lanes) in live {
-            if lanes.contains(&i) {
+        for element in live {
+            if element.lanes.contains(&i) {
                 // SAFETY: the element's guards hold for this lane.
-                let x = unsafe { *at.wrapping_offset(i as isize * self.step) };
+                let x = unsafe { *image.wrapping_offset(element.offset + i as isize * self.step) };
                 acc = match self.what {
                     Reduce::Max if acc.is_nan() || acc > x => acc,
                     Reduce::Min if acc.is_nan() || acc < x => acc,
@@ -224,27 +229,34 @@ impl Windows {
     ///
     /// # Safety
     /// As for [`Windows::line`].
-    unsafe fn inside(&self, live: &[(*const f32, &Range<usize>)], first: usize, end: usize, out: *mut f32) {
+    unsafe fn inside(&self, image: *const f32, live: &[Element], lanes: Range<usize>, out: *mut f32) {
         #[cfg(target_arch = "x86_64")]
-        if end - first >= avx2::LANES && self.machine.isa != crate::simd::Isa::Portable {
+        if lanes.len() >= avx2::LANES && self.machine.isa != crate::simd::Isa::Portable {
             // SAFETY: whatever instruction set other than the portable one was found here, it comes with AVX2.
             unsafe {
                 match (self.step, self.what) {
-                    (1, Reduce::Max) => avx2::line::<1, { avx2::MAX }>(live, first, end, out),
-                    (1, Reduce::Min) => avx2::line::<1, { avx2::MIN }>(live, first, end, out),
-                    (1, _) => avx2::line::<1, { avx2::SUM }>(live, first, end, out),
-                    (_, Reduce::Max) => avx2::line::<2, { avx2::MAX }>(live, first, end, out),
-                    (_, Reduce::Min) => avx2::line::<2, { avx2::MIN }>(live, first, end, out),
-                    (_, _) => avx2::line::<2, { avx2::SUM }>(live, first, end, out),
+                    (1, Reduce::Max) => avx2::line::<1, { avx2::MAX }>(image, live, lanes, out),
+                    (1, Reduce::Min) => avx2::line::<1, { avx2::MIN }>(image, live, lanes, out),
+                    (1, _) => avx2::line::<1, { avx2::SUM }>(image, live, lanes, out),
+                    (_, Reduce::Max) => avx2::line::<2, { avx2::MAX }>(image, live, lanes, out),
+                    (_, Reduce::Min) => avx2::line::<2, { avx2::MIN }>(image, live, lanes, out),
+                    (_, _) => avx2::line::<2, { avx2::SUM }>(image, live, lanes, out),
                 }
             }
             return;
         }
-        for i in first..end {
+        for i in lanes {
             // SAFETY: passed on.
-            unsafe { out.add(i).write(self.single(live, i)) };
+            unsafe { out.add(i).write(self.single(image, live, i)) };
         }
     }
+}
+
+/// The lanes that have all these elements.
+fn common(elements: &[Element], lanes: usize) -> Range<usize> {
+    let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0);
+    let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes);
+    first..end.max(first)
 }
 
 impl Run for Windows {
@@ -285,23 +297,25 @@ mod avx2 {
     use core::arch::x86_64::*;
     use std::ops::Range;
 
+    use super::Element;
+
     pub const LANES: usize = 8;
     pub const MAX: u8 = 0;
     pub const MIN: u8 = 1;
     pub const SUM: u8 = 2;
 
-    /// Lanes `first` to before `end`, at least a vector of them, of elements that lie `STEP` apart.
+    /// These lanes, at least a vector of them, of elements that lie `STEP` apart.
     ///
     /// # Safety
-    /// AVX2 is present; each element is readable at `STEP` times each of the lanes, and `out` writable at them.
+    /// AVX2 is present; each element is readable at `STEP` times each of the lanes, from `image` on, and `out` writable at them.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn line<const STEP: usize, const WHAT: u8>(
-        live: &[(*const f32, &Range<usize>)],
-        first: usize,
-        end: usize,
+        image: *const f32,
+        live: &[Element],
+        lanes: Range<usize>,
         out: *mut f32,
     ) {
-        let mut at = first;
+        let Range { start: mut at, end } = lanes;
         loop {
             // The last vector may go over lanes that the one before has written already.
             let i = at.min(end - LANES);
@@ -311,9 +325,9 @@ mod avx2 {
                 _ => 0.0,
             };
             let (mut acc, mut none) = (_mm256_set1_ps(start), _mm256_setzero_ps());
-            for (from, _) in live {
+            for element in live {
                 // SAFETY: the caller's.
-                let x = unsafe { load::<STEP>(from.wrapping_add(i * STEP)) };
+                let x = unsafe { load::<STEP>(image.wrapping_offset(element.offset).wrapping_add(i * STEP)) };
                 acc = match WHAT {
                     // The second operand is the result where one is NaN: lanes with a NaN are noted, so that no step waits for that.
                     MAX => _mm256_max_ps(x, acc),
