@@ -101,8 +101,6 @@ pub struct Blocking {
     pub kc: usize,
 }
 
-/// Tasks that a product is cut into, if it is large enough.
-const WANTED_TASKS: usize = 16;
 /// Multiply-adds that make a task worth a fork.
 const TASK_WORK: usize = 64 * 64 * 64;
 /// Depth below which a slice is not worth a reduction.
@@ -111,13 +109,13 @@ const LEAST_SLICE: usize = 512;
 const FEW_TILES: usize = 8;
 
 impl Blocking {
-    /// The analytical default: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2 with room
-    /// for B's and C's part, and tasks enough for a dozen cores if the shape has the work.
+    /// The analytical default for one thread: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2 with
+    /// room for B's and C's part. For more threads see [`Blocking::spread`].
     pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
         let (l1, l2) = (caches.l1().size, caches.l2().size);
-        let Shape { batch, m, n, k } = shape;
+        let Shape { m, n, k, .. } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
         // Tiles of AMX are loaded from L2 as fast as from L1.
@@ -125,29 +123,13 @@ impl Blocking {
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
         let most_n = (l2 / 4 / (even(m, most_m, mr) * size)).clamp(4 * nr, 32 * nr);
-        let work = m.saturating_mul(n).saturating_mul(k);
-        let wanted = (work / TASK_WORK).clamp(1, WANTED_TASKS).div_ceil(batch.max(1));
-        // Slices of the depth are tasks too, and better ones.
-        let slices = (k / LEAST_SLICE).clamp(1, FEW_TILES);
-        let wanted_tiles = if slices > 1 { wanted.min(FEW_TILES).div_ceil(slices) } else { wanted };
-
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
         // tiles: the same for A; better where C is narrow, since A is then read once.
         let narrow = n <= 4 * nr && m >= 2 * n;
         let (mc, nc) = if m <= 3 * most_m + 2 * mr && !narrow {
-            (m.next_multiple_of(mr), even(n, n.div_ceil(wanted_tiles).clamp(2 * nr, most_n), nr))
-        } else if n <= most_n {
-            (even(m, m.div_ceil(wanted_tiles).clamp((8 * mr).min(most_m), most_m), mr), n.next_multiple_of(nr))
+            (m.next_multiple_of(mr), even(n, most_n, nr))
         } else {
-            let (mut mc, mut nc) = (even(m, most_m, mr), even(n, most_n, nr));
-            while m.div_ceil(mc) * n.div_ceil(nc) < wanted && (nc > 8 * nr || mc > 16 * mr) {
-                if nc > 8 * nr && nc >= mc {
-                    nc = even(n, nc / 2, nr);
-                } else {
-                    mc = even(m, mc / 2, mr);
-                }
-            }
-            (mc, nc)
+            (even(m, most_m, mr), even(n, most_n, nr))
         };
         Blocking { mr, nr, mc, nc, kc }
     }
@@ -165,10 +147,13 @@ impl Blocking {
         let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
         let tiles = |b: &Blocking| m.div_ceil(b.mc) * n.div_ceil(b.nc);
         let slices = slices(shape, self.mr, self.nr);
-        while threads > 1 && tiles(&self) < wanted && work(&self) > 8 * TASK_WORK {
+        while threads > 1 && tiles(&self) < wanted {
             let (mc, nc) = (self.mc.min(m), self.nc.min(n));
             // Small tiles read their operands more often, but idle threads are worse.
             let idle = tiles(&self).saturating_mul(batch).saturating_mul(slices) < 2 * threads;
+            if work(&self) <= if idle { 2 } else { 8 } * TASK_WORK {
+                break;
+            }
             let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
             if mc > rows && (mc >= nc || nc <= columns) {
                 self.mc = even(m, mc / 2, self.mr);

@@ -499,7 +499,8 @@ impl<T: Element> Job<'_, '_, T> {
         let kernels = self.d.kernels;
         let (mr, nr, lanes) = (kernels.mr, kernels.nr(), kernels.lanes);
         let packed_b = self.d.plan.b != Mode::Direct;
-        let packed = self.d.plan.a != Mode::Direct && packed_b;
+        let packed_a = self.d.plan.a != Mode::Direct;
+        let packed = packed_a && packed_b;
         let next_lines = (nr * depth * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
         let mut edge = [const { MaybeUninit::<T>::uninit() }; EDGE];
         for j in (0..nb).step_by(nr) {
@@ -517,8 +518,11 @@ impl<T: Element> Job<'_, '_, T> {
             // While this panel of B is used, the next one comes closer, a part with each micro-tile.
             let next_b = b.base.wrapping_offset((j / nr + 1) as isize * b.panel).cast::<u8>();
             let fetch = if packed_b && j + nr < nb { next_lines } else { 0 };
-            for i in (0..mb).step_by(mr) {
-                let rows = mr.min(mb - i);
+            let mut i = 0;
+            while i < mb {
+                let left = mb - i;
+                // The last rows in two halves: one with few rows would wait for its own sums.
+                let rows = if !packed_a && left > mr && left < 2 * mr { left.div_ceil(2) } else { mr.min(left) };
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
                 let direct = whole || target.padded;
@@ -527,7 +531,7 @@ impl<T: Element> Job<'_, '_, T> {
                 }
                 let tile = Tile {
                     k: depth,
-                    a: a.base.wrapping_offset((i / mr) as isize * a.panel),
+                    a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
                     a_row: a.row,
                     a_depth: a.depth,
                     b: b_base,
@@ -555,6 +559,7 @@ impl<T: Element> Job<'_, '_, T> {
                         unsafe { line(r).copy_from_nonoverlapping(from.as_ptr().cast(), cols) };
                     }
                 }
+                i += rows;
             }
         }
     }

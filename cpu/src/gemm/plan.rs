@@ -50,6 +50,9 @@ const BATCH_BYTES: usize = 4 << 20;
 const TINY: usize = 72 * 72 * 72;
 /// Bytes between unpacked rows up to which they share pages and do not crowd a few cache sets.
 const NEAR: usize = 1024;
+/// Bytes after which places of a first-level cache repeat, and how many lines with the same place it has room for.
+const PERIOD: usize = 4096;
+const WAYS: usize = 8;
 /// Bytes of an operand that stays in L2, packed or not.
 const SMALL: usize = 384 << 10;
 /// The alignment of everything in the workspace.
@@ -136,6 +139,12 @@ impl Plan {
         // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
         let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
         let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
+        // A panel's lines share so few places that they do not stay in L1.
+        let crowded = |stride: isize| {
+            let step = (stride.unsigned_abs() * size).max(1);
+            let apart = 1 << (PERIOD | step).trailing_zeros();
+            kc > PERIOD / apart * WAYS
+        };
         let small_a = m.saturating_mul(k).saturating_mul(size) <= SMALL;
         let a_direct = match a.direct {
             _ if !kernels.strided => false,
@@ -145,7 +154,7 @@ impl Plan {
         let b_direct = match b.direct {
             _ if !kernels.strided => false,
             // A vector of B's columns is loaded as it lies.
-            Some((1, depth)) => tiny || m <= 2 * mr || near(depth) && m <= 24 * mr,
+            Some((1, depth)) => tiny || m <= 2 * mr || near(depth) && !crowded(depth) && m <= 24 * mr,
             _ => false,
         };
         let mut a_mode = match a.prepacked {

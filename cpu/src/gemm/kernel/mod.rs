@@ -74,6 +74,17 @@ pub(super) struct State {
     pub leave: unsafe fn(),
 }
 
+/// The same address, of which the compiler does not know how it was made.
+#[inline(always)]
+pub(in crate::gemm) fn opaque<T>(mut p: *const T) -> *const T {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: no instruction.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags));
+    }
+    p
+}
+
 /// The micro-kernels of one instruction set for one element type.
 pub(super) struct Kernels<T: 'static> {
     /// Most rows of a tile; the height of A's panels.

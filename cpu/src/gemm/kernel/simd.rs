@@ -94,6 +94,14 @@ macro_rules! simd_kernels {
             // SAFETY: every access below is one that the contract of `Tile` allows for M rows and V vectors.
             unsafe {
                 let (mut a, mut b) = (t.a, t.b);
+                // Rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
+                // a chain of additions that takes as long as the products.
+                let mut thirds = [t.a; M];
+                if READING != PACKED {
+                    for i in (0..M).step_by(3) {
+                        thirds[i] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(i as isize * ar));
+                    }
+                }
                 for i in 0..M {
                     let row = t.c.offset(i as isize * t.c_row);
                     $prefetch(row.cast::<i8>());
@@ -111,12 +119,22 @@ macro_rules! simd_kernels {
                             };
                         }
                         for i in 0..M {
-                            let x = $splat(a.offset(i as isize * ar));
+                            let x = if READING == PACKED {
+                                $splat(a.add(i))
+                            } else {
+                                $splat(thirds[i / 3 * 3].wrapping_offset((i % 3) as isize * ar))
+                            };
                             for v in 0..V {
                                 acc[i][v] = $fma(x, bv[v], acc[i][v]);
                             }
                         }
-                        a = a.wrapping_offset(ak);
+                        if READING == PACKED {
+                            a = a.wrapping_offset(ak);
+                        } else {
+                            for i in (0..M).step_by(3) {
+                                thirds[i] = thirds[i].wrapping_offset(ak);
+                            }
+                        }
                         b = b.wrapping_offset(bk);
                     };
                 }
