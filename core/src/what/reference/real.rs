@@ -109,6 +109,9 @@ pub(super) fn unary(op: Unary, a: Real, of: DType, t: Tolerance) -> Real {
             Unary::Recip | Unary::Log | Unary::Log2 | Unary::Log10 | Unary::Rsqrt if low <= 0.0 && high >= 0.0 => {
                 f64::INFINITY
             }
+            Unary::Asin | Unary::Acos | Unary::Atanh if [-1.0, 1.0].iter().any(|edge| (low..=high).contains(edge)) => {
+                f64::INFINITY
+            }
             // Between two poles it is monotonic.
             Unary::Tan if a.e > 0.5 || low.cos() * high.cos() <= 0.0 => f64::INFINITY,
             Unary::Cosh => spread(v, &[low.cosh(), high.cosh()]).max(slope(op, a.v, v) * a.e) * 1.001,
