@@ -12,7 +12,6 @@ pub(super) struct Gate {
     /// Changes with every wake-up; sleepers sleep on it.
     ticket: AtomicU32,
     sleepers: AtomicU32,
-    holiday: AtomicU32,
     #[cfg(not(target_os = "linux"))]
     lock: parking_lot::Mutex<()>,
     #[cfg(not(target_os = "linux"))]
@@ -24,7 +23,6 @@ impl Gate {
         Gate {
             ticket: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
-            holiday: AtomicU32::new(0),
             #[cfg(not(target_os = "linux"))]
             lock: parking_lot::Mutex::new(()),
             #[cfg(not(target_os = "linux"))]
@@ -34,7 +32,7 @@ impl Gate {
 
     /// Returns when `ready` has returned true.
     pub(super) fn wait(&self, spin: bool, ready: impl Fn() -> bool) {
-        if ready() || spin && spin_until(&self.holiday, &ready) {
+        if ready() || spin && spin_until(&ready) {
             return;
         }
         self.sleepers.fetch_add(1, Ordering::SeqCst);

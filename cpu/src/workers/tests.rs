@@ -188,8 +188,8 @@ fn a_pool_that_waits_burns_no_cpu_time() {
 #[test]
 #[ignore = "prints timings"]
 fn fork_join_latency() {
-    let w = Workers::new(2);
-    for tasks in [2, 8, 64] {
+    let w = Workers::new(std::env::var("T").ok().and_then(|t| t.parse().ok()).unwrap_or(2));
+    for tasks in [2, 8, 16, 64] {
         let mut times: Vec<f64> = (0..20000)
             .map(|_| {
                 let start = Instant::now();
