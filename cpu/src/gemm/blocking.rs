@@ -103,6 +103,8 @@ pub struct Blocking {
 
 /// Multiply-adds that make a task worth a fork.
 const TASK_WORK: usize = 64 * 64 * 64;
+/// Multiply-adds of a product that is over soon after a fork.
+const SMALL_WORK: usize = 256 * 256 * 256;
 /// Depth below which a slice is not worth a reduction.
 const LEAST_SLICE: usize = 512;
 /// Fewer tiles of the smallest size than this are split along the depth, if that is long enough.
@@ -122,15 +124,12 @@ impl Blocking {
         let near = if isa == Isa::Amx { l2 / 8 } else { l1 / 2 };
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
-        let most_n = (l2 / 4 / (even(m, most_m, mr) * size)).clamp(4 * nr, 32 * nr);
+        let most_n = |rows: usize| (l2 / 4 / (rows * size)).clamp(4 * nr, 32 * nr);
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
         // tiles: the same for A; better where C is narrow, since A is then read once.
         let narrow = n <= 4 * nr && m >= 2 * n;
-        let (mc, nc) = if m <= 3 * most_m + 2 * mr && !narrow {
-            (m.next_multiple_of(mr), even(n, most_n, nr))
-        } else {
-            (even(m, most_m, mr), even(n, most_n, nr))
-        };
+        let mc = if m <= 3 * most_m + 2 * mr && !narrow { m.next_multiple_of(mr) } else { even(m, most_m, mr) };
+        let nc = even(n, most_n(mc), nr);
         Blocking { mr, nr, mc, nc, kc }
     }
 }
@@ -155,7 +154,9 @@ impl Blocking {
                 break;
             }
             let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
-            if mc > rows && (mc >= nc || nc <= columns) {
+            // Tasks of a small product that have all rows pack their columns themselves, without another fork.
+            let all_rows = m <= self.mc && work(&self) <= SMALL_WORK;
+            if mc > rows && (mc >= nc && !all_rows || nc <= columns) {
                 self.mc = even(m, mc / 2, self.mr);
             } else if nc > columns {
                 self.nc = even(n, nc / 2, self.nr);

@@ -75,6 +75,7 @@ pub(super) struct State {
 }
 
 /// The same address, of which the compiler does not know how it was made.
+#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through it here.
 #[inline(always)]
 pub(in crate::gemm) fn opaque<T>(mut p: *const T) -> *const T {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -94,13 +94,12 @@ macro_rules! simd_kernels {
             // SAFETY: every access below is one that the contract of `Tile` allows for M rows and V vectors.
             unsafe {
                 let (mut a, mut b) = (t.a, t.b);
-                // Rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
+                // Few rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
                 // a chain of additions that takes as long as the products.
-                let mut thirds = [t.a; M];
-                if READING != PACKED {
-                    for i in (0..M).step_by(3) {
-                        thirds[i] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(i as isize * ar));
-                    }
+                let by_thirds = READING != PACKED && M <= 6;
+                let mut thirds = [t.a; 2];
+                if by_thirds && M > 3 {
+                    thirds[1] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(3 * ar));
                 }
                 for i in 0..M {
                     let row = t.c.offset(i as isize * t.c_row);
@@ -119,22 +118,17 @@ macro_rules! simd_kernels {
                             };
                         }
                         for i in 0..M {
-                            let x = if READING == PACKED {
-                                $splat(a.add(i))
+                            let x = if by_thirds {
+                                $splat(thirds[i / 3].wrapping_offset((i % 3) as isize * ar))
                             } else {
-                                $splat(thirds[i / 3 * 3].wrapping_offset((i % 3) as isize * ar))
+                                $splat(a.wrapping_offset(i as isize * ar))
                             };
                             for v in 0..V {
                                 acc[i][v] = $fma(x, bv[v], acc[i][v]);
                             }
                         }
-                        if READING == PACKED {
-                            a = a.wrapping_offset(ak);
-                        } else {
-                            for i in (0..M).step_by(3) {
-                                thirds[i] = thirds[i].wrapping_offset(ak);
-                            }
-                        }
+                        a = a.wrapping_offset(ak);
+                        thirds = [thirds[0].wrapping_offset(ak), thirds[1].wrapping_offset(ak)];
                         b = b.wrapping_offset(bk);
                     };
                 }
