@@ -70,11 +70,14 @@ impl Columns {
         if m < 2 * ROWS || n < kernels.panel || k < kernels.lanes || batches.is_empty() {
             return None;
         }
-        let chunks = n.div_ceil(kernels.panel).div_ceil(MOST_COLUMNS.div_ceil(kernels.panel));
+        let strips = n.div_ceil(kernels.panel);
+        let chunks = strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel));
         let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
         let tasks = TASKS.max(TASKS_EACH * threads);
         let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
         let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
+        // Few rows: more tasks have fewer columns.
+        let chunks = if threads > 1 { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
         Some(Columns { kernels, m, n, k, batches, depth, border, parts, chunks })
     }
 

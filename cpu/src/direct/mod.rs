@@ -35,6 +35,8 @@ const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 32 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// Elements of filters that one task packs.
+const PIECE: usize = 1 << 14;
 /// Tiles that one call of a kernel computes.
 const TILES: usize = 5;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
@@ -435,12 +437,18 @@ pub(crate) fn pack(
 ) {
     let padded = layout.rows.next_multiple_of(layout.panel);
     let room = Shared(room.as_mut_ptr());
-    workers.run(layout.depth.div_ceil(layout.kc), &|i| {
-        let k = i * layout.kc;
+    // Pieces of whole panels, a few for each thread where there is much to do.
+    let panels = padded / layout.panel;
+    let each = PIECE.div_ceil(layout.panel * layout.kc);
+    let pieces = panels.div_ceil(each);
+    workers.run(layout.depth.div_ceil(layout.kc) * pieces, &|i| {
+        let (k, row) = (i / pieces * layout.kc, i % pieces * each * layout.panel);
         let depth = layout.kc.min(layout.depth - k);
-        let block = PackBlock { batch, row: 0, rows: layout.rows, k, depth, panel: layout.panel };
+        let rows = (each * layout.panel).min(layout.rows - row);
+        let block = PackBlock { batch, row, rows, k, depth, panel: layout.panel };
+        let at = room.at(padded * k + row * depth);
         // SAFETY: each task has its own piece of the room, which holds the whole layout.
-        source.pack(&block, unsafe { std::slice::from_raw_parts_mut(room.at(padded * k), padded * depth) });
+        source.pack(&block, unsafe { std::slice::from_raw_parts_mut(at, block.len()) });
     });
 }
 
