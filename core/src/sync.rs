@@ -6,7 +6,8 @@
 //! closures, park and unpark. `Arc` is always the standard one: it is part of public signatures, and it is not what
 //! the models are to find faults in.
 //!
-//! [`spin_briefly`] is the one place that says how long anybody in Millstream spins before sleeping.
+//! [`spin_briefly`] says how long a thread that waits for a device or for another thread's answer spins before it sleeps. Threads that
+//! compute together wait for each other in a pool of the device's own.
 
 #[cfg(not(loom))]
 use std::time::{Duration, Instant};

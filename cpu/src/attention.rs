@@ -293,14 +293,14 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         }
         let isa = product_isa(self.machine.isa);
         let (scoring, summing) = (Shape::new(self.rows, n, d), Shape::new(self.rows, e, n));
-        let caches = &self.machine.topology;
-        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape);
+        let (caches, workers) = (&self.machine.topology, &self.machine.workers);
+        // A single task runs its products on all threads.
+        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, workers.threads());
         let blocks = [cut(scoring), cut(summing)];
         let layouts = [
             PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),
             PackedLayout::new::<T>(Side::B, isa, summing, &blocks[1]),
         ];
-        let workers = &self.machine.workers;
         let spare =
             [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], true, workers.threads()));
         let spare = spare[0].max(spare[1]).div_ceil(size_of::<T>());

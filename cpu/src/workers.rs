@@ -11,8 +11,8 @@
 //! - A panic in a task cancels the tasks not yet taken and continues on the caller; the pool remains usable.
 //! - The order and the thread of a task are unspecified: a result may depend on the task index only.
 //!
-//! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than the
-//! pauses between the operations of a graph, and shorter than anything else.
+//! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
+//! waits for the slowest task of an operation and for the next operation of a graph.
 //!
 //! How: one 64-bit word holds the job's number and how many tasks are not yet taken. Taking a task is one
 //! compare-exchange on it; whoever succeeds holds the job open until it reports that task complete, so only then is the

@@ -118,6 +118,8 @@ fn several_parts_of_rows_chunks_of_columns_and_pieces_of_depth_agree() {
     let mut random = Random::new();
     Case { batch: 1, m: 400, n: 196, k: 261, more: 0, then: Then::Residual }.check(&mut random);
     Case { batch: 3, m: 25, n: 300, k: 40, more: 5, then: Then::Residual }.check(&mut random);
+    // Several tall tiles, and sums of an earlier pass.
+    Case { batch: 1, m: 64, n: 24, k: 300, more: 0, then: Then::Residual }.check(&mut random);
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub(super) struct Tile {
     pub from: *const f32,
     pub to: *mut f32,
     pub apart: isize,
-    /// The tile's first row and column, for its links.
+    /// The first tile's first row and column, for its links.
     pub row: usize,
     pub col: usize,
 }

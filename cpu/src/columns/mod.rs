@@ -225,7 +225,7 @@ impl Columns {
                         let left = task.rows - row;
                         let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
                         // Tiles of as many rows, a few at a time, so that what is needed later is asked for little by little.
-                        let some = (left / rows).clamp(1, TILES);
+                        let some = (left / rows).min(TILES);
                         let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
                         let more = (panels * share).min(depth - asked);
                         let from = next.wrapping_offset(asked as isize * self.depth);

@@ -35,7 +35,7 @@ const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 32 << 10;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Elements of filters that one task packs.
+/// Elements of filters that one task packs, about.
 const PIECE: usize = 1 << 14;
 /// Tiles that one call of a kernel computes.
 const TILES: usize = 5;
@@ -342,12 +342,12 @@ impl Direct {
                 let some = TILES.min(alike - t);
                 let places = some * count;
                 if let Some(chain) = chain.filter(|_| start + depth == k) {
-                    let channels = (task.channel + panel, channels);
+                    let rows = (task.channel + panel, channels);
                     let line = LINE / size_of::<f32>();
                     for place in (first..first + places).step_by(line) {
-                        soon(chain, channels, task.place + place);
+                        soon(chain, rows, task.place + place);
                     }
-                    soon(chain, channels, task.place + first + places - 1);
+                    soon(chain, rows, task.place + first + places - 1);
                 }
                 let tile = Tile {
                     image,
@@ -437,7 +437,7 @@ pub(crate) fn pack(
 ) {
     let padded = layout.rows.next_multiple_of(layout.panel);
     let room = Shared(room.as_mut_ptr());
-    // Pieces of whole panels, a few for each thread where there is much to do.
+    // Pieces of whole panels.
     let panels = padded / layout.panel;
     let each = PIECE.div_ceil(layout.panel * layout.kc);
     let pieces = panels.div_ceil(each);

@@ -103,7 +103,7 @@ pub struct Blocking {
 
 /// Multiply-adds that make a task worth a fork.
 const TASK_WORK: usize = 64 * 64 * 64;
-/// Multiply-adds of a product that is over soon after a fork.
+/// Multiply-adds of a task that takes not much longer than a fork.
 const SMALL_WORK: usize = 256 * 256 * 256;
 /// Depth below which a slice is not worth a reduction.
 const LEAST_SLICE: usize = 512;
@@ -143,7 +143,7 @@ impl Blocking {
     pub fn spread(mut self, shape: Shape, threads: usize) -> Blocking {
         let Shape { batch, m, n, k } = shape;
         let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
-        let work = |b: &Blocking| b.mc.saturating_mul(b.nc).saturating_mul(k);
+        let work = |b: &Blocking| b.mc.min(m).saturating_mul(b.nc.min(n)).saturating_mul(k);
         let tiles = |b: &Blocking| m.div_ceil(b.mc) * n.div_ceil(b.nc);
         let slices = slices(shape, self.mr, self.nr);
         while threads > 1 && tiles(&self) < wanted {
@@ -154,7 +154,7 @@ impl Blocking {
                 break;
             }
             let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
-            // Tasks of a small product that have all rows pack their columns themselves, without another fork.
+            // Tasks that have all rows pack their columns themselves; short ones are better off without another fork for that.
             let all_rows = m <= self.mc && work(&self) <= SMALL_WORK;
             if mc > rows && (mc >= nc && !all_rows || nc <= columns) {
                 self.mc = even(m, mc / 2, self.mr);

@@ -518,7 +518,7 @@ impl<T: Element> Job<'_, '_, T> {
             // While this panel of B is used, the next one comes closer, a part with each micro-tile.
             let next_b = b.base.wrapping_offset((j / nr + 1) as isize * b.panel).cast::<u8>();
             let fetch = if packed_b && j + nr < nb { next_lines } else { 0 };
-            let mut i = 0;
+            let (mut i, mut part) = (0, 0);
             while i < mb {
                 let left = mb - i;
                 // The last rows in two halves: one with few rows would wait for its own sums.
@@ -527,7 +527,7 @@ impl<T: Element> Job<'_, '_, T> {
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
                 let direct = whole || target.padded;
                 for line in 0..fetch {
-                    prefetch(next_b.wrapping_add((i / mr * fetch + line) * 64));
+                    prefetch(next_b.wrapping_add((part * fetch + line) * 64));
                 }
                 let tile = Tile {
                     k: depth,
@@ -560,6 +560,7 @@ impl<T: Element> Job<'_, '_, T> {
                     }
                 }
                 i += rows;
+                part += 1;
             }
         }
     }

@@ -51,7 +51,7 @@ pub(super) struct Windows {
     result: SmallVec<[isize; 6]>,
     /// Coefficients and limits of guards that do not move along the lanes.
     guards: Vec<(SmallVec<[isize; 6]>, isize)>,
-    /// Elements that some lane has, and the lanes that have all of them.
+    /// Elements that some lane has, the coordinates of each, and the lanes that have all of them.
     elements: Vec<Element>,
     coordinates: Vec<Coordinates>,
     common: Range<usize>,
@@ -277,7 +277,7 @@ impl Run for Windows {
             return self.otherwise.execute(bindings);
         };
         let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
-        let each = (TASK / (self.dims[self.lane] * self.elements.len()).max(1)).max(1);
+        let each = (TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
         let (image, result): (Shared<f32>, Shared<f32>) = (Shared(image.first.cast()), Shared(result.first.cast()));
         self.machine.workers.run(lines.div_ceil(each), &|task| {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());

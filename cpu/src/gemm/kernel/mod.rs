@@ -77,8 +77,8 @@ pub(super) struct State {
 /// The same address, of which the compiler does not know how it was made.
 #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through it here.
 #[inline(always)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(in crate::gemm) fn opaque<T>(mut p: *const T) -> *const T {
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: no instruction.
     unsafe {
         core::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags));

@@ -96,10 +96,10 @@ macro_rules! simd_kernels {
                 let (mut a, mut b) = (t.a, t.b);
                 // Few rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
                 // a chain of additions that takes as long as the products.
-                let by_thirds = READING != PACKED && M <= 6;
-                let mut thirds = [t.a; 2];
-                if by_thirds && M > 3 {
-                    thirds[1] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(3 * ar));
+                let by_threes = READING != PACKED && M <= 6;
+                let mut threes = [t.a; 2];
+                if by_threes && M > 3 {
+                    threes[1] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(3 * ar));
                 }
                 for i in 0..M {
                     let row = t.c.offset(i as isize * t.c_row);
@@ -118,8 +118,8 @@ macro_rules! simd_kernels {
                             };
                         }
                         for i in 0..M {
-                            let x = if by_thirds {
-                                $splat(thirds[i / 3].wrapping_offset((i % 3) as isize * ar))
+                            let x = if by_threes {
+                                $splat(threes[i / 3].wrapping_offset((i % 3) as isize * ar))
                             } else {
                                 $splat(a.wrapping_offset(i as isize * ar))
                             };
@@ -128,7 +128,7 @@ macro_rules! simd_kernels {
                             }
                         }
                         a = a.wrapping_offset(ak);
-                        thirds = [thirds[0].wrapping_offset(ak), thirds[1].wrapping_offset(ak)];
+                        threes = [threes[0].wrapping_offset(ak), threes[1].wrapping_offset(ak)];
                         b = b.wrapping_offset(bk);
                     };
                 }

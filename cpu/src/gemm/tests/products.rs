@@ -203,15 +203,17 @@ fn results_do_not_depend_on_the_number_of_threads() {
             let shape = Shape::new(m, n, k);
             let a = Matrix::<f32>::random(&mut r, 1, m, k, true);
             let b = Matrix::<f32>::random(&mut r, 1, k, n, true);
-            let blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
-            let results = pools.each_ref().map(|workers| {
+            let fitted = Blocking::for_caches::<f32>(&topology, isa, shape);
+            // Tiles for the pool, and for more threads than it has.
+            let results = [(0, 1), (1, 2), (2, 3), (2, 16)].map(|(pool, threads)| {
+                let (workers, blocking) = (&pools[pool], fitted.spread(shape, threads));
                 let mut c = vec![0f32; m * n];
                 let (sa, sb) = (a.as_a(), b.as_b());
                 let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
                 run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, workers);
                 c.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             });
-            assert!(results[0] == results[1] && results[0] == results[2], "{isa:?} {shape:?}");
+            assert!(results.iter().all(|r| *r == results[0]), "{isa:?} {shape:?}");
             for (p, i, j) in spots(&mut r, shape) {
                 let mut pairs = (0..k).map(|q| (a.get(p, i, q), b.get(p, q, j)));
                 f32::check(f32::from_bits(results[0][i * n + j]), &mut pairs, &|| {

@@ -25,7 +25,7 @@ fn speed() {
         let b: Vec<f32> = (0..n * k).map(|_| r.unit() as f32).collect();
         let mut c = vec![0f32; m * n];
         let shape = Shape::new(m, n, k);
-        let mut blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
+        let mut blocking = Blocking::for_caches::<f32>(&topology, isa, shape).spread(shape, threads);
         blocking.mc = over("MC").unwrap_or(blocking.mc);
         blocking.nc = over("NC").unwrap_or(blocking.nc);
         blocking.kc = over("KC").unwrap_or(blocking.kc);
