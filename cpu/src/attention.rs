@@ -294,8 +294,9 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let isa = product_isa(self.machine.isa);
         let (scoring, summing) = (Shape::new(self.rows, n, d), Shape::new(self.rows, e, n));
         let (caches, workers) = (&self.machine.topology, &self.machine.workers);
-        // A single task runs its products on all threads.
-        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, workers.threads());
+        // A single task runs its products on all threads, one of several on its own.
+        let threads = if self.batches * chunks > 1 { 1 } else { workers.threads() };
+        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, threads);
         let blocks = [cut(scoring), cut(summing)];
         let layouts = [
             PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),
