@@ -32,6 +32,17 @@ pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, cou
     }
 }
 
+/// Asks for the lines on which a chain's results for so many rows of `wide` columns, and what they are made of, lie.
+#[inline]
+pub(crate) fn soon<const NEAR: bool>(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
+    for link in &chain.links {
+        if let LinkWith::Elements(base, by) = link.with {
+            fetch_pieces::<NEAR>(place(base, by, row, col), by, rows, wide);
+        }
+    }
+    fetch_pieces::<NEAR>(place(chain.to, chain.row, row, col), chain.row, rows, wide);
+}
+
 /// An operand's element for this row and column.
 #[inline(always)]
 pub(crate) fn place(base: *const f32, by: isize, row: usize, col: usize) -> *const f32 {

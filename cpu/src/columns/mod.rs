@@ -12,9 +12,9 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use crate::direct::{Border, Filters, pack, part, scatter};
-use crate::gemm::{Chain, Link, LinkWith, Output, PackedLayout, TileAt};
-use crate::links::{fetch, fetch_pieces, place};
+use crate::direct::{Border, Filters, part, scatter};
+use crate::gemm::{Chain, Link, Output, PackedLayout, TileAt};
+use crate::links::{fetch, fetch_pieces, soon};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::workers::Workers;
@@ -134,7 +134,7 @@ impl Columns {
         let left = match left {
             Filters::Packed(all) => Shared::read(all.as_ptr()),
             Filters::Source(source) => {
-                pack(&layout, *source, 0, workers, room);
+                layout.write(*source, 0, workers, room);
                 Shared::read(room.as_ptr())
             }
         };
@@ -258,7 +258,7 @@ impl Columns {
                             } else {
                                 (0, (task.row, col + wide))
                             };
-                            soon(chain, at, (all.min(task.rows - after), wide));
+                            soon::<true>(chain, at, (all.min(task.rows - after), wide));
                         }
                         // SAFETY: the packed operand has these panels, the strip `depth` rows; sums have a panel's elements for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
@@ -280,17 +280,6 @@ impl Columns {
             }
         });
     }
-}
-
-/// Asks for the lines on which the results of a tile, and what they are made of, lie.
-#[inline]
-fn soon(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
-    for link in &chain.links {
-        if let LinkWith::Elements(base, by) = link.with {
-            fetch_pieces::<true>(place(base, by, row, col), by, rows, wide);
-        }
-    }
-    fetch_pieces::<true>(place(chain.to, chain.row, row, col), chain.row, rows, wide);
 }
 
 /// A part of the result.

@@ -29,6 +29,11 @@ impl Kernels {
         of_isa!(isa, AVX512, AVX2, NEON)
     }
 
+    /// Whether the first-level cache has room for two pieces of a panel.
+    pub(super) const fn narrow(&self) -> bool {
+        self.panel <= LINE
+    }
+
     const fn new<S: Simd>(tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
@@ -125,7 +130,7 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                 // SAFETY: the contract.
                 pixels[p] = t.image.wrapping_offset(unsafe { *places.add(p) });
             }
-            // The first-level cache has room for two pieces of a narrow panel.
+            // See `Kernels::narrow`.
             if panel > LINE {
                 fetch::<false>(next, LINE as isize, t.ahead * (panel / LINE));
             } else {

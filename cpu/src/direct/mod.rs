@@ -18,8 +18,8 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use crate::gemm::{Chain, LinkWith, Output, PackBlock, PackSource, PackedLayout, Plain, TileAt};
-use crate::links::fetch;
+use crate::gemm::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
+use crate::links::{LINE, soon};
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
@@ -33,10 +33,6 @@ use tiles::Tiles;
 /// panels need longer ones, or else sums are written too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 32 << 10;
-/// Bytes of a cache line.
-const LINE: usize = 64;
-/// Elements of filters that one task packs, about.
-const PIECE: usize = 1 << 14;
 /// Tiles that one call of a kernel computes.
 const TILES: usize = 5;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
@@ -157,7 +153,7 @@ impl Direct {
         if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let narrow = kernels.panel <= FEW_CHANNELS && !places_are_rows;
+        let narrow = kernels.narrow() && !places_are_rows;
         let mut chunks = places.len().div_ceil(if narrow { NARROW_CHUNK } else { MOST_CHUNK });
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
@@ -165,8 +161,7 @@ impl Direct {
         let wanted = (TASKS_EACH * threads).div_ceil(channels.div_ceil(group));
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
-        let line = LINE / size_of::<f32>();
-        let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= line).count();
+        let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
         let (copy, (places, depths), lines) = match reading {
             Reading::InPlace => (None, (places, depths), far),
             Reading::Border(border) => (Some(Copied::Border(border)), (places, depths), far),
@@ -195,8 +190,8 @@ impl Direct {
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
         let panel = self.kernels.panel;
-        let (pass, depth) = if panel > FEW_CHANNELS { (WIDE_PASS, k) } else { (PASS, MOST_DEPTH) };
-        let most = (pass / (panel * size_of::<f32>() + self.lines * LINE * 3 / 2 / k)).min(depth);
+        let (pass, depth) = if self.kernels.narrow() { (PASS, MOST_DEPTH) } else { (WIDE_PASS, k) };
+        let most = (pass / (panel * size_of::<f32>() + self.lines * LINE * size_of::<f32>() * 3 / 2 / k)).min(depth);
         PackedLayout { rows: self.channels, depth: k, panel, kc: k.div_ceil(k.div_ceil(most)) }
     }
 
@@ -243,7 +238,7 @@ impl Direct {
                     if b == 0 || !source.same_for_batch() {
                         // SAFETY: the room has the layout's elements, and no task runs.
                         let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
-                        pack(&layout, *source, b, workers, room);
+                        layout.write(*source, b, workers, room);
                     }
                     room.0
                 }
@@ -342,12 +337,7 @@ impl Direct {
                 let some = TILES.min(alike - t);
                 let places = some * count;
                 if let Some(chain) = chain.filter(|_| start + depth == k) {
-                    let rows = (task.channel + panel, channels);
-                    let line = LINE / size_of::<f32>();
-                    for place in (first..first + places).step_by(line) {
-                        soon(chain, rows, task.place + place);
-                    }
-                    soon(chain, rows, task.place + first + places - 1);
+                    soon::<false>(chain, (task.channel + panel, task.place + first), (channels, places));
                 }
                 let tile = Tile {
                     image,
@@ -406,16 +396,6 @@ impl Direct {
     }
 }
 
-/// Asks for the lines on which a panel's results at a place, and what they are made of, lie.
-fn soon(chain: &Chain, (channel, channels): (usize, usize), place: usize) {
-    for link in &chain.links {
-        if let LinkWith::Elements(base, by) = link.with {
-            fetch::<false>(crate::links::place(base, by, channel, place), by, channels);
-        }
-    }
-    fetch::<false>(crate::links::place(chain.to, chain.row, channel, place), chain.row, channels);
-}
-
 /// Writes a tile element by element. Its elements belong to the caller's task.
 pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
     for (i, row) in tile.chunks(at.ld).take(at.rows).enumerate() {
@@ -425,31 +405,6 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
             unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
         }
     }
-}
-
-/// Packs the filters of one product. `room` has the layout's elements.
-pub(crate) fn pack(
-    layout: &PackedLayout,
-    source: &dyn PackSource<f32>,
-    batch: usize,
-    workers: &Workers,
-    room: &mut [f32],
-) {
-    let padded = layout.rows.next_multiple_of(layout.panel);
-    let room = Shared(room.as_mut_ptr());
-    // Pieces of whole panels.
-    let panels = padded / layout.panel;
-    let each = PIECE.div_ceil(layout.panel * layout.kc);
-    let pieces = panels.div_ceil(each);
-    workers.run(layout.depth.div_ceil(layout.kc) * pieces, &|i| {
-        let (k, row) = (i / pieces * layout.kc, i % pieces * each * layout.panel);
-        let depth = layout.kc.min(layout.depth - k);
-        let rows = (each * layout.panel).min(layout.rows - row);
-        let block = PackBlock { batch, row, rows, k, depth, panel: layout.panel };
-        let at = room.at(padded * k + row * depth);
-        // SAFETY: each task has its own piece of the room, which holds the whole layout.
-        source.pack(&block, unsafe { std::slice::from_raw_parts_mut(at, block.len()) });
-    });
 }
 
 /// A part of the result.

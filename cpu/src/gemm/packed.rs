@@ -4,7 +4,11 @@ use super::blocking::{Blocking, Isa, Shape, even};
 use super::kernel::kernels;
 use super::source::{PackBlock, PackSource, Prepacked};
 use super::{Element, Side};
+use crate::shared::Shared;
 use crate::workers::Workers;
+
+/// Elements that one task packs, about.
+const PIECE: usize = 1 << 14;
 
 /// How an operand is packed as a whole: for one side, instruction set and depth block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -46,16 +50,26 @@ impl PackedLayout {
         if !source.covers(1, self.rows, self.depth) {
             return false;
         }
-        // One task for each depth block: what it writes is one piece of `dst`.
-        let blocks: Vec<_> =
-            dst.chunks_mut((self.padded_rows() * self.kc).max(1)).map(parking_lot::Mutex::new).collect();
-        workers.run(blocks.len(), &|i| {
-            let k = i * self.kc;
-            let depth = self.kc.min(self.depth - k);
-            let block = PackBlock { batch: 0, row: 0, rows: self.rows, k, depth, panel: self.panel };
-            source.pack(&block, &mut blocks[i].lock());
-        });
+        self.write(source, 0, workers, dst);
         true
+    }
+
+    /// Packs one product of a source that is as large as the layout into `dst`, which has [`PackedLayout::elements`].
+    pub(crate) fn write<T: Element>(&self, source: &dyn PackSource<T>, batch: usize, workers: &Workers, dst: &mut [T]) {
+        let PackedLayout { rows, depth, panel, kc } = *self;
+        let padded = self.padded_rows();
+        let dst = Shared(dst[..self.elements()].as_mut_ptr());
+        // Pieces of whole panels.
+        let each = PIECE.div_ceil((panel * kc).max(1));
+        let pieces = (padded / panel).div_ceil(each);
+        workers.run(depth.div_ceil(kc) * pieces, &|i| {
+            let (k, row) = (i / pieces * kc, i % pieces * each * panel);
+            let depth = kc.min(depth - k);
+            let block = PackBlock { batch, row, rows: (each * panel).min(rows - row), k, depth, panel };
+            // SAFETY: each task has its own piece of the layout, for which there is room.
+            let piece = unsafe { std::slice::from_raw_parts_mut(dst.at(padded * k + row * depth), block.len()) };
+            source.pack(&block, piece);
+        });
     }
 }
 

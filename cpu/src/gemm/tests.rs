@@ -7,14 +7,14 @@ use super::*;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-/// A small generator: tests want fresh numbers, not good ones. `SEED` repeats a run.
+/// A small generator: tests want fresh numbers, not good ones. `MILLSTREAM_SEED` repeats a run.
 pub(super) struct Random(u64);
 
 impl Random {
     pub fn new() -> Random {
         let t = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(t.as_nanos() as u64);
-        println!("SEED={seed}");
+        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(t.as_nanos() as u64);
+        println!("MILLSTREAM_SEED={seed}");
         Random(seed | 1)
     }
 

@@ -66,7 +66,7 @@ fn random_maps_give_what_the_reference_gives() {
             let result =
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| random_case(&mut r, isa, 1 + round % 12)));
             if let Err(e) = result {
-                eprintln!("SEED={seed} {isa:?} round {round}");
+                eprintln!("MILLSTREAM_SEED={seed} {isa:?} round {round}");
                 std::panic::resume_unwind(e);
             }
         }

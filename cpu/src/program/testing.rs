@@ -19,7 +19,7 @@ pub(crate) struct Random(pub u64);
 impl Random {
     pub fn fresh() -> Random {
         use std::time::{SystemTime, UNIX_EPOCH};
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok());
+        let seed = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
         Random(seed.unwrap_or(now) | 1)
     }

@@ -85,7 +85,7 @@ fn random_row_programs_give_what_the_reference_gives() {
             let seed = r.0;
             let case = || random_case(&mut r, isa, 1 + round % 12);
             if let Err(e) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(case)) {
-                eprintln!("SEED={seed} {isa:?} round {round}");
+                eprintln!("MILLSTREAM_SEED={seed} {isa:?} round {round}");
                 std::panic::resume_unwind(e);
             }
         }

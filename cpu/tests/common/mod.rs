@@ -17,8 +17,9 @@ pub struct Random(u64);
 impl Random {
     pub fn new() -> Random {
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(time.as_nanos() as u64 | 1);
-        println!("SEED={seed}");
+        let seed =
+            std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(time.as_nanos() as u64 | 1);
+        println!("MILLSTREAM_SEED={seed}");
         Random(seed)
     }
 
