@@ -100,9 +100,10 @@ impl Columns {
 
     /// Rows, columns and depth of what registers, the first and the second level of memory hold.
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
-        let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
+        let rows = self.m.div_ceil(self.parts);
         let (kc, panel) = (self.layout().kc, self.panel());
-        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
+        // All columns are computed one after the other by rows that stay near.
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, self.n, kc)]
     }
 
     /// Bytes that are copied and read again from farther away than the first-level cache.

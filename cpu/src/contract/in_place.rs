@@ -106,17 +106,31 @@ impl InPlace {
         if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
         }
-        // An operand that is one input, stored as it is summed, but no matrix in memory.
+        let view = |access: &Access, rows: Range<usize>| {
+            View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len())
+        };
+        // Filters one after the other, as those of a convolution are.
+        let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i));
+        let filters = filters.is_some_and(|a| a.is_plain() && view(a, c.n..c.k).depth.single() == Some(1));
+        // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
             let i = as_stored::<f32>(expr, c.acc)?;
             let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
-            let view = View::new(access, &op.dims, 0..c.m, rows.clone(), c.k..op.dims.len());
-            let matrix = view.is_plain() && view.row.single().is_some() && view.depth.single().is_some();
-            // A product packs a matrix well, but for one of so few columns that an empty part of the last panel counts.
+            let view = view(access, rows.clone());
+            let (row, depth) = match (view.is_plain(), view.row.single(), view.depth.single()) {
+                (true, Some(row), Some(depth)) => (row, depth),
+                _ => return Some(i),
+            };
             let (columns, panel) = (view.row.size, Micro::new(product_isa(isa))?.panel());
-            let narrow = columns < NARROW && columns > panel && columns % panel != 0 && rows.start == c.n;
-            let narrow = narrow && view.depth.size >= LEAST_DEEP;
-            (!matrix || narrow && view.row.single() == Some(1)).then_some(i)
+            let well = if rows.start == c.m {
+                // Rows with their depths side by side need not be packed at all.
+                depth != 1 || !filters
+            } else {
+                // Where columns are few, an empty part of the last panel counts.
+                let narrow = columns < NARROW && columns > panel && columns % panel != 0;
+                !narrow || view.depth.size < LEAST_DEEP || row != 1
+            };
+            (!well).then_some(i)
         };
         let guarded = |i: &usize| !op.inputs[*i].is_plain();
         let (left, right) = (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k));
@@ -154,7 +168,7 @@ impl InPlace {
         if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
             return None;
         }
-        let view = View::new(&walked, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len());
+        let view = view(&walked, places.clone());
         let reach = reach(access, &op.dims)?;
         let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
         let batches = plain.batch.offsets();

@@ -1,7 +1,7 @@
 //! The micro-kernel: a few places of the image by one to four vectors of channels.
 
-use crate::gemm::{Chain, LinkWith};
-use crate::links::{LINE, fetch, single};
+use crate::gemm::{Chain, Link, LinkWith};
+use crate::links::{LINE, apply, fetch, single};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -13,6 +13,11 @@ use square::SIDE;
 /// Most places of a tile.
 pub(super) const MOST_PLACES: usize = 6;
 
+/// Depths after which some of the next filters are asked for, where they are many.
+const STEP: usize = 16;
+
+type Run = unsafe fn(&Tile, &[Link]);
+
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
     /// Elements of a vector.
@@ -20,7 +25,7 @@ pub(super) struct Kernels {
     /// Channels of a panel of filters: so many vectors that [`MOST_PLACES`] rows of sums fill the registers.
     pub panel: usize,
     /// By the vectors of channels and the places of a tile, each less one.
-    tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]],
+    tiles: &'static [[Run; MOST_PLACES]],
 }
 
 impl Kernels {
@@ -34,20 +39,20 @@ impl Kernels {
         self.panel <= LINE
     }
 
-    const fn new<S: Simd>(tiles: &'static [[unsafe fn(&Tile); MOST_PLACES]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[Run; MOST_PLACES]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes: S::F32::LANES, panel, tiles }
     }
 
     /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are
-    /// written, too.
+    /// written, too. Links have places as rows and channels as columns.
     ///
     /// # Safety
     /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, places: usize, channels: usize) {
+    pub(super) unsafe fn run(&self, tile: &Tile, links: &[Link], places: usize, channels: usize) {
         // SAFETY: passed on.
-        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile) }
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile, links) }
     }
 }
 
@@ -55,7 +60,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[unsafe fn(&Tile); MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[Run; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -68,22 +73,22 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of channels.
-const fn row<S: Simd, const V: usize>() -> [unsafe fn(&Tile); MOST_PLACES] {
+const fn row<S: Simd, const V: usize>() -> [Run; MOST_PLACES] {
     [tile::<S, 1, V>, tile::<S, 2, V>, tile::<S, 3, V>, tile::<S, 4, V>, tile::<S, 5, V>, tile::<S, 6, V>]
 }
 
 /// # Safety
 /// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
-unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile) {
+unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile, links: &[Link]) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<P, V>(tile)) };
+    unsafe { S::enter(Sums::<P, V>(tile, links)) };
 }
 
 /// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
 /// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths; `filters` for `k` rows of a panel; `sums` is writable, and readable if `add`, for a panel's elements at each of as many multiples
-/// of `apart` as there are places.
+/// depths; `filters` for `k` rows of a panel; `from`, if it is not null, is readable and `to` writable for the tiles' vectors at each of
+/// as many rows as there are places, and so are the operands of their links readable.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
@@ -93,17 +98,20 @@ pub(super) struct Tile {
     pub depths: *const isize,
     pub k: usize,
     pub filters: *const f32,
-    pub sums: *mut f32,
-    pub apart: usize,
-    /// Add to the sums rather than replace them.
-    pub add: bool,
+    /// Sums to begin with, rows of a panel one after the other; null where there are none.
+    pub from: *const f32,
+    pub to: *mut f32,
+    pub apart: isize,
+    /// The first tile's first place and channel, for its links.
+    pub row: usize,
+    pub col: usize,
     /// So many rows of a panel for each tile, from this address on, which need not be readable, are asked for ahead of their use.
     pub next: *const f32,
     pub ahead: usize,
 }
 
 /// `P` places by `V` vectors of channels.
-struct Sums<'a, const P: usize, const V: usize>(&'a Tile);
+struct Sums<'a, const P: usize, const V: usize>(&'a Tile, &'a [Link]);
 
 impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
     type Output = ();
@@ -111,60 +119,73 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        let Sums(t, links) = self;
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
-        let t = *self.0;
+        let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        let (mut to, mut places, mut next) = (t.sums, t.places, t.next);
         for _ in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; P];
-            if t.add {
+            if !t.from.is_null() {
                 for p in 0..P {
                     for v in 0..V {
                         // SAFETY: the contract.
-                        sums[p][v] = unsafe { S::F32::load(to.add(p * t.apart + v * lanes)) };
+                        sums[p][v] = unsafe { S::F32::load(t.from.add(p * panel + v * lanes)) };
                     }
                 }
+                t.from = t.from.wrapping_add(P * panel);
             }
             let mut pixels = [t.image; P];
             for p in 0..P {
                 // SAFETY: the contract.
-                pixels[p] = t.image.wrapping_offset(unsafe { *places.add(p) });
+                pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
             }
-            // See `Kernels::narrow`.
-            if panel > LINE {
-                fetch::<false>(next, LINE as isize, t.ahead * (panel / LINE));
-            } else {
-                fetch::<true>(next, LINE as isize, t.ahead);
-            }
-            let (mut filters, mut depth) = (t.filters, t.depths);
-            // Measured: unrolling this loop makes it slower.
-            for _ in 0..t.k {
-                // SAFETY: the contract; `k` steps are taken.
-                unsafe {
-                    let at = *depth;
-                    let mut channels = [s.f32(0.0); V];
-                    for v in 0..V {
-                        channels[v] = S::F32::load(filters.add(v * lanes));
-                    }
-                    for p in 0..P {
-                        let pixel = s.f32(*pixels[p].offset(at));
+            // The next filters: where panels are wide, these are many lines, which are asked for little by little.
+            let lines = t.ahead * (panel / LINE);
+            let (step, each) = if panel > LINE { (STEP, lines.div_ceil(t.k.div_ceil(STEP))) } else { (t.k, lines) };
+            let (mut filters, mut depth, mut next, mut left) = (t.filters, t.depths, t.next, t.k);
+            while left > 0 {
+                // See `Kernels::narrow`.
+                if panel > LINE {
+                    fetch::<false>(next, LINE as isize, each);
+                } else {
+                    fetch::<true>(next, LINE as isize, each);
+                }
+                next = next.wrapping_add(each * LINE);
+                let some = left.min(step);
+                left -= some;
+                // Measured: unrolling this loop makes it slower.
+                for _ in 0..some {
+                    // SAFETY: the contract; `k` steps are taken.
+                    unsafe {
+                        let at = *depth;
+                        let mut channels = [s.f32(0.0); V];
                         for v in 0..V {
-                            sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
+                            channels[v] = S::F32::load(filters.add(v * lanes));
                         }
+                        for p in 0..P {
+                            let pixel = s.f32(*pixels[p].offset(at));
+                            for v in 0..V {
+                                sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
+                            }
+                        }
+                        filters = filters.add(panel);
+                        depth = depth.add(1);
                     }
-                    filters = filters.add(panel);
-                    depth = depth.add(1);
                 }
             }
-            for p in 0..P {
-                for v in 0..V {
-                    // SAFETY: the contract.
-                    unsafe { sums[p][v].store(to.add(p * t.apart + v * lanes)) };
+            // SAFETY: the contract.
+            unsafe {
+                sums = apply(s, sums, links, t.row, t.col);
+                for p in 0..P {
+                    for v in 0..V {
+                        sums[p][v].store(t.to.wrapping_offset(p as isize * t.apart).add(v * lanes));
+                    }
                 }
             }
-            places = places.wrapping_add(P);
-            to = to.wrapping_add(P * t.apart);
-            next = next.wrapping_add(t.ahead * panel);
+            t.places = t.places.wrapping_add(P);
+            t.to = t.to.wrapping_offset(P as isize * t.apart);
+            t.row += P;
+            t.next = t.next.wrapping_add(t.ahead * panel);
         }
     }
 }

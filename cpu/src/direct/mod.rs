@@ -18,7 +18,7 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use crate::gemm::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
+use crate::gemm::{Chain, Link, LinkWith, Output, PackSource, PackedLayout, Plain, TileAt};
 use crate::links::{LINE, soon};
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
@@ -32,9 +32,11 @@ use tiles::Tiles;
 /// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level. Wide
 /// panels need longer ones, or else sums are written too often.
 const PASS: usize = 16 << 10;
-const WIDE_PASS: usize = 32 << 10;
-/// Tiles that one call of a kernel computes.
+const WIDE_PASS: usize = 128 << 10;
+/// Tiles that one call of a kernel computes, and the lines that are asked for before it where it writes results: more than a core can
+/// wait for at a time would keep it from the products meanwhile.
 const TILES: usize = 5;
+const MOST_LINES: usize = 64;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
 /// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few.
@@ -44,6 +46,8 @@ const NARROW_CHUNK: usize = 224;
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
+/// Bytes of filters that stay in a second-level cache beside what else is there.
+const FILTERS: usize = 384 << 10;
 /// Tasks for each thread, as long as they have so many places.
 const TASKS_EACH: usize = 2;
 const LEAST_CHUNK: usize = 4 * MOST_PLACES;
@@ -198,13 +202,18 @@ impl Direct {
     /// Channels, places and depth of what registers, the first and the second level of memory hold.
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
-        let (places, PackedLayout { panel, kc, .. }) = (self.places.len().div_ceil(self.chunk), self.layout());
-        ((panel, MOST_PLACES, 1), (panel, places, kc), (self.group, places, kc))
+        let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.len().div_ceil(self.chunk), self.layout());
+        // All channels of some places are computed one after the other, by filters that stay near if they are few.
+        let few = self.channels * depth * size_of::<f32>() <= FILTERS;
+        let far = (self.channels, if few { self.places.len() } else { places }, kc);
+        ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 
-    /// Bytes of the image's copy, if there is one.
+    /// Bytes that are copied: the image, if it is, and sums that are turned.
     pub(crate) fn copied(&self) -> u64 {
-        self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
+        let image = self.copy.as_ref().map_or(0, Copied::elements) as u64;
+        let turned = if self.places_are_rows { 0 } else { self.channels as u64 * self.places.len() as u64 };
+        (image + turned) * self.batch as u64 * size_of::<f32>() as u64
     }
 
     /// Elements of scratch memory.
@@ -269,92 +278,107 @@ impl Direct {
         thread_local! {
             static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
-        // Where channels are the rows of the result, panels may go there at once.
         let chain = match out {
-            _ if self.places_are_rows => None,
             Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
             Output::Sink(sink) => sink.chain(task.b),
         };
-        // Rows of results hold all channels of the task; where channels are the rows, each panel's are given away at once.
         let width = self.kernels.panel;
-        let wide = if self.places_are_rows { task.channels.next_multiple_of(width) } else { width };
         SUMS.with_borrow_mut(|(sums, turned)| {
-            let room = task.places * wide;
+            let room = task.places * width;
             if sums.len() < room {
                 sums.resize(room, 0.0);
             }
             let sums = &mut sums[..room];
             for panel in (0..task.channels).step_by(width) {
-                let at = if self.places_are_rows { panel } else { 0 };
-                // SAFETY: the caller's; there is room for the panel's sums.
-                unsafe { self.sum(task, panel, image, filters, (&mut sums[at..], wide), chain.as_ref()) };
-                let (channel, channels) = (task.channel + panel, width.min(task.channels - panel));
-                if let Some(chain) = &chain {
+                let task = Task { channel: task.channel + panel, channels: width.min(task.channels - panel), ..*task };
+                // Results that are whole vectors go where they belong straight from registers.
+                let whole = !self.places_are_rows || task.channels.is_multiple_of(self.kernels.lanes);
+                let chain = chain.as_ref().filter(|_| whole);
+                // SAFETY: the caller's.
+                unsafe { self.sum(&task, image, filters, sums, chain) };
+                match chain {
+                    Some(_) if self.places_are_rows => {}
                     // SAFETY: these are elements of this task; there are as many rows of sums as places.
-                    unsafe { kernel::finish(sums, width, (task.places, channels), chain, (channel, task.place)) };
-                } else if !self.places_are_rows {
-                    self.store_columns(&Task { channel, channels, ..*task }, sums, turned, out);
+                    Some(chain) => unsafe {
+                        let sizes = (task.places, task.channels);
+                        kernel::finish(sums, width, sizes, chain, (task.channel, task.place));
+                    },
+                    None if self.places_are_rows => self.store_rows(&task, sums, out),
+                    None => self.store_columns(&task, sums, turned, out),
                 }
-            }
-            if self.places_are_rows {
-                self.store_rows(task, sums, wide, out);
             }
         });
     }
 
-    /// The sums of a task's panel of channels, `[places][wide]`. What the chain will need for them is asked for ahead.
+    /// The sums of a task of one panel of channels, `[places][panel]`, or, where places are rows and there is a chain, its results. What
+    /// the chain needs is asked for ahead.
     ///
     /// # Safety
     /// As for [`Direct::task`].
     unsafe fn sum(
         &self,
         task: &Task,
-        panel: usize,
         image: *const f32,
         filters: *const f32,
-        (sums, wide): (&mut [f32], usize),
+        sums: &mut [f32],
         chain: Option<&Chain>,
     ) {
         let layout = self.layout();
-        let (k, padded) = (layout.depth, self.channels.next_multiple_of(layout.panel));
-        let channels = layout.panel.min(task.channels - panel);
+        let (k, width, padded) = (layout.depth, layout.panel, self.channels.next_multiple_of(layout.panel));
         let tiles = task.places.div_ceil(MOST_PLACES);
-        let panel_at = |start: usize, panel: usize| {
-            padded * start + (task.channel + panel) * layout.kc.min(k.saturating_sub(start))
+        // Lines of a result's row, with what it is made of.
+        let lines = |chain: &Chain| {
+            let elements = chain.links.iter().filter(|l| matches!(l.with, LinkWith::Elements(_, by) if by != 0));
+            (1 + elements.count()) * width.div_ceil(LINE)
         };
+        let panel_at = |start: usize, channel: usize| padded * start + channel * layout.kc.min(k.saturating_sub(start));
         let mut start = 0;
         while start < k {
             let depth = layout.kc.min(k - start);
+            let last = start + depth == k;
             // What is read after this piece of the panel: each tile fetches its share of it.
             let next =
-                if start + depth < k { panel_at(start + depth, panel) } else { panel_at(0, panel + layout.panel) };
+                if last { panel_at(0, task.channel + width) } else { panel_at(start + depth, task.channel) };
             let share = depth.div_ceil(tiles);
             let (each, more) = (task.places / tiles, task.places % tiles);
             let (mut first, mut t) = (0, 0);
             while t < tiles {
                 // Tiles of as many places, a few at a time, so that what results need is asked for little by little.
                 let (count, alike) = if t < more { (each + 1, more) } else { (each, tiles) };
-                let some = TILES.min(alike - t);
+                let asked = if last && self.places_are_rows { chain.map_or(0, lines) * count } else { 0 };
+                let some = TILES.min(MOST_LINES / asked.max(1)).clamp(1, alike - t);
                 let places = some * count;
-                if let Some(chain) = chain.filter(|_| start + depth == k) {
-                    soon::<false>(chain, (task.channel + panel, task.place + first), (channels, places));
-                }
-                let tile = Tile {
+                let row = task.place + first;
+                let sums = sums[first * width..][..places * width].as_mut_ptr();
+                let mut tile = Tile {
                     image,
                     tiles: some,
-                    places: self.places[task.place + first..][..places].as_ptr(),
+                    places: self.places[row..][..places].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
-                    filters: filters.wrapping_add(panel_at(start, panel)),
-                    sums: sums[first * wide..].as_mut_ptr(),
-                    apart: wide,
-                    add: start > 0,
-                    next: filters.wrapping_add(next + t * share * layout.panel),
+                    filters: filters.wrapping_add(panel_at(start, task.channel)),
+                    from: if start > 0 { sums } else { std::ptr::null() },
+                    to: sums,
+                    apart: width as isize,
+                    row,
+                    col: task.channel,
+                    next: filters.wrapping_add(next + t * share * width),
                     ahead: share,
                 };
+                let mut links: &[Link] = &[];
+                match chain.filter(|_| last) {
+                    Some(chain) if self.places_are_rows => {
+                        soon::<false>(chain, (row, task.channel), (places, task.channels));
+                        tile.to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(task.channel);
+                        tile.apart = chain.row;
+                        links = &chain.links;
+                    }
+                    Some(chain) => soon::<false>(chain, (task.channel, row), (task.channels, places)),
+                    None => {}
+                }
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
-                // `depth` vectors; the sums have `places` rows of `wide`.
-                unsafe { self.kernels.run(&tile, count, channels) };
+                // `depth` vectors; the sums have `places` rows, and the chain has these elements, which are the task's.
+                unsafe { self.kernels.run(&tile, links, count, task.channels) };
                 first += places;
                 t += some;
             }
@@ -363,8 +387,9 @@ impl Direct {
     }
 
     /// Gives sums away whose rows are places.
-    fn store_rows(&self, task: &Task, sums: &[f32], wide: usize, out: &Output<'_, f32>) {
+    fn store_rows(&self, task: &Task, sums: &[f32], out: &Output<'_, f32>) {
         let &Task { b, place, places, channel, channels } = task;
+        let wide = self.kernels.panel;
         match out {
             Output::Sink(sink) => {
                 let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
