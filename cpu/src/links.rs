@@ -36,7 +36,10 @@ pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, cou
 #[inline]
 pub(crate) fn soon<const NEAR: bool>(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
     for link in &chain.links {
-        if let LinkWith::Elements(base, by) = link.with {
+        // What is the same for all rows is near.
+        if let LinkWith::Elements(base, by) = link.with
+            && by != 0
+        {
             fetch_pieces::<NEAR>(place(base, by, row, col), by, rows, wide);
         }
     }

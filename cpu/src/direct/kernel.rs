@@ -1,7 +1,7 @@
 //! The micro-kernel: a few places of the image by one to four vectors of channels.
 
-use crate::gemm::{Chain, Link, LinkWith};
-use crate::links::{LINE, apply, fetch, single};
+use crate::gemm::{Chain, LinkWith};
+use crate::links::{LINE, apply, fetch, place, single, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -13,10 +13,10 @@ use square::SIDE;
 /// Most places of a tile.
 pub(super) const MOST_PLACES: usize = 6;
 
-/// Depths after which some of the next filters are asked for, where they are many.
+/// Depths after which some more of the next filters are asked for.
 const STEP: usize = 16;
 
-type Run = unsafe fn(&Tile, &[Link]);
+type Run = unsafe fn(&Tile, Option<&Chain>);
 
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
@@ -45,14 +45,14 @@ impl Kernels {
         Kernels { lanes: S::F32::LANES, panel, tiles }
     }
 
-    /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's. Sums of channels up to a whole vector are
-    /// written, too. Links have places as rows and channels as columns.
+    /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's: their sums, or what the chain makes of
+    /// them, whose rows are places. Those of channels up to a whole vector are written, too.
     ///
     /// # Safety
     /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, links: &[Link], places: usize, channels: usize) {
+    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, places: usize, channels: usize) {
         // SAFETY: passed on.
-        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile, links) }
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile, chain) }
     }
 }
 
@@ -79,16 +79,16 @@ const fn row<S: Simd, const V: usize>() -> [Run; MOST_PLACES] {
 
 /// # Safety
 /// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
-unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile, links: &[Link]) {
+unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<P, V>(tile, links)) };
+    unsafe { S::enter(Sums::<P, V>(tile, chain)) };
 }
 
 /// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
 /// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths; `filters` for `k` rows of a panel; `from`, if it is not null, is readable and `to` writable for the tiles' vectors at each of
-/// as many rows as there are places, and so are the operands of their links readable.
+/// depths; `filters` for `k` rows of a panel; `sums` is readable if `add`, and writable if there is no chain, for a panel's elements for
+/// each place. A chain has the results of these places, which nobody else uses, and what they are made of.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
@@ -98,11 +98,11 @@ pub(super) struct Tile {
     pub depths: *const isize,
     pub k: usize,
     pub filters: *const f32,
-    /// Sums to begin with, rows of a panel one after the other; null where there are none.
-    pub from: *const f32,
-    pub to: *mut f32,
-    pub apart: isize,
-    /// The first tile's first place and channel, for its links.
+    /// Sums, the places' one after the other.
+    pub sums: *mut f32,
+    /// Begin with the sums that are there.
+    pub add: bool,
+    /// The first tile's first place and channel, for the chain.
     pub row: usize,
     pub col: usize,
     /// So many rows of a panel for each tile, from this address on, which need not be readable, are asked for ahead of their use.
@@ -111,7 +111,7 @@ pub(super) struct Tile {
 }
 
 /// `P` places by `V` vectors of channels.
-struct Sums<'a, const P: usize, const V: usize>(&'a Tile, &'a [Link]);
+struct Sums<'a, const P: usize, const V: usize>(&'a Tile, Option<&'a Chain>);
 
 impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
     type Output = ();
@@ -119,29 +119,29 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Sums(t, links) = self;
+        let Sums(t, chain) = self;
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         for _ in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; P];
-            if !t.from.is_null() {
+            if t.add {
                 for p in 0..P {
                     for v in 0..V {
                         // SAFETY: the contract.
-                        sums[p][v] = unsafe { S::F32::load(t.from.add(p * panel + v * lanes)) };
+                        sums[p][v] = unsafe { S::F32::load(t.sums.add(p * panel + v * lanes)) };
                     }
                 }
-                t.from = t.from.wrapping_add(P * panel);
             }
             let mut pixels = [t.image; P];
             for p in 0..P {
                 // SAFETY: the contract.
                 pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
             }
-            // The next filters: where panels are wide, these are many lines, which are asked for little by little.
-            let lines = t.ahead * (panel / LINE);
-            let (step, each) = if panel > LINE { (STEP, lines.div_ceil(t.k.div_ceil(STEP))) } else { (t.k, lines) };
+            // The next filters, and what results need, are asked for little by little: a core waits for a few lines at a time.
+            let steps = t.k.div_ceil(STEP);
+            let (each, rows) = ((t.ahead * (panel / LINE)).div_ceil(steps), P.div_ceil(steps));
+            let mut asked = 0;
             let (mut filters, mut depth, mut next, mut left) = (t.filters, t.depths, t.next, t.k);
             while left > 0 {
                 // See `Kernels::narrow`.
@@ -151,7 +151,12 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                     fetch::<true>(next, LINE as isize, each);
                 }
                 next = next.wrapping_add(each * LINE);
-                let some = left.min(step);
+                if let Some(chain) = chain {
+                    let some = rows.min(P - asked);
+                    soon::<false>(chain, (t.row + asked, t.col), (some, V * lanes));
+                    asked += some;
+                }
+                let some = left.min(STEP);
                 left -= some;
                 // Measured: unrolling this loop makes it slower.
                 for _ in 0..some {
@@ -173,17 +178,21 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                     }
                 }
             }
+            let (mut to, mut apart) = (t.sums, panel as isize);
             // SAFETY: the contract.
             unsafe {
-                sums = apply(s, sums, links, t.row, t.col);
+                if let Some(chain) = chain {
+                    sums = apply(s, sums, &chain.links, t.row, t.col);
+                    (to, apart) = (place(chain.to, chain.row, t.row, t.col).cast_mut(), chain.row);
+                }
                 for p in 0..P {
                     for v in 0..V {
-                        sums[p][v].store(t.to.wrapping_offset(p as isize * t.apart).add(v * lanes));
+                        sums[p][v].store(to.wrapping_offset(p as isize * apart).add(v * lanes));
                     }
                 }
             }
             t.places = t.places.wrapping_add(P);
-            t.to = t.to.wrapping_offset(P as isize * t.apart);
+            t.sums = t.sums.wrapping_add(P * panel);
             t.row += P;
             t.next = t.next.wrapping_add(t.ahead * panel);
         }

@@ -18,7 +18,7 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use crate::gemm::{Chain, Link, LinkWith, Output, PackSource, PackedLayout, Plain, TileAt};
+use crate::gemm::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
 use crate::links::{LINE, soon};
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
@@ -33,10 +33,8 @@ use tiles::Tiles;
 /// panels need longer ones, or else sums are written too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
-/// Tiles that one call of a kernel computes, and the lines that are asked for before it where it writes results: more than a core can
-/// wait for at a time would keep it from the products meanwhile.
+/// Tiles that one call of a kernel computes.
 const TILES: usize = 5;
-const MOST_LINES: usize = 64;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
 /// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few.
@@ -326,11 +324,6 @@ impl Direct {
         let layout = self.layout();
         let (k, width, padded) = (layout.depth, layout.panel, self.channels.next_multiple_of(layout.panel));
         let tiles = task.places.div_ceil(MOST_PLACES);
-        // Lines of a result's row, with what it is made of.
-        let lines = |chain: &Chain| {
-            let elements = chain.links.iter().filter(|l| matches!(l.with, LinkWith::Elements(_, by) if by != 0));
-            (1 + elements.count()) * width.div_ceil(LINE)
-        };
         let panel_at = |start: usize, channel: usize| padded * start + channel * layout.kc.min(k.saturating_sub(start));
         let mut start = 0;
         while start < k {
@@ -345,40 +338,30 @@ impl Direct {
             while t < tiles {
                 // Tiles of as many places, a few at a time, so that what results need is asked for little by little.
                 let (count, alike) = if t < more { (each + 1, more) } else { (each, tiles) };
-                let asked = if last && self.places_are_rows { chain.map_or(0, lines) * count } else { 0 };
-                let some = TILES.min(MOST_LINES / asked.max(1)).clamp(1, alike - t);
+                let some = TILES.min(alike - t);
                 let places = some * count;
                 let row = task.place + first;
-                let sums = sums[first * width..][..places * width].as_mut_ptr();
-                let mut tile = Tile {
+                let chain = chain.filter(|_| last);
+                if let Some(chain) = chain.filter(|_| !self.places_are_rows) {
+                    soon::<false>(chain, (task.channel, row), (task.channels, places));
+                }
+                let tile = Tile {
                     image,
                     tiles: some,
                     places: self.places[row..][..places].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
                     filters: filters.wrapping_add(panel_at(start, task.channel)),
-                    from: if start > 0 { sums } else { std::ptr::null() },
-                    to: sums,
-                    apart: width as isize,
+                    sums: sums[first * width..][..places * width].as_mut_ptr(),
+                    add: start > 0,
                     row,
                     col: task.channel,
                     next: filters.wrapping_add(next + t * share * width),
                     ahead: share,
                 };
-                let mut links: &[Link] = &[];
-                match chain.filter(|_| last) {
-                    Some(chain) if self.places_are_rows => {
-                        soon::<false>(chain, (row, task.channel), (places, task.channels));
-                        tile.to = chain.to.wrapping_offset(row as isize * chain.row).wrapping_add(task.channel);
-                        tile.apart = chain.row;
-                        links = &chain.links;
-                    }
-                    Some(chain) => soon::<false>(chain, (task.channel, row), (task.channels, places)),
-                    None => {}
-                }
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
                 // `depth` vectors; the sums have `places` rows, and the chain has these elements, which are the task's.
-                unsafe { self.kernels.run(&tile, links, count, task.channels) };
+                unsafe { self.kernels.run(&tile, chain.filter(|_| self.places_are_rows), count, task.channels) };
                 first += places;
                 t += some;
             }
