@@ -106,9 +106,7 @@ impl InPlace {
         if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
         }
-        let view = |access: &Access, rows: Range<usize>| {
-            View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len())
-        };
+        let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
         // Filters one after the other, as those of a convolution are.
         let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i));
         let filters = filters.is_some_and(|a| a.is_plain() && view(a, c.n..c.k).depth.single() == Some(1));

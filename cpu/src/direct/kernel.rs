@@ -46,7 +46,7 @@ impl Kernels {
     }
 
     /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's: their sums, or what the chain makes of
-    /// them, whose rows are places. Those of channels up to a whole vector are written, too.
+    /// them. Those of channels up to a whole vector are written, too.
     ///
     /// # Safety
     /// The contract of [`Tile`].
@@ -87,8 +87,8 @@ unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile, chain: Opti
 /// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
 /// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths; `filters` for `k` rows of a panel; `sums` is readable if `add`, and writable if there is no chain, for a panel's elements for
-/// each place. A chain has the results of these places, which nobody else uses, and what they are made of.
+/// depths; `filters` for `k` rows of a panel; `sums` is readable if `add`, and writable unless the chain is finished, for a panel's elements for
+/// each place. A chain that is finished has the results of these places, which nobody else uses, and what they are made of.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
@@ -102,9 +102,16 @@ pub(super) struct Tile {
     pub sums: *mut f32,
     /// Begin with the sums that are there.
     pub add: bool,
-    /// The first tile's first place and channel, for the chain.
+    /// Results of the chain for these tiles: the first one's row and column, and how many there are. They, and what they are made of, are
+    /// asked for ahead.
     pub row: usize,
     pub col: usize,
+    pub rows: usize,
+    pub cols: usize,
+    /// Places are the chain's rows: write its results instead of the sums.
+    pub finish: bool,
+    /// Each tile asks for the pixels of the next one, whose depths lie side by side.
+    pub pixels: bool,
     /// So many rows of a panel for each tile, from this address on, which need not be readable, are asked for ahead of their use.
     pub next: *const f32,
     pub ahead: usize,
@@ -123,7 +130,12 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        for _ in 0..t.tiles {
+        // Everything is asked for little by little: a core waits for a few lines at a time.
+        let steps = t.k.div_ceil(STEP);
+        let each = (t.ahead * (panel / LINE)).div_ceil(steps);
+        let some_rows = t.rows.div_ceil(steps * t.tiles);
+        let mut asked = 0;
+        for tile in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; P];
             if t.add {
                 for p in 0..P {
@@ -138,10 +150,7 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                 // SAFETY: the contract.
                 pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
             }
-            // The next filters, and what results need, are asked for little by little: a core waits for a few lines at a time.
-            let steps = t.k.div_ceil(STEP);
-            let (each, rows) = ((t.ahead * (panel / LINE)).div_ceil(steps), P.div_ceil(steps));
-            let mut asked = 0;
+            let later = if t.pixels && tile + 1 < t.tiles { P } else { 0 };
             let (mut filters, mut depth, mut next, mut left) = (t.filters, t.depths, t.next, t.k);
             while left > 0 {
                 // See `Kernels::narrow`.
@@ -151,10 +160,15 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                     fetch::<true>(next, LINE as isize, each);
                 }
                 next = next.wrapping_add(each * LINE);
-                if let Some(chain) = chain {
-                    let some = rows.min(P - asked);
-                    soon::<false>(chain, (t.row + asked, t.col), (some, V * lanes));
+                if let Some(chain) = chain.filter(|_| asked < t.rows) {
+                    let some = some_rows.min(t.rows - asked);
+                    soon::<false>(chain, (t.row + asked, t.col), (some, t.cols));
                     asked += some;
+                }
+                for p in 0..later {
+                    // SAFETY: the contract: there is another tile.
+                    let pixel = unsafe { t.image.wrapping_offset(*t.places.add(P + p)).wrapping_offset(*depth) };
+                    fetch::<true>(pixel, 0, 1);
                 }
                 let some = left.min(STEP);
                 left -= some;
@@ -181,9 +195,10 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
             let (mut to, mut apart) = (t.sums, panel as isize);
             // SAFETY: the contract.
             unsafe {
-                if let Some(chain) = chain {
-                    sums = apply(s, sums, &chain.links, t.row, t.col);
-                    (to, apart) = (place(chain.to, chain.row, t.row, t.col).cast_mut(), chain.row);
+                if let Some(chain) = chain.filter(|_| t.finish) {
+                    let row = t.row + tile * P;
+                    sums = apply(s, sums, &chain.links, row, t.col);
+                    (to, apart) = (place(chain.to, chain.row, row, t.col).cast_mut(), chain.row);
                 }
                 for p in 0..P {
                     for v in 0..V {
@@ -193,7 +208,6 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
             }
             t.places = t.places.wrapping_add(P);
             t.sums = t.sums.wrapping_add(P * panel);
-            t.row += P;
             t.next = t.next.wrapping_add(t.ahead * panel);
         }
     }

@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use smallvec::SmallVec;
 
 use crate::gemm::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
-use crate::links::{LINE, soon};
+use crate::links::LINE;
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
@@ -33,8 +33,6 @@ use tiles::Tiles;
 /// panels need longer ones, or else sums are written too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
-/// Tiles that one call of a kernel computes.
-const TILES: usize = 5;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
 /// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few.
@@ -65,6 +63,8 @@ pub(crate) struct Direct {
     copy: Option<Copied>,
     chunk: usize,
     group: usize,
+    /// Whether each pixel is read once, where it lies, with its depths side by side.
+    pixels: bool,
     /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
     lines: usize,
 }
@@ -173,6 +173,7 @@ impl Direct {
                 (Some(Copied::Tiles(tiles)), tables, 0)
             }
         };
+        let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
             batch,
@@ -184,6 +185,7 @@ impl Direct {
             copy,
             chunk: chunks,
             group,
+            pixels,
             lines,
         })
     }
@@ -263,7 +265,8 @@ impl Direct {
                 let (chunk, group) = (i / groups, i % groups);
                 let (place, places) = part(self.places.len(), self.chunk, chunk);
                 let channel = group * self.group;
-                let task = Task { b, place, places, channel, channels: self.group.min(self.channels - channel) };
+                let channels = self.group.min(self.channels - channel);
+                let task = Task { b, place, places, channel, channels, fresh: true };
                 // SAFETY: the caller's; tasks write different parts of the output.
                 unsafe { self.task(&task, base.at(0), packed.at(0), out) };
             });
@@ -288,7 +291,8 @@ impl Direct {
             }
             let sums = &mut sums[..room];
             for panel in (0..task.channels).step_by(width) {
-                let task = Task { channel: task.channel + panel, channels: width.min(task.channels - panel), ..*task };
+                let (channel, channels) = (task.channel + panel, width.min(task.channels - panel));
+                let task = Task { channel, channels, fresh: panel == 0, ..*task };
                 // Results that are whole vectors go where they belong straight from registers.
                 let whole = !self.places_are_rows || task.channels.is_multiple_of(self.kernels.lanes);
                 let chain = chain.as_ref().filter(|_| whole);
@@ -313,14 +317,7 @@ impl Direct {
     ///
     /// # Safety
     /// As for [`Direct::task`].
-    unsafe fn sum(
-        &self,
-        task: &Task,
-        image: *const f32,
-        filters: *const f32,
-        sums: &mut [f32],
-        chain: Option<&Chain>,
-    ) {
+    unsafe fn sum(&self, task: &Task, image: *const f32, filters: *const f32, sums: &mut [f32], chain: Option<&Chain>) {
         let layout = self.layout();
         let (k, width, padded) = (layout.depth, layout.panel, self.channels.next_multiple_of(layout.panel));
         let tiles = task.places.div_ceil(MOST_PLACES);
@@ -330,40 +327,40 @@ impl Direct {
             let depth = layout.kc.min(k - start);
             let last = start + depth == k;
             // What is read after this piece of the panel: each tile fetches its share of it.
-            let next =
-                if last { panel_at(0, task.channel + width) } else { panel_at(start + depth, task.channel) };
+            let mut next = if last { panel_at(0, task.channel + width) } else { panel_at(start + depth, task.channel) };
             let share = depth.div_ceil(tiles);
             let (each, more) = (task.places / tiles, task.places % tiles);
-            let (mut first, mut t) = (0, 0);
-            while t < tiles {
-                // Tiles of as many places, a few at a time, so that what results need is asked for little by little.
-                let (count, alike) = if t < more { (each + 1, more) } else { (each, tiles) };
-                let some = TILES.min(alike - t);
-                let places = some * count;
-                let row = task.place + first;
+            // Tiles of one place more come first.
+            let mut first = 0;
+            for (count, tiles) in [(each + 1, more), (each, tiles - more)].into_iter().filter(|(_, tiles)| *tiles > 0) {
+                let (places, place) = (count * tiles, task.place + first);
                 let chain = chain.filter(|_| last);
-                if let Some(chain) = chain.filter(|_| !self.places_are_rows) {
-                    soon::<false>(chain, (task.channel, row), (task.channels, places));
-                }
+                let (results, area) = ((place, task.channel), (places, task.channels));
+                let ((row, col), (rows, cols)) =
+                    if self.places_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
                 let tile = Tile {
                     image,
-                    tiles: some,
-                    places: self.places[row..][..places].as_ptr(),
+                    tiles,
+                    places: self.places[place..][..places].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
                     filters: filters.wrapping_add(panel_at(start, task.channel)),
                     sums: sums[first * width..][..places * width].as_mut_ptr(),
                     add: start > 0,
                     row,
-                    col: task.channel,
-                    next: filters.wrapping_add(next + t * share * width),
+                    col,
+                    rows,
+                    cols,
+                    finish: self.places_are_rows,
+                    pixels: self.pixels && task.fresh,
+                    next: filters.wrapping_add(next),
                     ahead: share,
                 };
+                next += tiles * share * width;
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
                 // `depth` vectors; the sums have `places` rows, and the chain has these elements, which are the task's.
-                unsafe { self.kernels.run(&tile, chain.filter(|_| self.places_are_rows), count, task.channels) };
+                unsafe { self.kernels.run(&tile, chain, count, task.channels) };
                 first += places;
-                t += some;
             }
             start += depth;
         }
@@ -371,7 +368,7 @@ impl Direct {
 
     /// Gives sums away whose rows are places.
     fn store_rows(&self, task: &Task, sums: &[f32], out: &Output<'_, f32>) {
-        let &Task { b, place, places, channel, channels } = task;
+        let &Task { b, place, places, channel, channels, .. } = task;
         let wide = self.kernels.panel;
         match out {
             Output::Sink(sink) => {
@@ -389,7 +386,7 @@ impl Direct {
 
     /// Gives a panel's sums away, whose rows become columns.
     fn store_columns(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
-        let &Task { b, place, places, channel, channels } = task;
+        let &Task { b, place, places, channel, channels, .. } = task;
         if turned.len() < channels * places {
             turned.resize(channels * places, 0.0);
         }
@@ -422,4 +419,6 @@ struct Task {
     places: usize,
     channel: usize,
     channels: usize,
+    /// Its pixels have not been read yet.
+    fresh: bool,
 }
