@@ -1,4 +1,5 @@
-//! Products whose right operand is taken a few columns at a time against the reference, on one thread and on two.
+//! Products of which one operand is read where it lies against the reference, on one thread and on two: the right one a few columns at
+//! a time, or the rows of the left one element by element.
 
 mod common;
 
@@ -19,7 +20,7 @@ fn input(n: u16) -> Expr {
 enum Then {
     /// They are the result.
     Nothing,
-    /// A bias for each row, a residual, the larger of that and zero.
+    /// A bias for each filter, a residual, the larger of that and zero.
     Residual,
     /// Every other plain step, with a number of the launch.
     Steps,
@@ -27,14 +28,22 @@ enum Then {
     Quotient,
 }
 
-/// Some products of matrices that share the left one.
+/// Which operand is read where it lies; the other one are filters, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum InPlace {
+    Columns,
+    Rows,
+}
+
+/// Some products of matrices that share the filters.
 #[derive(Clone, Copy, Debug)]
 struct Case {
+    what: InPlace,
     batch: usize,
     m: usize,
     n: usize,
     k: usize,
-    /// Elements between rows of the right operand, of the residual and of the result beyond those of a row.
+    /// Elements between rows of the operand that is read in place, of the residual and of the result beyond those of a row.
     more: usize,
     then: Then,
 }
@@ -69,10 +78,13 @@ impl Case {
     fn op(&self) -> Op {
         let Case { batch, m, n, k, more, .. } = *self;
         let access = |strides: [usize; 4]| Access::new(DType::F32, &strides.map(|s| s as isize));
-        let wide = n + more;
-        let mut inputs = vec![access([0, k, 0, 1]), access([k * wide, 0, 1, wide])];
+        let (wide, deep) = (n + more, k + more);
+        let (mut inputs, bias) = match self.what {
+            InPlace::Columns => (vec![access([0, k, 0, 1]), access([k * wide, 0, 1, wide])], [0, 1, 0, 0]),
+            InPlace::Rows => (vec![access([m * deep, deep, 0, 1]), access([0, 0, k, 1])], [0, 0, 1, 0]),
+        };
         if self.then != Then::Nothing {
-            inputs.extend([access([0, 1, 0, 0]), access([m * wide, wide, 1, 0])]);
+            inputs.extend([access(bias), access([m * wide, wide, 1, 0])]);
         }
         let contract = Contract {
             m: 1,
@@ -90,25 +102,29 @@ impl Case {
     fn check(&self, random: &mut Random) {
         println!("{self:?}");
         let op = self.op();
-        assert!(is_known(&op), "{self:?}");
+        let family = if self.what == InPlace::Columns { "columns" } else { "direct" };
+        assert!(is_known(&op, family), "{self:?}");
         check(&op, random, &[Scalar::new(0.75f32)]);
     }
 }
 
 /// Whether the kernels are among those that the cost model may choose, where the machine has them.
-fn is_known(op: &Op) -> bool {
+fn is_known(op: &Op, family: &str) -> bool {
     let narrow = |b: &CpuBackend| matches!(b.isa(), Isa::Avx2 | Isa::Neon);
-    backends().iter().all(|b| !narrow(b) || b.variants(op).iter().any(|v| v.family == "columns"))
+    backends().iter().all(|b| !narrow(b) || b.variants(op).iter().any(|v| v.family == family))
 }
 
 #[test]
 fn rows_columns_and_depths_that_fill_no_panel_agree_whatever_becomes_of_sums() {
     let mut random = Random::new();
-    for then in [Then::Nothing, Then::Residual, Then::Steps, Then::Quotient] {
+    for (what, then) in [InPlace::Columns, InPlace::Rows]
+        .into_iter()
+        .flat_map(|what| [Then::Nothing, Then::Residual, Then::Steps, Then::Quotient].map(|then| (what, then)))
+    {
         for (m, n, k, more) in
             [(12, 16, 8, 0), (13, 17, 9, 3), (37, 31, 70, 0), (64, 49, 300, 1), (100, 130, 33, 2), (40, 80, 70, 0)]
         {
-            Case { batch: 1, m, n, k, more, then }.check(&mut random);
+            Case { what, batch: 1, m, n, k, more, then }.check(&mut random);
         }
     }
 }
@@ -116,20 +132,25 @@ fn rows_columns_and_depths_that_fill_no_panel_agree_whatever_becomes_of_sums() {
 #[test]
 fn several_parts_of_rows_chunks_of_columns_and_pieces_of_depth_agree() {
     let mut random = Random::new();
-    Case { batch: 1, m: 400, n: 196, k: 261, more: 0, then: Then::Residual }.check(&mut random);
-    Case { batch: 3, m: 25, n: 300, k: 40, more: 5, then: Then::Residual }.check(&mut random);
-    // Several tall tiles, and sums of an earlier pass.
-    Case { batch: 1, m: 64, n: 24, k: 300, more: 0, then: Then::Residual }.check(&mut random);
+    for what in [InPlace::Columns, InPlace::Rows] {
+        Case { what, batch: 1, m: 400, n: 196, k: 261, more: 0, then: Then::Residual }.check(&mut random);
+        Case { what, batch: 3, m: 25, n: 300, k: 40, more: 5, then: Then::Residual }.check(&mut random);
+        // Several tall tiles, and sums of an earlier pass.
+        Case { what, batch: 1, m: 64, n: 24, k: 300, more: 0, then: Then::Residual }.check(&mut random);
+        // Wide panels have longer passes.
+        Case { what, batch: 1, m: 50, n: 144, k: 1100, more: 0, then: Then::Residual }.check(&mut random);
+    }
 }
 
 #[test]
 fn random_products_agree() {
     let mut random = Random::new();
-    for _ in 0..12 {
+    for _ in 0..24 {
         let mut from = |least: usize, more: usize| least + random.below(more);
         let then = [Then::Nothing, Then::Residual, Then::Steps][from(0, 3)];
+        let what = [InPlace::Columns, InPlace::Rows][from(0, 2)];
         let case =
-            Case { batch: from(1, 2), m: from(12, 80), n: from(16, 150), k: from(8, 90), more: from(0, 4), then };
+            Case { what, batch: from(1, 2), m: from(12, 80), n: from(16, 150), k: from(8, 90), more: from(0, 4), then };
         case.check(&mut random);
     }
 }
@@ -137,7 +158,7 @@ fn random_products_agree() {
 #[test]
 fn a_number_that_is_none_stays_so_through_every_step() {
     let mut random = Random::new();
-    let case = Case { batch: 1, m: 20, n: 40, k: 12, more: 0, then: Then::Residual };
+    let case = Case { what: InPlace::Columns, batch: 1, m: 20, n: 40, k: 12, more: 0, then: Then::Residual };
     let op = case.op();
     let tensor =
         |random: &mut Random, i: usize| -> HostTensor { random.tensor(DType::F32, extent(&op.inputs[i], &op.dims).0) };
@@ -170,6 +191,6 @@ fn images_of_which_places_are_left_out_are_copied_first() {
     let result = access([f * h * w, h * w, w, 1, 0]);
     let inputs = vec![access([0, c, 0, 0, 1]), image];
     let op = Op::contract(&[batch, f, h, w, c], inputs, vec![result], contract).unwrap();
-    assert!(is_known(&op));
+    assert!(is_known(&op, "columns"));
     check(&op, &mut random, &[]);
 }
