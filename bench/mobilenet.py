@@ -1,4 +1,4 @@
-"""Times a forward pass of a network of MobileNetV2's shape in ONNX Runtime: the graph of `millstream/examples/mobilenet.rs`.
+"""Times a forward pass of a network of MobileNetV2's shape in ONNX Runtime: the graph of `millstream/examples/mobilenet`.
 
 Usage: python mobilenet.py [--threads N] [--batch N]
 Needs onnx, onnxruntime and numpy.
@@ -35,6 +35,20 @@ def constant(values):
     return name
 
 
+def median_ms(fn):
+    times = []
+    for _ in range(41):
+        start = time.perf_counter()
+        fn()
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def emit(peer, ms):
+    case = f"mobilenet_f32_{args.batch}"
+    print(json.dumps({"case": case, "peer": peer, "device": "cpu", "threads": args.threads, "ms": ms}), flush=True)
+
+
 LOW, HIGH = constant(0.0), constant(6.0)
 
 
@@ -69,11 +83,5 @@ model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = args.threads
 session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-feed = {"x": rng.uniform(-1, 1, (args.batch, 3, 224, 224)).astype(np.float32)}
-times = []
-for _ in range(41):
-    begin = time.perf_counter()
-    session.run(None, feed)
-    times.append((time.perf_counter() - begin) * 1e3)
-row = {"case": f"mobilenet_f32_{args.batch}", "peer": "onnxruntime", "device": "cpu", "threads": args.threads}
-print(json.dumps({**row, "ms": statistics.median(times)}))
+x = rng.uniform(-1, 1, (args.batch, 3, 224, 224)).astype(np.float32)
+emit("onnxruntime", median_ms(lambda: session.run(None, {"x": x})))

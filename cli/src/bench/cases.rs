@@ -1,12 +1,12 @@
 //! The cases: what a benchmark's name means. The names are those with which peers are timed, for any sizes.
 
-use millstream::Accuracy;
 use millstream::DType;
 
 use super::calls::Call;
 use super::compute::{self, Compute};
 use super::conv;
 use super::events::Waiting;
+use super::networks::{self, Pass};
 use crate::failure::{Failure, Outcome};
 
 /// A case to time.
@@ -23,13 +23,8 @@ pub struct Case {
 pub enum Kind {
     /// One evaluation of a tensor.
     Compute(Compute),
-    /// A forward pass of a network of ResNet-50's shape for so many images.
-    Network {
-        /// The images.
-        batch: usize,
-        /// How exact its convolutions are.
-        accuracy: Accuracy,
-    },
+    /// A forward pass of a network.
+    Network(Pass),
     /// A copy from or to the host.
     Transfer(Transfer),
     /// One of many short calls.
@@ -159,16 +154,13 @@ pub const STANDARD: &[&str] = &[
 /// A case larger than this many bytes is a slip of the pen.
 const LARGEST: u64 = 1 << 42;
 
-/// More images than this at once are a slip of the pen, too.
-const MOST_IMAGES: usize = 4096;
-
 impl Case {
     /// The case of that name; else what cases look like.
     pub fn parse(name: &str) -> Outcome<Case> {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
-            None if network(name).is_some() => network(name).unwrap_or(Kind::Floor),
+            None if networks::parse(name).is_some() => networks::parse(name).map_or(Kind::Floor, Kind::Network),
             None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
             None => {
                 Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
@@ -176,17 +168,6 @@ impl Case {
         };
         Ok(Case { name: name.to_string(), kind })
     }
-}
-
-/// `resnet50_f32_N`; with `_wino` at the end, Winograd's algorithm is allowed.
-fn network(name: &str) -> Option<Kind> {
-    let rest = name.strip_prefix("resnet50_f32_")?;
-    let (batch, accuracy) = match rest.strip_suffix("_wino") {
-        Some(batch) => (batch, Accuracy::Winograd),
-        None => (rest, Accuracy::Full),
-    };
-    let batch = batch.parse().ok()?;
-    (1..=MOST_IMAGES).contains(&batch).then_some(Kind::Network { batch, accuracy })
 }
 
 /// `upload_f32_N` or `download_f32_N`.
@@ -235,8 +216,7 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let network = "a forward pass of ResNet-50's shape for N images, weights kept";
-    let convolutions = [(conv::FORM.0.to_string(), conv::FORM.1), ("resnet50_f32_N".to_string(), network)];
+    let convolutions = [conv::FORM].into_iter().chain(networks::FORMS).map(|(form, about)| (form.to_string(), about));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms
         .chain(convolutions)
@@ -259,6 +239,9 @@ mod tests {
             "exp_f32_1",
             "coldstart",
             "resnet50_f32_1",
+            "resnet50_f32_4_wino",
+            "mobilenet_f32_1",
+            "mobilenet_f32_4096",
         ]) {
             assert!(Case::parse(name).is_ok(), "{name}");
         }
@@ -285,6 +268,12 @@ mod tests {
             "resnet50_f32_0",
             "resnet50_f32_100000",
             "resnet50_f64_1",
+            "mobilenet",
+            "mobilenet_f32_",
+            "mobilenet_f32_0",
+            "mobilenet_f32_4097",
+            "mobilenet_f32_1_wino",
+            "mobilenet_f64_1",
             "ADD_f32_5",
         ] {
             let failure = Case::parse(name).expect_err(name);

@@ -11,9 +11,7 @@ mod compute;
 mod conv;
 mod events;
 mod launches;
-// The network of the library's example, which shows how it is written.
-#[path = "../../../millstream/examples/resnet50/network.rs"]
-mod network;
+mod networks;
 mod random;
 mod row;
 mod timing;
@@ -21,7 +19,7 @@ mod timing;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use millstream::{Accuracy, DType, Device, Idea, Runtime, Tensor};
+use millstream::{DType, Device, Idea, Runtime, Tensor};
 
 use crate::args;
 use crate::devices;
@@ -31,7 +29,7 @@ use crate::output::{Progress, note, say};
 use baseline::{Baseline, Store};
 use cases::{Case, Direction, Kind, Transfer};
 use compute::{Compute, Shown};
-use network::Network;
+use networks::{Network, Pass};
 use random::Normal;
 use row::{Clock, Rates, Row};
 use timing::Timing;
@@ -210,7 +208,7 @@ fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
     let device = &place.device;
     match &case.kind {
         Kind::Compute(compute) => measure_compute(place, &case.name, compute),
-        Kind::Network { batch, accuracy } => measure_network(place, &case.name, *batch, *accuracy),
+        Kind::Network(pass) => measure_network(place, &case.name, *pass),
         Kind::Transfer(transfer) => measure_transfer(place, &case.name, *transfer),
         Kind::Floor => match device.launch_floor()? {
             Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
@@ -248,12 +246,10 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
 }
 
 /// Times the forward pass of a network, and holds it against the same in double precision.
-fn measure_network(place: &Place<'_>, name: &str, batch: usize, accuracy: Accuracy) -> Outcome<Row> {
+fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -> Outcome<Row> {
     let device = &place.device;
-    let (flop, weights) = Network::work();
-    let pixels = (batch * 3 * network::SIDE * network::SIDE) as u64;
-    let network = Network::new(device, accuracy)?;
-    let images = network::images(batch, device)?;
+    let network = Network::new(shape, device)?;
+    let images = networks::images(batch, device)?;
     let timed = time(place, &|| network.forward(&images))?;
     let values = network.forward(&images).to_vec::<f32>()?;
     let double = network.cast(DType::F64)?.forward(&images.cast(DType::F64)).to_vec::<f64>()?;
@@ -262,8 +258,9 @@ fn measure_network(place: &Place<'_>, name: &str, batch: usize, accuracy: Accura
     // A maximum would leave NaN out.
     let error = error.fold(0f64, |most, e| if e <= most { most } else { e });
     let max_err = if error.is_finite() { error / largest.max(f64::MIN_POSITIVE) } else { f64::MAX };
-    let rates =
-        Rates { flop: batch as u64 * flop, bytes: 4 * (weights + pixels), shown: Shown::Flop, dtype: DType::F32 };
+    let (work, pixels) = (network.work(), images.len() as u64);
+    let bytes = 4 * (work.weights + pixels);
+    let rates = Rates { flop: batch as u64 * work.flop, bytes, shown: Shown::Flop, dtype: DType::F32 };
     let row = timed.row(name, device, &rates, max_err)?;
     if max_err > NETWORK_BOUND {
         return Err(Failure::failed(format!("wrong result: error {max_err:.2e}, bound {NETWORK_BOUND:.2e}")));

@@ -3,12 +3,15 @@
 //! `cargo run --release --example resnet50 [batch] [winograd]` prints the median time of a pass; `millstream bench resnet50_f32_1` times and
 //! checks the same network. `bench/resnet50.py` times the same graph in ONNX Runtime and PyTorch.
 
+#[path = "../shared/layers.rs"]
+mod layers;
 mod network;
 
 use std::time::Instant;
 
+use layers::images;
 use millstream::{Accuracy, Result};
-use network::{Network, images};
+use network::Network;
 
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
