@@ -1,23 +1,27 @@
 //! Depthwise convolutions whose channels lie side by side: vectors are channels, and nothing is copied.
 //!
-//! A few places of a row are summed together, so that a vector of filters is loaded once for all of them. A tap outside the
-//! image reads a line of fill values instead. Places and taps may have any number of axes. How the work is cut depends on
-//! the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
+//! A few places of a row are summed together, so that a vector of filters is loaded once for all of them, and pass through a plain epilogue in
+//! registers. A tap outside the image reads a line of fill values instead. Places and taps may have any number of axes. How the work is cut
+//! depends on the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
 
 #![allow(clippy::needless_range_loop)] // Indices of places and vectors; iterators would be closures here.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::TASK_WORK;
 use crate::direct::scatter;
-use crate::gemm::{Output, TileAt};
+use crate::gemm::{Chain, Output, TileAt};
+use crate::links::{apply, place};
 use crate::shared::Shared;
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
-/// Most places that are summed together: with two vectors each, 12 sums in registers.
-const MOST_PLACES: usize = 6;
+/// Places that are summed together: with two vectors each, 12 sums in registers. Fewer where so many are not left.
+const PLACES: usize = 6;
+const SOME_PLACES: usize = 3;
 /// Bytes of finished sums that are given away at once, if that are as many places as epilogues take together.
 const TILE_BYTES: usize = 16 << 10;
 const TILE_PLACES: usize = 8;
@@ -49,8 +53,8 @@ pub(crate) struct Places {
 pub(crate) struct Across {
     pub(crate) places: Places,
     isa: Isa,
-    /// Neighbouring columns that are summed together: the first, and how many. Of several, no tap leaves the image along the row.
-    blocks: Vec<(usize, usize)>,
+    /// Neighbouring columns whose taps are found together: the first, and how many. Of several, no tap leaves the image along the row.
+    pieces: Vec<(usize, usize)>,
     /// A line of fill values.
     outside: Vec<f32>,
     /// Rows of a task.
@@ -81,20 +85,15 @@ impl Across {
             })
         };
         let inner = inner(p.columns, whole);
-        let mut blocks: Vec<(usize, usize)> = (0..inner.start).map(|x| (x, 1)).collect();
-        let count = inner.len().div_ceil(MOST_PLACES);
-        let (mut at, mut left) = (inner.start, inner.len());
-        for i in 0..count {
-            let n = left.div_ceil(count - i);
-            blocks.push((at, n));
-            (at, left) = (at + n, left - n);
-        }
-        blocks.extend((inner.end..p.columns).map(|x| (x, 1)));
         let work = p.taps.len() * p.columns * p.channels;
         let together = (TASK_WORK / work.max(1)).max(1);
         let most = TILE_BYTES / (p.channels * size_of::<f32>()) / TILE_PLACES * TILE_PLACES;
         let most = most.max(TILE_PLACES);
-        Some(Across { isa, blocks, outside: vec![p.fill; p.channels], together, most, places })
+        let mut pieces: Vec<(usize, usize)> = (0..inner.start).map(|x| (x, 1)).collect();
+        let piece = most.next_multiple_of(PLACES);
+        pieces.extend(inner.clone().step_by(piece).map(|x| (x, piece.min(inner.end - x))));
+        pieces.extend((inner.end..p.columns).map(|x| (x, 1)));
+        Some(Across { isa, pieces, outside: vec![p.fill; p.channels], together, most, places })
     }
 
     /// Places of a product, and taps.
@@ -133,31 +132,34 @@ impl Across {
         }
         let p = &self.places;
         ROOM.with_borrow_mut(|(tile, taps)| {
-            // Results go straight to memory where channels are neighbours there, too; else into a tile.
-            let straight = match out {
-                Output::Plain(c) if c.col == 1 => Some(c),
-                _ => None,
+            // Results go straight to memory where channels are neighbours there, too, and the epilogue is plain; else into a tile.
+            let chain = match out {
+                Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(b), row: c.row }),
+                Output::Sink(sink) => sink.chain(b),
             };
-            let room = (self.most + MOST_PLACES) * p.channels;
-            if straight.is_none() && tile.len() < room {
+            // The last vector of channels may be computed twice, which must not change it.
+            let whole = p.channels.is_multiple_of(super::kernel::lanes(self.isa));
+            let chain = chain.filter(|chain| whole || !chain.is_in_place());
+            let room = 2 * self.most.next_multiple_of(PLACES) * p.channels;
+            if chain.is_none() && tile.len() < room {
                 tile.resize(room, 0.0);
             }
             let (mut first, mut held) = (rows.start * p.columns, 0);
             for row in rows {
-                for &(x, count) in &self.blocks {
-                    let place = row * p.columns + x;
+                for &(x, count) in &self.pieces {
+                    let row_of = row * p.columns + x;
                     self.taps(row, x, image, taps);
-                    let (to, wide) = match straight {
-                        Some(c) => (c.at(b).wrapping_offset(place as isize * c.row), c.row),
-                        None => (tile[held * p.channels..].as_mut_ptr(), p.channels as isize),
-                    };
-                    let block = Block { taps, filters, channels: p.channels, places: count, to, wide };
-                    // Whoever makes a block promises that it may be read and written: taps name elements of the image or of
-                    // the line outside, which are there by the caller's promise; `to` is this task's place or the tile.
-                    vectorize(self.isa, block);
-                    held += if straight.is_some() { 0 } else { count };
+                    // Whoever makes a piece promises that it may be read and written: taps name elements of the image or of
+                    // the line outside, which are there by the caller's promise; results are this task's places or the tile.
+                    let to = tile.as_mut_ptr().wrapping_add(held * p.channels);
+                    let chain = chain.as_ref();
+                    vectorize(
+                        self.isa,
+                        Piece { taps, filters, channels: p.channels, places: count, to, chain, row: row_of },
+                    );
+                    held += if chain.is_some() { 0 } else { count };
                     if held >= self.most {
-                        // The rest of the block begins the next tile.
+                        // The rest of the piece begins the next tile.
                         self.give(b, first, self.most, tile, out);
                         tile.copy_within(self.most * p.channels..held * p.channels, 0);
                         (first, held) = (first + self.most, held - self.most);
@@ -216,61 +218,65 @@ struct Tap {
 /// Neighbouring places of a row.
 ///
 /// The safety contract: each tap is readable for `channels` elements at each of `places` multiples of its step; `filters` has as many
-/// for each tap; `to` is writable for `channels` elements at each of `places` multiples of `wide`. There are as many channels as
-/// a vector has lanes, or more, and at most [`MOST_PLACES`] places.
-struct Block<'a> {
+/// for each tap. The chain, if there is one, has the results of `places` rows from `row` on, which nobody else uses, and what they are
+/// made of; else `to` is writable for as many elements. There are as many channels as a vector has lanes, or more.
+struct Piece<'a> {
     taps: &'a [Tap],
     filters: &'a [f32],
     channels: usize,
     places: usize,
     to: *mut f32,
-    wide: isize,
+    chain: Option<&'a Chain>,
+    row: usize,
 }
 
-impl Kernel for Block<'_> {
+impl Kernel for Piece<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        // SAFETY: the contract, which whoever makes a `Block` promises.
-        unsafe {
-            match self.places {
-                1 => self.all::<S, 1>(s),
-                2 => self.all::<S, 2>(s),
-                3 => self.all::<S, 3>(s),
-                4 => self.all::<S, 4>(s),
-                5 => self.all::<S, 5>(s),
-                _ => self.all::<S, 6>(s),
+        let mut first = 0;
+        while first < self.places {
+            // SAFETY: the contract, which whoever makes a `Piece` promises.
+            unsafe {
+                first += match self.places - first {
+                    PLACES.. => self.all::<S, PLACES>(s, first),
+                    SOME_PLACES.. => self.all::<S, SOME_PLACES>(s, first),
+                    _ => self.all::<S, 1>(s, first),
+                }
             }
         }
     }
 }
 
-impl Block<'_> {
+impl Piece<'_> {
+    /// Computes `P` places, all channels of them.
+    ///
     /// # Safety
-    /// The contract of [`Block`] for `P` places.
+    /// The contract of [`Piece`], which has these places.
     #[inline(always)]
-    unsafe fn all<S: Simd, const P: usize>(&self, s: S) {
+    unsafe fn all<S: Simd, const P: usize>(&self, s: S, first: usize) -> usize {
         let lanes = S::F32::LANES;
         let mut c = 0;
         // SAFETY: passed on, for channels that there are.
         unsafe {
             while c + 2 * lanes <= self.channels {
-                self.some::<S, P, 2>(s, c);
+                self.some::<S, P, 2>(s, first, c);
                 c += 2 * lanes;
             }
             while c < self.channels {
                 // The last vector may begin inside the one before it.
-                self.some::<S, P, 1>(s, c.min(self.channels - lanes));
+                self.some::<S, P, 1>(s, first, c.min(self.channels - lanes));
                 c += lanes;
             }
         }
+        P
     }
 
     /// # Safety
-    /// The contract of [`Block`] for `P` places; `V` vectors of channels from `c` on are there.
+    /// The contract of [`Piece`], which has `P` places from the first on; `V` vectors of channels from `c` on are there.
     #[inline(always)]
-    unsafe fn some<S: Simd, const P: usize, const V: usize>(&self, s: S, c: usize) {
+    unsafe fn some<S: Simd, const P: usize, const V: usize>(&self, s: S, first: usize, c: usize) {
         let lanes = S::F32::LANES;
         let mut sums = [[s.f32(0.0); V]; P];
         let mut filter = self.filters.as_ptr().wrapping_add(c);
@@ -280,7 +286,7 @@ impl Block<'_> {
                 // SAFETY: the contract.
                 w[v] = unsafe { S::F32::load(filter.wrapping_add(v * lanes)) };
             }
-            let from = tap.at.wrapping_add(c);
+            let from = tap.at.wrapping_offset(first as isize * tap.step).wrapping_add(c);
             for p in 0..P {
                 for v in 0..V {
                     let at = from.wrapping_offset(p as isize * tap.step).wrapping_add(v * lanes);
@@ -290,11 +296,17 @@ impl Block<'_> {
             }
             filter = filter.wrapping_add(self.channels);
         }
-        for p in 0..P {
-            let to = self.to.wrapping_offset(p as isize * self.wide).wrapping_add(c);
-            for v in 0..V {
-                // SAFETY: the contract.
-                unsafe { sums[p][v].store(to.wrapping_add(v * lanes)) };
+        let (mut to, mut apart) = (self.to.wrapping_add(first * self.channels + c), self.channels as isize);
+        // SAFETY: the contract.
+        unsafe {
+            if let Some(chain) = self.chain {
+                sums = apply(s, sums, &chain.links, self.row + first, c);
+                (to, apart) = (place(chain.to, chain.row, self.row + first, c).cast_mut(), chain.row);
+            }
+            for p in 0..P {
+                for v in 0..V {
+                    sums[p][v].store(to.wrapping_offset(p as isize * apart).wrapping_add(v * lanes));
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The micro-kernel: a few places of the image by one to four vectors of channels.
 
-use crate::gemm::{Chain, LinkWith};
+use crate::gemm::Chain;
 use crate::links::{LINE, apply, fetch, place, single, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
@@ -35,7 +35,7 @@ impl Kernels {
     }
 
     /// Whether the first-level cache has room for two pieces of a panel.
-    pub(super) const fn narrow(&self) -> bool {
+    pub(super) fn narrow(&self) -> bool {
         self.panel <= LINE
     }
 
@@ -254,10 +254,7 @@ pub(super) unsafe fn finish(
 ) {
     debug_assert!(from.len() >= places * wide && channels <= wide);
     // The last vector of places may begin inside the one before it, unless what it reads is overwritten by then.
-    let again = chain.links.iter().all(|l| match l.with {
-        LinkWith::Elements(base, _) => base != chain.to.cast_const(),
-        _ => true,
-    });
+    let again = !chain.is_in_place();
     let (mut whole_places, mut whole_channels) = (0, 0);
     if square::available() && places >= SIDE {
         whole_channels = channels / SIDE * SIDE;

@@ -92,6 +92,14 @@ pub struct Chain {
     pub row: isize,
 }
 
+impl Chain {
+    /// Whether results overwrite what they are made of: each may be computed once only.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let over = |l: &Link| matches!(l.with, LinkWith::Elements(base, _) if base == self.to.cast_const());
+        self.links.iter().any(over)
+    }
+}
+
 /// A plain C with strides, written without an epilogue.
 #[derive(Clone, Copy)]
 pub struct Plain<'a, T> {
