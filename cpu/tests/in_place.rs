@@ -102,8 +102,11 @@ impl Case {
     fn check(&self, random: &mut Random) {
         println!("{self:?}");
         let op = self.op();
-        let family = if self.what == InPlace::Columns { "columns" } else { "direct" };
-        assert!(is_known(&op, family), "{self:?}");
+        match self.what {
+            InPlace::Columns => assert!(is_known(&op, "columns"), "{self:?}"),
+            // Long rows are packed where panels are narrow.
+            InPlace::Rows => assert!(self.k >= 256 || is_known(&op, "direct"), "{self:?}"),
+        }
         check(&op, random, &[Scalar::new(0.75f32)]);
     }
 }

@@ -26,6 +26,8 @@ const MOST_ENTRIES: usize = 1 << 20;
 const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
+/// Elements of filters that are packed as a whole for rows that a product could pack, too.
+const MOST_FILTERS: usize = 1 << 22;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -107,9 +109,13 @@ impl InPlace {
             return None;
         }
         let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters one after the other, as those of a convolution are.
-        let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i));
-        let filters = filters.is_some_and(|a| a.is_plain() && view(a, c.n..c.k).depth.single() == Some(1));
+        // Filters one after the other, as those of a convolution are, the same for every product and not too many to pack as a whole.
+        let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
+        let filters = filters.is_some_and(|a| {
+            let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
+            let count = size(op, c.n..c.k).saturating_mul(size(op, c.k..op.dims.len()));
+            same && count <= MOST_FILTERS && view(a, c.n..c.k).depth.single() == Some(1)
+        });
         // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
             let i = as_stored::<f32>(expr, c.acc)?;
@@ -121,8 +127,8 @@ impl InPlace {
             };
             let (columns, panel) = (view.row.size, Micro::new(product_isa(isa))?.panel());
             let well = if rows.start == c.m {
-                // Rows with their depths side by side need not be packed at all.
-                depth != 1 || !filters
+                // Rows with their depths side by side need not be packed at all. Measured: narrow panels read long ones too often.
+                depth != 1 || !filters || Direct::is_narrow(isa) && view.depth.size >= LEAST_DEEP
             } else {
                 // Where columns are few, an empty part of the last panel counts.
                 let narrow = columns < NARROW && columns > panel && columns % panel != 0;

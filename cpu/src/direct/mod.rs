@@ -141,6 +141,11 @@ impl Direct {
         Kernels::of(isa).is_some()
     }
 
+    /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
+    pub(crate) fn is_narrow(isa: Isa) -> bool {
+        Kernels::of(isa).is_some_and(Kernels::narrow)
+    }
+
     /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
     pub(crate) fn new(
         (isa, threads): (Isa, usize),
@@ -206,6 +211,8 @@ impl Direct {
         // All channels of some places are computed one after the other, by filters that stay near if they are few.
         let few = self.channels * depth * size_of::<f32>() <= FILTERS;
         let far = (self.channels, if few { self.places.len() } else { places }, kc);
+        // Only whole vectors are rounded up to: a panel has this many channels on average.
+        let panel = self.channels.next_multiple_of(self.kernels.lanes).div_ceil(self.channels.div_ceil(panel));
         ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 
