@@ -1,7 +1,7 @@
 //! `millstream bench`, and the table that `millstream` alone prints.
 //!
-//! A time is the median of one evaluation through the public tensor API: the plan cached, the graph built anew each time,
-//! inputs on the device, outputs fresh tensors, from the first call to completion. Every result is checked against a
+//! A time is the median of one evaluation through the public tensor API: the plan cached, the graph built anew each time (networks are
+//! compiled functions), inputs on the device, outputs fresh tensors, from the first call to completion. Every result is checked against a
 //! computation in double precision, so that a fast wrong answer is no result.
 
 mod baseline;
@@ -17,9 +17,10 @@ mod row;
 mod timing;
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
-use millstream::{DType, Device, Idea, Runtime, Tensor};
+use millstream::{DType, Device, Idea, Result, Runtime, Tensor, compile};
 
 use crate::args;
 use crate::devices;
@@ -239,7 +240,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     for &i in compute.keep {
         inputs[i].keep()?;
     }
-    let timed = time(place, &|| (compute.build)(&inputs, &compute.sizes))?;
+    let timed = time(place, &|| Ok((compute.build)(&inputs, &compute.sizes)))?;
     let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
     let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
     timed.row(name, device, &rates, max_err)
@@ -248,10 +249,14 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
 /// Times the forward pass of a network, and holds it against the same in double precision.
 fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -> Outcome<Row> {
     let device = &place.device;
-    let network = Network::new(shape, device)?;
+    let network = Arc::new(Network::new(shape, device)?);
     let images = networks::images(batch, device)?;
-    let timed = time(place, &|| network.forward(&images))?;
-    let values = network.forward(&images).to_vec::<f32>()?;
+    let compiled = {
+        let network = Arc::clone(&network);
+        compile(move |x| network.forward(x))
+    };
+    let timed = time(place, &|| compiled.call(&images))?;
+    let values = compiled.call(&images)?.to_vec::<f32>()?;
     let double = network.cast(DType::F64)?.forward(&images.cast(DType::F64)).to_vec::<f64>()?;
     let largest = double.iter().fold(0f64, |most, x| most.max(x.abs()));
     let error = values.iter().zip(&double).map(|(x, y)| (f64::from(*x) - y).abs());
@@ -289,8 +294,8 @@ impl Timed {
     }
 }
 
-/// Times the evaluation of a tensor that is built anew each time.
-fn time(place: &Place<'_>, build: &dyn Fn() -> Tensor) -> Outcome<Timed> {
+/// Times the evaluation of a tensor that is made anew each time.
+fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> {
     let device = &place.device;
     let mut host_us = Vec::new();
     // The device `auto` has no stream of its own whose clock could tell the time.
@@ -301,12 +306,12 @@ fn time(place: &Place<'_>, build: &dyn Fn() -> Tensor) -> Outcome<Timed> {
     let mut once = || {
         let start = Instant::now();
         if by_host {
-            build().eval()?;
+            make()?.eval()?;
             return Ok(start.elapsed());
         }
         let before = device.stream().record_timed()?;
         let began = Instant::now();
-        let result = build();
+        let result = make()?;
         result.eval_on(device.stream())?;
         host_us.push(began.elapsed().as_secs_f64() * 1e6);
         let after = device.stream().record_timed()?;
