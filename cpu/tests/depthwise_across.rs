@@ -166,6 +166,16 @@ fn strides_dilations_and_paddings_agree() {
 }
 
 #[test]
+fn long_rows_of_many_channels_that_pass_through_tiles_agree() {
+    let mut random = Random::new();
+    for (channels, size) in [(300, 130), (200, 200), (120, 330)] {
+        let lines = vec![Line { size, ..LINE }];
+        Case { images: 1, channels, lines: lines.clone(), last: false, ..base() }.check(&mut random);
+        Case { images: 1, channels, lines, finished: true, ..base() }.check(&mut random);
+    }
+}
+
+#[test]
 fn random_convolutions_agree() {
     let mut random = Random::new();
     for _ in 0..20 {

@@ -82,7 +82,8 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             let (m, n, k) = (round(s.m, first.m), round(s.n, first.n), s.k as f64);
             let padded = s.batch as f64 * m * n * k;
             // Waves: the last round of tasks leaves units idle.
-            let tasks = (s.batch * s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1))).max(1) as f64;
+            let each = v.tasks.unwrap_or_else(|| s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1)));
+            let tasks = (s.batch * each).max(1) as f64;
             let units = profile.units.max(1) as f64;
             let late = if units > 1.0 { 1.0 + unequal * units / tasks } else { 1.0 };
             let waves = ((tasks / units).ceil() * units / tasks).max(late);
@@ -91,7 +92,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             for (l, level) in profile.levels.iter().enumerate() {
                 let b = blocks[l.min(blocks.len() - 1)];
                 // A block that is larger than all there is holds no more than that.
-                let (rows, columns) = ((b.m.max(1) as f64).min(m), (b.n.max(1) as f64).min(n));
+                let (rows, columns) = ((b.m as f64).min(m), (b.n as f64).min(n));
                 let operands = padded * (1.0 / rows.max(1.0) + 1.0 / columns.max(1.0));
                 let depth = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
                 let sums = s.batch as f64 * m * n * (2.0 * (k / depth).ceil() - 1.0);

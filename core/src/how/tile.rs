@@ -41,6 +41,8 @@ pub struct Variant {
     pub copied: u64,
     /// The products that are computed, where they are others than the operation says.
     pub products: Option<ContractSizes>,
+    /// Tasks for each product of the batch, where the largest block is not what one task computes.
+    pub tasks: Option<usize>,
 }
 
 impl Variant {
@@ -51,7 +53,7 @@ impl Variant {
 
     /// A variant with a tile that copies nothing.
     pub fn tiled(family: &'static str, tile: Tile) -> Variant {
-        Variant { family, tile, copied: 0, products: None }
+        Variant { family, tile, copied: 0, products: None, tasks: None }
     }
 
     /// Whether the kernel is of a vendor's library.

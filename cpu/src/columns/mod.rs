@@ -10,10 +10,8 @@ mod kernel;
 
 use std::cell::RefCell;
 
-use smallvec::SmallVec;
-
 use crate::direct::{Border, Filters, part, scatter};
-use crate::gemm::{Chain, Link, Output, PackedLayout, TileAt};
+use crate::gemm::{Link, Output, PackedLayout, TileAt};
 use crate::links::{fetch, fetch_pieces, soon};
 use crate::shared::Shared;
 use crate::simd::Isa;
@@ -106,6 +104,11 @@ impl Columns {
         [(ROWS, panel, 1), (rows, panel, kc), (rows, self.n, kc)]
     }
 
+    /// Tasks that it is cut into, for each product of the batch.
+    pub(crate) fn tasks(&self) -> usize {
+        self.parts * self.chunks
+    }
+
     /// Bytes that are copied and read again from farther away than the first-level cache.
     pub(crate) fn copied(&self) -> u64 {
         self.border.as_ref().map_or(0, |b| (self.batches.len() * b.elements() * size_of::<f32>()) as u64)
@@ -179,10 +182,7 @@ impl Columns {
         let layout = self.layout();
         let wide = self.panel();
         let (padded, strips) = (self.m.next_multiple_of(ROWS), self.n.div_ceil(wide));
-        let chain = match out {
-            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
-            Output::Sink(sink) => sink.chain(task.b),
-        };
+        let chain = out.chain(task.b);
         ROOM.with_borrow_mut(|(lines, sums)| {
             let blank = Line([0.0; LINE]);
             let of = wide / LINE;

@@ -42,7 +42,7 @@ pub(super) struct InPlace {
 }
 
 enum Way {
-    /// Windows of an image, or the columns of a narrow matrix, by vectors of channels.
+    /// Windows of an image, the rows of a matrix, or the columns of a narrow one, by vectors of channels.
     Direct(Direct),
     /// A matrix by vectors of its columns.
     Columns(Columns),
@@ -102,7 +102,8 @@ impl InPlace {
         Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach })
     }
 
-    /// The contraction, if one operand is an image with windows and this machine has kernels for it.
+    /// The contraction, if one operand is an image with windows, or a matrix that need not be packed, and this machine has kernels for
+    /// it.
     pub(super) fn direct(op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || !Direct::available(isa) {
@@ -190,9 +191,9 @@ impl InPlace {
 
     /// This way to compute it, for the cost model.
     pub(super) fn variant(&self) -> Variant {
-        let (family, copied) = match &self.way {
-            Way::Direct(direct) => (DIRECT, direct.copied()),
-            Way::Columns(columns) => (COLUMNS, columns.copied()),
+        let (family, copied, tasks) = match &self.way {
+            Way::Direct(direct) => (DIRECT, direct.copied() + direct.turned(), direct.tasks()),
+            Way::Columns(columns) => (COLUMNS, columns.copied(), columns.tasks()),
         };
         let blocks = match &self.way {
             Way::Direct(direct) => {
@@ -205,7 +206,12 @@ impl InPlace {
             }
             Way::Columns(columns) => columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }).collect(),
         };
-        Variant { family, tile: Tile { blocks }, copied, products: None }
+        Variant { family, tile: Tile { blocks }, copied, products: None, tasks: Some(tasks) }
+    }
+
+    /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.
+    pub(super) fn is_matrix(&self) -> bool {
+        matches!(&self.way, Way::Direct(direct) if direct.is_matrix())
     }
 
     /// Bytes of the operand that the packed product would copy: all windows, each written out.

@@ -2,7 +2,7 @@
 //!
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
 //! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
-//! - `direct`: one operand, a convolution's image, is read where it lies ([`crate::direct`]).
+//! - `direct`: one operand, a convolution's image or the rows of a matrix, is read where it lies ([`crate::direct`]).
 //! - `columns`: a matrix on the right is taken a few columns at a time, where it lies ([`crate::columns`]).
 //! - `depthwise`: filters that see one channel each, by vectors of places ([`crate::depthwise`]).
 //! - `depthwise across`: the same by vectors of channels, where those are neighbours ([`crate::depthwise::across`]).
@@ -65,8 +65,10 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     // Ways are compared as one thread would go them.
     if let Some(direct) = InPlace::of(in_place::DIRECT, op, machine.isa, 1) {
         // The packed product copies every window, piece by piece: measured, that takes twice as long as copying as much at once.
-        let windows = 2 * direct.windows();
-        list.iter_mut().for_each(|v| v.copied = windows);
+        if !direct.is_matrix() {
+            let windows = 2 * direct.windows();
+            list.iter_mut().for_each(|v| v.copied = windows);
+        }
         list.push(direct.variant());
     }
     // The packed product copies the operand, and sums that an expression goes over.

@@ -9,8 +9,6 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use super::TASK_WORK;
 use crate::direct::scatter;
 use crate::gemm::{Chain, Output, TileAt};
@@ -133,13 +131,10 @@ impl Across {
         let p = &self.places;
         ROOM.with_borrow_mut(|(tile, taps)| {
             // Results go straight to memory where channels are neighbours there, too, and the epilogue is plain; else into a tile.
-            let chain = match out {
-                Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(b), row: c.row }),
-                Output::Sink(sink) => sink.chain(b),
-            };
             // The last vector of channels may be computed twice, which must not change it.
             let whole = p.channels.is_multiple_of(super::kernel::lanes(self.isa));
-            let chain = chain.filter(|chain| whole || !chain.is_in_place());
+            let chain = out.chain(b).filter(|chain| whole || !chain.is_in_place());
+            let chain = chain.as_ref();
             let room = 2 * self.most.next_multiple_of(PLACES) * p.channels;
             if chain.is_none() && tile.len() < room {
                 tile.resize(room, 0.0);
@@ -147,18 +142,16 @@ impl Across {
             let (mut first, mut held) = (rows.start * p.columns, 0);
             for row in rows {
                 for &(x, count) in &self.pieces {
-                    let row_of = row * p.columns + x;
+                    let place = row * p.columns + x;
                     self.taps(row, x, image, taps);
                     // Whoever makes a piece promises that it may be read and written: taps name elements of the image or of
                     // the line outside, which are there by the caller's promise; results are this task's places or the tile.
                     let to = tile.as_mut_ptr().wrapping_add(held * p.channels);
-                    let chain = chain.as_ref();
-                    vectorize(
-                        self.isa,
-                        Piece { taps, filters, channels: p.channels, places: count, to, chain, row: row_of },
-                    );
+                    let piece = Piece { taps, filters, channels: p.channels, places: count, to, chain, row: place };
+                    vectorize(self.isa, piece);
                     held += if chain.is_some() { 0 } else { count };
-                    if held >= self.most {
+                    // A piece and what was held before it fit the room: less than a tile is held afterwards.
+                    while held >= self.most {
                         // The rest of the piece begins the next tile.
                         self.give(b, first, self.most, tile, out);
                         tile.copy_within(self.most * p.channels..held * p.channels, 0);

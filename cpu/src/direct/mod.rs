@@ -4,8 +4,9 @@
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
 //! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Padding needs a
-//! copy of the image with its border ([`Border`]), windows of one element are better copied by tiles ([`Tiles`]); nothing larger than
-//! that is ever written.
+//! copy of the image with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
+//! tiles ([`Tiles`]); nothing larger than that is ever written. Where places are rows of the result, sums become results in registers; where
+//! they are columns, sums are turned first.
 //!
 //! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
 //! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
@@ -15,8 +16,6 @@ mod kernel;
 mod tiles;
 
 use std::cell::RefCell;
-
-use smallvec::SmallVec;
 
 use crate::gemm::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
 use crate::links::LINE;
@@ -28,9 +27,9 @@ use kernel::{Kernels, MOST_PLACES, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 use tiles::Tiles;
 
-/// Bytes of the first-level cache that one pass over a panel of filters may fill: the panel's vectors, and the lines of the image
-/// that one tile leaves for the next. Measured: longer passes write sums less often, but read both from the second level. Wide
-/// panels need longer ones, or else sums are written too often.
+/// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
+/// next. Measured: those of narrow panels should stay in the first-level cache; wide ones come from the second level as fast as they are
+/// needed, and shorter passes would write sums too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
@@ -63,7 +62,7 @@ pub(crate) struct Direct {
     copy: Option<Copied>,
     chunk: usize,
     group: usize,
-    /// Whether each pixel is read once, where it lies, with its depths side by side.
+    /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
     pixels: bool,
     /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
     lines: usize,
@@ -141,6 +140,12 @@ impl Direct {
         Kernels::of(isa).is_some()
     }
 
+    /// Whether places are rows of a matrix that lie one after the other, with their depths side by side.
+    pub(crate) fn is_matrix(&self) -> bool {
+        let even = |steps: &[isize]| steps.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]);
+        self.places_are_rows && self.pixels && even(&self.places)
+    }
+
     /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
     pub(crate) fn is_narrow(isa: Isa) -> bool {
         Kernels::of(isa).is_some_and(Kernels::narrow)
@@ -216,11 +221,20 @@ impl Direct {
         ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 
-    /// Bytes that are copied: the image, if it is, and sums that are turned.
+    /// Bytes of the image's copy, if there is one.
     pub(crate) fn copied(&self) -> u64 {
-        let image = self.copy.as_ref().map_or(0, Copied::elements) as u64;
-        let turned = if self.places_are_rows { 0 } else { self.channels as u64 * self.places.len() as u64 };
-        (image + turned) * self.batch as u64 * size_of::<f32>() as u64
+        self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
+    }
+
+    /// Bytes of sums that are turned.
+    pub(crate) fn turned(&self) -> u64 {
+        let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places.len() as u64 };
+        sums * self.batch as u64 * size_of::<f32>() as u64
+    }
+
+    /// Tasks that it is cut into, for each product of the batch.
+    pub(crate) fn tasks(&self) -> usize {
+        self.chunk * self.channels.div_ceil(self.group)
     }
 
     /// Elements of scratch memory.
@@ -286,10 +300,7 @@ impl Direct {
         thread_local! {
             static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
-        let chain = match out {
-            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(task.b), row: c.row }),
-            Output::Sink(sink) => sink.chain(task.b),
-        };
+        let chain = out.chain(task.b);
         let width = self.kernels.panel;
         SUMS.with_borrow_mut(|(sums, turned)| {
             let room = task.places * width;

@@ -189,3 +189,13 @@ pub enum Output<'a, T> {
     /// Through an epilogue.
     Sink(&'a dyn TileSink<T>),
 }
+
+impl Output<'_, f32> {
+    /// How results of one product of the batch are made of sums in registers, if that is a chain of plain operations or of none.
+    pub(crate) fn chain(&self, batch: usize) -> Option<Chain> {
+        match self {
+            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(batch), row: c.row }),
+            Output::Sink(sink) => sink.chain(batch),
+        }
+    }
+}

@@ -24,6 +24,8 @@ use transform::{BLOCK, Filter, Image, Results, filter_matrix};
 
 /// Most channels that are summed at a stretch: a panel of filters should fit the first-level cache.
 const MOST_DEPTH: usize = 256;
+/// Tasks for each thread, where there are several.
+const TASKS_EACH: usize = 2;
 /// The parts of the second-level cache that the transforms of a chunk's image and of a task's products may take.
 const IMAGE_SHARE: (usize, usize) = (1, 2);
 const PRODUCT_SHARE: (usize, usize) = (1, 4);
@@ -93,12 +95,33 @@ pub(crate) struct Winograd {
     task: usize,
     /// Output channels of a task.
     group: usize,
+    /// Rows of tiles and output channels of a task of one thread alone.
+    alone: (usize, usize),
 }
 
 /// Elements between neighbours such that many of them do not crowd a few sets of a cache.
 fn pitch(elements: usize) -> usize {
     let lines = elements.div_ceil(BLOCK);
     (lines + 1 - lines % 2) * BLOCK
+}
+
+/// Rows of tiles and output channels of a task, such that there are enough tasks for all threads: fewer channels than one thread
+/// would take, then fewer rows, but no fewer than `least` of each.
+fn spread(
+    (task, group): (usize, usize),
+    (rows, outputs): (usize, usize),
+    least: (usize, usize),
+    threads: usize,
+) -> (usize, usize) {
+    if threads <= 1 {
+        return (task, group);
+    }
+    let wanted = TASKS_EACH * threads;
+    let panels = outputs.div_ceil(least.1);
+    let groups = wanted.div_ceil(rows.div_ceil(task)).min(panels);
+    let group = group.min(panels.div_ceil(groups) * least.1);
+    let parts = wanted.div_ceil(outputs.div_ceil(group));
+    (task.min(rows.div_ceil(parts).max(least.0)), group)
 }
 
 impl Winograd {
@@ -133,8 +156,9 @@ impl Winograd {
         let chunk = (task * threads.max(1)).min(all);
         let panels = (share(PRODUCT_SHARE) / (products * task * across * micro.panel()))
             .clamp(1, outputs.div_ceil(micro.panel()));
-        let group = panels * micro.panel();
-        Some(Winograd { m, sizes, filters, picture, isa, micro, bands, across, chunk, task, group })
+        let alone = (task, panels * micro.panel());
+        let (task, group) = spread(alone, (chunk, outputs), (micro.rows().div_ceil(across), micro.panel()), threads);
+        Some(Winograd { m, sizes, filters, picture, isa, micro, bands, across, chunk, task, group, alone })
     }
 
     /// How many products of matrices there are: one for each element of a transform.
@@ -156,11 +180,11 @@ impl Winograd {
         self.sizes.batch * self.sizes.images * self.bands
     }
 
-    /// Rows and columns of a micro-tile, tiles and output channels of a task, channels summed at a stretch.
+    /// Rows and columns of a micro-tile, tiles and output channels of a task of one thread, channels summed at a stretch.
     pub(crate) fn blocks(&self) -> ((usize, usize), (usize, usize), usize) {
         let k = self.sizes.channels;
         let k = k.div_ceil(k.div_ceil(MOST_DEPTH));
-        ((self.micro.rows(), self.panel()), (self.task * self.across, self.group), k)
+        ((self.micro.rows(), self.panel()), (self.alone.0 * self.across, self.alone.1), k)
     }
 
     /// Bytes that are written as transforms, and read again.
@@ -445,4 +469,24 @@ struct Part {
     band: usize,
     output: usize,
     outputs: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn tasks_are_enough_for_all_threads_where_rows_and_channels_allow_it() {
+        for (rows, outputs, least) in [(7, 128, (2, 32)), (14, 64, (1, 16)), (4, 512, (4, 32)), (1, 16, (1, 16))] {
+            let alone = (rows, outputs.min(160));
+            assert_eq!(spread(alone, (rows, outputs), least, 1), alone);
+            for threads in [2, 3, 16, 100] {
+                let (task, group) = spread(alone, (rows, outputs), least, threads);
+                assert!((1..=alone.0).contains(&task) && (least.1..=alone.1).contains(&group), "{task} {group}");
+                let smallest = task <= least.0 && group == least.1;
+                let tasks = rows.div_ceil(task) * outputs.div_ceil(group);
+                assert!(smallest || tasks >= threads, "{tasks} tasks of {task} x {group} for {threads}");
+            }
+        }
+    }
 }
