@@ -91,9 +91,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             // Operands cross level l once for each block held nearer than l; sums cross it once for each piece of k.
             for (l, level) in profile.levels.iter().enumerate() {
                 let b = blocks[l.min(blocks.len() - 1)];
-                // A block that is larger than all there is holds no more than that.
-                let (rows, columns) = ((b.m as f64).min(m), (b.n as f64).min(n));
-                let operands = padded * (1.0 / rows.max(1.0) + 1.0 / columns.max(1.0));
+                let operands = padded * (1.0 / b.m.max(1) as f64 + 1.0 / b.n.max(1) as f64);
                 let depth = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
                 let sums = s.batch as f64 * m * n * (2.0 * (k / depth).ceil() - 1.0);
                 consider((operands + sums) * element / level.bandwidth * waves, Bound::Memory(level.name.clone()));
