@@ -26,6 +26,8 @@ const MOST_ENTRIES: usize = 1 << 20;
 const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
+/// Elements of a left operand that is packed as a whole for columns.
+const MOST_LEFT: usize = 1 << 20;
 /// Elements of filters that are packed as a whole for rows that a product could pack, too.
 const MOST_FILTERS: usize = 1 << 22;
 /// The alignment of scratch memory: whole vectors.
@@ -74,6 +76,10 @@ impl InPlace {
         // Filters that are others for each product are better packed by a product that takes the whole batch at once.
         let left = op.inputs.get(left)?;
         if (0..c.m).any(|d| op.dims[d] > 1 && !left.ignores(d)) || size(op, 0..c.m) > MOST_ENTRIES {
+            return None;
+        }
+        // The left operand is packed as a whole.
+        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
             return None;
         }
         let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
