@@ -98,10 +98,9 @@ impl Columns {
 
     /// Rows, columns and depth of what registers, the first and the second level of memory hold.
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
-        let rows = self.m.div_ceil(self.parts);
+        let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
         let (kc, panel) = (self.layout().kc, self.panel());
-        // All columns are computed one after the other by rows that stay near.
-        [(ROWS, panel, 1), (rows, panel, kc), (rows, self.n, kc)]
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
     }
 
     /// Tasks that it is cut into, for each product of the batch.
