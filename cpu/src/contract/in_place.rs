@@ -26,10 +26,9 @@ const MOST_ENTRIES: usize = 1 << 20;
 const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
-/// Elements of a left operand that is packed as a whole for columns.
-const MOST_LEFT: usize = 1 << 20;
-/// Elements of filters that are packed as a whole for rows that a product could pack, too.
-const MOST_FILTERS: usize = 1 << 22;
+/// Elements of the other operand of a matrix that is read where it lies: it is packed as a whole, where a product would pack a part
+/// at a time.
+const MOST_PACKED: usize = 1 << 20;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -53,6 +52,16 @@ enum Way {
 /// Indices of a group of dimensions.
 fn size(op: &Op, group: Range<usize>) -> usize {
     elements(&op.dims[group])
+}
+
+/// Strides of both operands from row to row and from depth to depth, of those that are matrices in memory.
+pub(super) fn strides(op: &Op) -> [Option<(isize, isize)>; 2] {
+    let Body::Contract(c) = &op.body else { return [None; 2] };
+    [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
+        let access = op.inputs.get(as_stored::<f32>(expr, c.acc)?).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
+        let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
+        Some((view.row.single()?, view.depth.single()?))
+    })
 }
 
 impl InPlace {
@@ -79,7 +88,7 @@ impl InPlace {
             return None;
         }
         // The left operand is packed as a whole.
-        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
+        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_PACKED {
             return None;
         }
         let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
@@ -116,12 +125,14 @@ impl InPlace {
             return None;
         }
         let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters one after the other, as those of a convolution are, the same for every product and not too many to pack as a whole.
+        // Filters that are the same for every product, and not too many to pack as a whole. Measured: panels of those that do not lie one
+        // after the other, as those of a convolution do, have to be wide.
         let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
         let filters = filters.is_some_and(|a| {
             let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
             let count = size(op, c.n..c.k).saturating_mul(size(op, c.k..op.dims.len()));
-            same && count <= MOST_FILTERS && view(a, c.n..c.k).depth.single() == Some(1)
+            let apart = view(a, c.n..c.k).depth.single() != Some(1);
+            same && count <= MOST_PACKED && !(apart && Direct::is_narrow(isa))
         });
         // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
@@ -218,6 +229,14 @@ impl InPlace {
     /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.
     pub(super) fn is_matrix(&self) -> bool {
         matches!(&self.way, Way::Direct(direct) if direct.is_matrix())
+    }
+
+    /// Whether nothing is copied of the operand but what is multiplied next.
+    pub(super) fn is_uncopied(&self) -> bool {
+        match &self.way {
+            Way::Direct(direct) => direct.copied() == 0,
+            Way::Columns(columns) => columns.copied() == 0,
+        }
     }
 
     /// Bytes of the operand that the packed product would copy: all windows, each written out.

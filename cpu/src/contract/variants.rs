@@ -21,7 +21,7 @@ use super::dispatch;
 use super::fewer::{self, Fewer};
 use super::in_place::{self, InPlace};
 use crate::backend::Machine;
-use crate::gemm::{Blocking, Element, Shape};
+use crate::gemm::{self, Blocking, Element, Shape};
 
 /// The size for which the fixed choice is cut.
 const FIXED: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
@@ -63,27 +63,51 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     }
     let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
     // Ways are compared as one thread would go them.
-    if let Some(direct) = InPlace::of(in_place::DIRECT, op, machine.isa, 1) {
+    let way = |family| InPlace::of(family, op, machine.isa, 1);
+    let (direct, columns) = (way(in_place::DIRECT), way(in_place::COLUMNS));
+    let bytes = |a: usize, b: usize| {
+        let elements = (sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
+        elements.saturating_mul(size_of::<f32>() as u64)
+    };
+    // The packed product copies sums that an expression goes over.
+    let sums = if is_plain(op) { 0 } else { bytes(sizes.m, sizes.n) };
+    // Two matrices: one way packs the left operand, one the right, and the product what it does not read where it lies.
+    let matrices = columns.as_ref().is_some_and(InPlace::is_uncopied) && direct.as_ref().is_none_or(InPlace::is_matrix);
+    let (left, right) = if matrices { (bytes(sizes.m, sizes.k), bytes(sizes.k, sizes.n)) } else { (0, 0) };
+    if let Some(direct) = &direct {
         // The packed product copies every window, piece by piece: measured, that takes twice as long as copying as much at once.
         if !direct.is_matrix() {
             let windows = 2 * direct.windows();
             list.iter_mut().for_each(|v| v.copied = windows);
         }
-        list.push(direct.variant());
     }
-    // The packed product copies the operand, and sums that an expression goes over.
-    let elements = |a: usize, b: usize| sizes.batch.saturating_mul(a).saturating_mul(b) as u64;
-    let bytes = |elements: u64| elements.saturating_mul(size_of::<f32>() as u64);
-    let sums = if is_plain(op) { 0 } else { bytes(elements(sizes.m, sizes.n)) };
-    if let Some(columns) = InPlace::of(in_place::COLUMNS, op, machine.isa, 1) {
-        let copied = columns.windows().saturating_add(sums);
-        list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
-        list.push(columns.variant());
-    } else if acc == DType::F32 {
-        // As for an image with its channels last, so that both orders of an image are priced alike.
-        let copied = bytes(elements(sizes.m, sizes.k)).saturating_add(sums);
-        list.iter_mut().filter(|v| v.family == "packed" && v.copied == 0).for_each(|v| v.copied = copied);
+    match &columns {
+        Some(_) if matrices => {
+            let strides = in_place::strides(op);
+            for v in list.iter_mut().filter(|v| v.family == "packed") {
+                let kc = v.tile.blocks.get(1).map_or(sizes.k, |b| b.k);
+                let unpacked = gemm::unpacked::<f32>(super::product_isa(machine.isa), shape_of(sizes), kc, strides);
+                let packed = |bytes: u64, unpacked: bool| if unpacked { 0 } else { bytes };
+                v.copied = packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
+            }
+        }
+        Some(columns) => {
+            let copied = columns.windows().saturating_add(sums);
+            list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
+        }
+        None if acc == DType::F32 => {
+            // As for an image with its channels last, so that both orders of an image are priced alike.
+            let copied = bytes(sizes.m, sizes.k).saturating_add(sums);
+            list.iter_mut().filter(|v| v.family == "packed" && v.copied == 0).for_each(|v| v.copied = copied);
+        }
+        None => {}
     }
+    let with = |way: &InPlace, more: u64| {
+        let variant = way.variant();
+        Variant { copied: variant.copied.saturating_add(more), ..variant }
+    };
+    list.extend(direct.as_ref().map(|d| with(d, right)));
+    list.extend(columns.as_ref().map(|c| with(c, left)));
     let (apart, across) = (Apart::new(op, machine.isa), SideBySide::new(op, machine.isa));
     if let Some(windows) = apart.as_ref().map(Apart::windows).or(across.as_ref().map(SideBySide::windows)) {
         // Elsewhere every channel is a product of its own.
@@ -98,6 +122,10 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     list
 }
 
+fn shape_of(sizes: ContractSizes) -> Shape {
+    Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k }
+}
+
 /// Whether results are the sums themselves.
 fn is_plain(op: &Op) -> bool {
     matches!(&op.body, Body::Contract(c) if c.epilogue.is_acc())
@@ -105,7 +133,7 @@ fn is_plain(op: &Op) -> bool {
 
 fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
     let isa = super::product_isa(machine.isa);
-    let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
+    let shape = shape_of(sizes);
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let packed = |tile: Tile| Variant::tiled("packed", tile);

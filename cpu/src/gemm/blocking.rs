@@ -101,6 +101,8 @@ pub struct Blocking {
     pub kc: usize,
 }
 
+/// Bytes of a row of B's panels that are multiplied with so many rows of A that one comes from L2 meanwhile.
+const WIDE: usize = 128;
 /// Multiply-adds that make a task worth a fork.
 const TASK_WORK: usize = 64 * 64 * 64;
 /// Multiply-adds of a task that takes not much longer than a fork.
@@ -111,8 +113,8 @@ const LEAST_SLICE: usize = 512;
 const FEW_TILES: usize = 8;
 
 impl Blocking {
-    /// The analytical default for one thread: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2 with
-    /// room for B's and C's part. For more threads see [`Blocking::spread`].
+    /// The analytical default for one thread: a B panel of `kc` depths in half of L1 (a wide one in L2), an A block of `mc` rows in a part
+    /// of L2 with room for B's and C's part. For more threads see [`Blocking::spread`].
     pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
@@ -120,11 +122,18 @@ impl Blocking {
         let Shape { m, n, k, .. } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
-        // Tiles of AMX are loaded from L2 as fast as from L1.
-        let near = if isa == Isa::Amx { l2 / 8 } else { l1 / 2 };
+        // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have a
+        // larger part of L2 beside them.
+        let wide = nr * size >= WIDE;
+        let (near, share_m, share_n) = if wide {
+            let e = |n: &str, d: usize| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
+            (l2 / 8, e("MS_SM", 3), e("MS_SN", 2))
+        } else {
+            (l1 / 2, 6, 4)
+        };
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
-        let most_m = (l2 / 6 / (kc * size)).clamp(4 * mr, 32 * mr);
-        let most_n = |rows: usize| (l2 / 4 / (rows * size)).clamp(4 * nr, 32 * nr);
+        let most_m = (l2 / share_m / (kc * size)).clamp(4 * mr, 32 * mr);
+        let most_n = |rows: usize| (l2 / share_n / (rows * size)).clamp(4 * nr, 32 * nr);
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
         // tiles: the same for A; better where C is narrow, since A is then read once.
         let narrow = n <= 4 * nr && m >= 2 * n;

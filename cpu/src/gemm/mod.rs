@@ -126,6 +126,12 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
     most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
 }
 
+/// Whether each operand, with these strides from row to row and from depth to depth, is read where it lies and not packed.
+pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
+    let table = kernels::<T>(isa);
+    plan::unpacked(table, shape, blocking::even(shape.k, kc, table.unit), strides)
+}
+
 fn bytes<T>(plan: &Plan, threads: usize) -> usize {
     plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
 }

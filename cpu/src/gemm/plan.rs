@@ -118,6 +118,36 @@ impl Kind {
     }
 }
 
+/// Whether each operand is better read where it lies than packed, by its strides from row to row and from depth to depth, if it has any.
+pub(super) fn unpacked<T>(
+    kernels: &Kernels<T>,
+    Shape { m, n, k, .. }: Shape,
+    kc: usize,
+    [a, b]: [Option<(isize, isize)>; 2],
+) -> [bool; 2] {
+    if !kernels.strided {
+        return [false; 2];
+    }
+    let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
+    // Packing pays for itself by the number of times that an element is read again from another place: for A, once
+    // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
+    let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
+    let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
+    // A panel's lines share so few places that they do not stay in L1.
+    let crowded = |stride: isize| {
+        let step = (stride.unsigned_abs() * size).max(1);
+        let apart = 1 << (PERIOD | step).trailing_zeros();
+        kc > PERIOD / apart * WAYS
+    };
+    let small_a = m.saturating_mul(k).saturating_mul(size) <= SMALL;
+    let a = a.is_some_and(|(_, depth)| tiny || n <= 2 * nr || depth == 1 && n <= if small_a { 16 } else { 8 } * nr);
+    // A vector of B's columns is loaded as it lies.
+    let b = b.is_some_and(|(row, depth)| {
+        row == 1 && (tiny || m <= 2 * mr || near(depth) && !crowded(depth) && m <= 24 * mr)
+    });
+    [a, b]
+}
+
 impl Plan {
     pub fn new<T>(
         kernels: &Kernels<T>,
@@ -135,28 +165,7 @@ impl Plan {
         let kc = even(k, blocking.kc, kernels.unit);
         let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
 
-        // Packing pays for itself by the number of times that an element is read again from another place: for A, once
-        // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
-        let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
-        let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
-        // A panel's lines share so few places that they do not stay in L1.
-        let crowded = |stride: isize| {
-            let step = (stride.unsigned_abs() * size).max(1);
-            let apart = 1 << (PERIOD | step).trailing_zeros();
-            kc > PERIOD / apart * WAYS
-        };
-        let small_a = m.saturating_mul(k).saturating_mul(size) <= SMALL;
-        let a_direct = match a.direct {
-            _ if !kernels.strided => false,
-            Some((_, depth)) => tiny || n <= 2 * nr || depth == 1 && n <= if small_a { 16 } else { 8 } * nr,
-            None => false,
-        };
-        let b_direct = match b.direct {
-            _ if !kernels.strided => false,
-            // A vector of B's columns is loaded as it lies.
-            Some((1, depth)) => tiny || m <= 2 * mr || near(depth) && !crowded(depth) && m <= 24 * mr,
-            _ => false,
-        };
+        let [a_direct, b_direct] = unpacked(kernels, shape, kc, [a.direct, b.direct]);
         let mut a_mode = match a.prepacked {
             Some(p) if p == (mr, kc, k) => Mode::Prepacked,
             _ if a_direct => Mode::Direct,
