@@ -78,8 +78,9 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             let blocks = &v.tile.blocks;
             let round = |n: usize, b: usize| (n.div_ceil(b.max(1)) * b.max(1)) as f64;
             let (first, last) = (blocks[0], blocks[blocks.len() - 1]);
-            // Edge tiles cost as much as whole ones.
-            let (m, n, k) = (round(s.m, first.m), round(s.n, first.n), s.k as f64);
+            // Edge tiles cost as much as whole ones, unless there are kernels for them.
+            let edges = v.edges.unwrap_or((first.m, first.n));
+            let (m, n, k) = (round(s.m, edges.0), round(s.n, edges.1), s.k as f64);
             let padded = s.batch as f64 * m * n * k;
             // Waves: the last round of tasks leaves units idle.
             let each = v.tasks.unwrap_or_else(|| s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1)));

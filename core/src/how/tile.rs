@@ -43,6 +43,8 @@ pub struct Variant {
     pub products: Option<ContractSizes>,
     /// Tasks for each product of the batch, where the largest block is not what one task computes.
     pub tasks: Option<usize>,
+    /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
+    pub edges: Option<(usize, usize)>,
 }
 
 impl Variant {
@@ -53,7 +55,7 @@ impl Variant {
 
     /// A variant with a tile that copies nothing.
     pub fn tiled(family: &'static str, tile: Tile) -> Variant {
-        Variant { family, tile, copied: 0, products: None, tasks: None }
+        Variant { family, tile, copied: 0, products: None, tasks: None, edges: None }
     }
 
     /// Whether the kernel is of a vendor's library.

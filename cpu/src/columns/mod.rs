@@ -84,6 +84,11 @@ impl Columns {
         self.kernels.panel
     }
 
+    /// Columns of a vector.
+    pub(crate) fn lanes(&self) -> usize {
+        self.kernels.lanes
+    }
+
     /// How the left operand is packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let most = if self.kernels.panel > LINE { WIDE_DEPTH } else { MOST_DEPTH };
@@ -100,12 +105,9 @@ impl Columns {
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
         let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
         let (kc, panel) = (self.layout().kc, self.panel());
-        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
-    }
-
-    /// Tasks that it is cut into, for each product of the batch.
-    pub(crate) fn tasks(&self) -> usize {
-        self.parts * self.chunks
+        // A left operand that stays near is read for all columns.
+        let near = self.parts == 1 && self.m * self.k * size_of::<f32>() <= LEFT;
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, if near { self.n } else { columns }, kc)]
     }
 
     /// Bytes that are copied and read again from farther away than the first-level cache.

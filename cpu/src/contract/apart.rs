@@ -94,7 +94,14 @@ impl Apart {
             false => Block { m: far, n: near, k },
         };
         let blocks = [block(1, 1, 1), block(taps, places, taps)].into_iter().collect();
-        Variant { family: FAMILY, tile: Tile { blocks }, copied: self.depthwise.copied(), products: None, tasks: None }
+        Variant {
+            family: FAMILY,
+            tile: Tile { blocks },
+            copied: self.depthwise.copied(),
+            products: None,
+            tasks: None,
+            edges: None,
+        }
     }
 
     /// Bytes of all windows, each written out.

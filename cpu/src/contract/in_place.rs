@@ -209,8 +209,8 @@ impl InPlace {
     /// This way to compute it, for the cost model.
     pub(super) fn variant(&self) -> Variant {
         let (family, copied, tasks) = match &self.way {
-            Way::Direct(direct) => (DIRECT, direct.copied() + direct.turned(), direct.tasks()),
-            Way::Columns(columns) => (COLUMNS, columns.copied(), columns.tasks()),
+            Way::Direct(direct) => (DIRECT, direct.copied() + direct.turned(), Some(direct.tasks())),
+            Way::Columns(columns) => (COLUMNS, columns.copied(), None),
         };
         let blocks = match &self.way {
             Way::Direct(direct) => {
@@ -223,7 +223,13 @@ impl InPlace {
             }
             Way::Columns(columns) => columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }).collect(),
         };
-        Variant { family, tile: Tile { blocks }, copied, products: None, tasks: Some(tasks) }
+        // There are kernels for any number of places or rows, and of vectors; with one vector of columns they mostly wait for sums.
+        let edges = match &self.way {
+            Way::Direct(direct) if direct.places_are_rows => (1, direct.lanes()),
+            Way::Direct(direct) => (direct.lanes(), 1),
+            Way::Columns(columns) => (1, 2 * columns.lanes()),
+        };
+        Variant { family, tile: Tile { blocks }, copied, products: None, tasks, edges: Some(edges) }
     }
 
     /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.

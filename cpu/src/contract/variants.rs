@@ -30,7 +30,10 @@ const SMALL: usize = 40 * 40 * 40;
 /// What a product of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
 const PRODUCT_BYTES: u64 = 64 << 10;
 
-pub(super) fn tile(b: Blocking) -> Tile {
+/// The blocks of a product of this shape; larger ones than there are would promise too little traffic.
+pub(super) fn tile(b: Blocking, shape: Shape) -> Tile {
+    let within = |size: usize, total: usize| size.min(total.max(1));
+    let b = Blocking { mc: within(b.mc, shape.m), nc: within(b.nc, shape.n), ..b };
     let block = |m, n, k| Block { m, n, k };
     // Registers hold a micro-tile; the first level a panel of the right operand, used for all rows of a task; the second the
     // task's block of the left operand and of the result.
@@ -45,8 +48,8 @@ pub(super) fn blocking(tile: &Tile) -> Option<Blocking> {
     Some(Blocking {
         mr: positive(first.m),
         nr: positive(first.n),
-        mc: positive(last.m),
-        nc: positive(last.n),
+        mc: positive(last.m).next_multiple_of(positive(first.m)),
+        nc: positive(last.n).next_multiple_of(positive(first.n)),
         kc: positive(kc),
     })
 }
@@ -136,8 +139,9 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
     let shape = shape_of(sizes);
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
-    let packed = |tile: Tile| Variant::tiled("packed", tile);
-    let mut list = vec![packed(tile(fixed))];
+    let edges = Some(gemm::edges::<T>(isa));
+    let packed = |tile: Tile| Variant { edges, ..Variant::tiled("packed", tile) };
+    let mut list = vec![packed(tile(fixed, shape))];
     let mut add = |variant: Variant| {
         if !list.contains(&variant) {
             list.push(variant);
@@ -150,16 +154,16 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
         add(Variant::tiled("gemv", Tile { blocks: blocks.into_iter().collect() }));
     } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL {
-        add(Variant::tiled("small", tile(fitted)));
+        add(Variant { edges, ..Variant::tiled("small", tile(fitted, shape)) });
     }
-    add(packed(tile(fitted)));
+    add(packed(tile(fitted, shape)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];
     for t in contract_tiles(sizes, size_of::<T>(), &registers, profile) {
         // A task holds its block of the result in the second level beside the left operand's.
         if let Some(mut b) = blocking(&t) {
             let room = machine.topology.l2().size / 4 / (b.mc * size_of::<T>()).max(1);
             b.nc = b.nc.min((room / b.nr * b.nr).max(4 * b.nr));
-            add(packed(tile(b)));
+            add(packed(tile(b, shape)));
         }
     }
     list

@@ -13,7 +13,7 @@ use square::SIDE;
 /// Most places of a tile.
 pub(super) const MOST_PLACES: usize = 6;
 
-/// Depths after which some more of the next filters are asked for.
+/// Depths after which some more of the next filters, pixels and results are asked for.
 const STEP: usize = 16;
 
 type Run = unsafe fn(&Tile, Option<&Chain>);

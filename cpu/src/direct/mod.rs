@@ -34,9 +34,10 @@ const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
-/// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few.
+/// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few; those of wide ones
+/// that are rows of the result mostly stay in registers.
 const MOST_CHUNK: usize = 112;
-const NARROW_CHUNK: usize = 224;
+const LONG_CHUNK: usize = 224;
 /// Channels of one task, and of one where there are few tasks.
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
@@ -165,8 +166,8 @@ impl Direct {
         if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let narrow = kernels.narrow() && !places_are_rows;
-        let mut chunks = places.len().div_ceil(if narrow { NARROW_CHUNK } else { MOST_CHUNK });
+        let long = kernels.narrow() != places_are_rows;
+        let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
         let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
         // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
@@ -200,6 +201,11 @@ impl Direct {
         })
     }
 
+    /// Channels of a vector.
+    pub(crate) fn lanes(&self) -> usize {
+        self.kernels.lanes
+    }
+
     /// How filters are packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let k = self.depths.len();
@@ -216,8 +222,6 @@ impl Direct {
         // All channels of some places are computed one after the other, by filters that stay near if they are few.
         let few = self.channels * depth * size_of::<f32>() <= FILTERS;
         let far = (self.channels, if few { self.places.len() } else { places }, kc);
-        // Only whole vectors are rounded up to: a panel has this many channels on average.
-        let panel = self.channels.next_multiple_of(self.kernels.lanes).div_ceil(self.channels.div_ceil(panel));
         ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 

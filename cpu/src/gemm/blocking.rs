@@ -122,22 +122,18 @@ impl Blocking {
         let Shape { m, n, k, .. } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
-        // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have a
-        // larger part of L2 beside them.
+        // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have
+        // half of L2 beside them.
         let wide = nr * size >= WIDE;
-        let (near, share_m, share_n) = if wide {
-            let e = |n: &str, d: usize| std::env::var(n).ok().and_then(|s| s.parse().ok()).unwrap_or(d);
-            (l2 / 8, e("MS_SM", 3), e("MS_SN", 2))
-        } else {
-            (l1 / 2, 6, 4)
-        };
+        let (near, share_m, share_n) = if wide { (l2 / 8, 2, 1) } else { (l1 / 2, 6, 4) };
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / share_m / (kc * size)).clamp(4 * mr, 32 * mr);
         let most_n = |rows: usize| (l2 / share_n / (rows * size)).clamp(4 * nr, 32 * nr);
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
         // tiles: the same for A; better where C is narrow, since A is then read once.
         let narrow = n <= 4 * nr && m >= 2 * n;
-        let mc = if m <= 3 * most_m + 2 * mr && !narrow { m.next_multiple_of(mr) } else { even(m, most_m, mr) };
+        let half = if wide { most_m } else { 3 * most_m };
+        let mc = if m <= half + 2 * mr && !narrow { m.next_multiple_of(mr) } else { even(m, most_m, mr) };
         let nc = even(n, most_n(mc), nr);
         Blocking { mr, nr, mc, nc, kc }
     }

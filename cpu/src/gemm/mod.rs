@@ -132,6 +132,11 @@ pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<
     plan::unpacked(table, shape, blocking::even(shape.k, kc, table.unit), strides)
 }
 
+/// Rows and columns of a result that kernels for its edges come in.
+pub fn edges<T: Element>(isa: Isa) -> (usize, usize) {
+    kernels::<T>(isa).edges()
+}
+
 fn bytes<T>(plan: &Plan, threads: usize) -> usize {
     plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
 }

@@ -106,7 +106,16 @@ pub(super) struct Kernels<T: 'static> {
     pub table: &'static [&'static [&'static [Kernel<T>]]],
 }
 
+/// Independent sums that keep a core busy: two at a time, each of which takes four to five cycles.
+const BUSY: usize = 10;
+
 impl<T> Kernels<T> {
+    /// Rows and columns that kernels for edges come in. A single vector of few rows waits for its own sums.
+    pub fn edges(&self) -> (usize, usize) {
+        let kinds = self.table.first().and_then(|vectors| vectors.first()).map_or(1, |rows| rows.len());
+        (if kinds < self.mr { self.mr } else { 1 }, if self.mr >= BUSY { self.lanes } else { self.nr() })
+    }
+
     pub fn nr(&self) -> usize {
         self.lanes * self.vectors
     }
