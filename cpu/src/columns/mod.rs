@@ -139,7 +139,7 @@ impl Columns {
         let left = match left {
             Filters::Packed(all) => Shared::read(all.as_ptr()),
             Filters::Source(source) => {
-                layout.write(*source, 0, workers, room);
+                layout.write(*source, 0, 0, workers, room);
                 Shared::read(room.as_ptr())
             }
         };

@@ -26,9 +26,8 @@ const MOST_ENTRIES: usize = 1 << 20;
 const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
-/// Elements of the other operand of a matrix that is read where it lies: it is packed as a whole, where a product would pack a part
-/// at a time.
-const MOST_PACKED: usize = 1 << 20;
+/// Elements of a left operand that columns are multiplied with: it is packed as a whole, where a product would pack a part at a time.
+const MOST_LEFT: usize = 1 << 19;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -88,7 +87,7 @@ impl InPlace {
             return None;
         }
         // The left operand is packed as a whole.
-        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_PACKED {
+        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
             return None;
         }
         let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
@@ -125,14 +124,13 @@ impl InPlace {
             return None;
         }
         let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters that are the same for every product, and not too many to pack as a whole. Measured: panels of those that do not lie one
-        // after the other, as those of a convolution do, have to be wide.
+        // Filters that are the same for every product. Measured: panels of those that do not lie one after the other, as those of a
+        // convolution do, have to be wide.
         let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
         let filters = filters.is_some_and(|a| {
             let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
-            let count = size(op, c.n..c.k).saturating_mul(size(op, c.k..op.dims.len()));
             let apart = view(a, c.n..c.k).depth.single() != Some(1);
-            same && count <= MOST_PACKED && !(apart && Direct::is_narrow(isa))
+            same && !(apart && Direct::is_narrow(isa))
         });
         // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {

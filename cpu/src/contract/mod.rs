@@ -164,7 +164,8 @@ impl<T: Sum> Contraction<T> {
         }
         let in_place = InPlace::of(kernel.variant.family, op, machine.isa, machine.workers.threads());
         if let Some(direct) = &in_place {
-            workspace = workspace.max(direct.workspace());
+            // Memory that it cannot read so is rare: a product then takes more from the heap.
+            workspace = direct.workspace();
         }
         let fewer = fewer::FAMILIES.iter().find(|(family, _)| *family == kernel.variant.family);
         let fewer = fewer.and_then(|(_, m)| Fewer::new(op, *m, &machine));
@@ -314,8 +315,8 @@ impl<T: Sum> Run for Contraction<T> {
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
         let room = room(bindings)?;
-        // Results at odd addresses, or in memory that their expression reads, cannot hold sums: more has to be packed at a
-        // time than the plan knew of.
+        // Results at odd addresses, or in memory that their expression reads, cannot hold sums, and operands at odd addresses are not
+        // read where they lie: more has to be packed at a time than the plan knew of.
         let needed = gemm.workspace(self.machine.workers.threads());
         let mut more = Vec::new();
         let room = if room.len() < needed {

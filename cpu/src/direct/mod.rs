@@ -44,6 +44,8 @@ const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
 /// Bytes of filters that stay in a second-level cache beside what else is there.
 const FILTERS: usize = 384 << 10;
+/// Bytes of filters that are packed at a time where they are not kept, for each two threads: each time, all threads meet.
+const PORTION: usize = 2 << 20;
 /// Tasks for each thread, as long as they have so many places.
 const TASKS_EACH: usize = 2;
 const LEAST_CHUNK: usize = 4 * MOST_PLACES;
@@ -63,6 +65,8 @@ pub(crate) struct Direct {
     copy: Option<Copied>,
     chunk: usize,
     group: usize,
+    /// Channels whose filters are packed at a time.
+    portion: usize,
     /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
     pixels: bool,
     /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
@@ -184,6 +188,9 @@ impl Direct {
                 (Some(Copied::Tiles(tiles)), tables, 0)
             }
         };
+        // An image is copied once.
+        let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
+        let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
         let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
@@ -196,6 +203,7 @@ impl Direct {
             copy,
             chunk: chunks,
             group,
+            portion,
             pixels,
             lines,
         })
@@ -243,7 +251,12 @@ impl Direct {
 
     /// Elements of scratch memory.
     pub(crate) fn scratch(&self) -> usize {
-        self.layout().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * MAX_LANES
+        self.packed().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * MAX_LANES
+    }
+
+    /// How filters are packed that are not kept.
+    fn packed(&self) -> PackedLayout {
+        PackedLayout { rows: self.portion, ..self.layout() }
     }
 
     /// Computes it. `image` is the operand's element of index 0, `scratch` has [`Direct::scratch`] elements.
@@ -259,25 +272,26 @@ impl Direct {
         out: &Output<'_, f32>,
         scratch: &mut [f32],
     ) {
-        let layout = self.layout();
-        let (room, copy) = scratch.split_at_mut(layout.elements());
+        let (room, copy) = scratch.split_at_mut(self.packed().elements());
         let copy = Shared(copy.as_mut_ptr());
         let room = Shared(room.as_mut_ptr());
         let image = Shared(image.cast_mut());
-        let groups = self.channels.div_ceil(self.group);
-        for b in 0..self.batch {
+        let portion = if let Filters::Packed(_) = filters { self.channels } else { self.portion };
+        for (first, b) in (0..self.channels).step_by(portion).flat_map(|c| (0..self.batch).map(move |b| (c, b))) {
+            let some = portion.min(self.channels - first);
+            let layout = PackedLayout { rows: some, ..self.layout() };
             let packed: *const f32 = match filters {
                 Filters::Packed(all) => all.as_ptr(),
                 Filters::Source(source) => {
                     if b == 0 || !source.same_for_batch() {
                         // SAFETY: the room has the layout's elements, and no task runs.
                         let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
-                        layout.write(*source, b, workers, room);
+                        layout.write(*source, b, first, workers, room);
                     }
                     room.0
                 }
             };
-            let packed = Shared(packed.cast_mut());
+            let panels = Panels { packed: Shared::read(packed), first, padded: layout.padded_rows() };
             let mut base = Shared(image.offset(self.batches[b]));
             if let Some(copied) = &self.copy {
                 workers.run(copied.tasks(), &|i| {
@@ -286,21 +300,22 @@ impl Direct {
                 });
                 base = Shared(copy.at(copied.first()));
             }
+            let groups = some.div_ceil(self.group);
             workers.run(self.chunk * groups, &|i| {
                 let (chunk, group) = (i / groups, i % groups);
                 let (place, places) = part(self.places.len(), self.chunk, chunk);
-                let channel = group * self.group;
-                let channels = self.group.min(self.channels - channel);
+                let channel = first + group * self.group;
+                let channels = self.group.min(first + some - channel);
                 let task = Task { b, place, places, channel, channels, fresh: true };
                 // SAFETY: the caller's; tasks write different parts of the output.
-                unsafe { self.task(&task, base.at(0), packed.at(0), out) };
+                unsafe { self.task(&task, base.at(0), &panels, out) };
             });
         }
     }
 
     /// # Safety
     /// As for [`Direct::run`], with the image of this product and packed filters.
-    unsafe fn task(&self, task: &Task, image: *const f32, filters: *const f32, out: &Output<'_, f32>) {
+    unsafe fn task(&self, task: &Task, image: *const f32, filters: &Panels, out: &Output<'_, f32>) {
         thread_local! {
             static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
@@ -339,11 +354,14 @@ impl Direct {
     ///
     /// # Safety
     /// As for [`Direct::task`].
-    unsafe fn sum(&self, task: &Task, image: *const f32, filters: *const f32, sums: &mut [f32], chain: Option<&Chain>) {
+    unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, sums: &mut [f32], chain: Option<&Chain>) {
         let layout = self.layout();
-        let (k, width, padded) = (layout.depth, layout.panel, self.channels.next_multiple_of(layout.panel));
+        let (k, width) = (layout.depth, layout.panel);
+        let &Panels { packed, first: of, padded } = filters;
+        let packed = packed.at(0).cast_const();
         let tiles = task.places.div_ceil(MOST_PLACES);
-        let panel_at = |start: usize, channel: usize| padded * start + channel * layout.kc.min(k.saturating_sub(start));
+        let panel_at =
+            |start: usize, channel: usize| padded * start + (channel - of) * layout.kc.min(k.saturating_sub(start));
         let mut start = 0;
         while start < k {
             let depth = layout.kc.min(k - start);
@@ -366,7 +384,7 @@ impl Direct {
                     places: self.places[place..][..places].as_ptr(),
                     depths: self.depths[start..start + depth].as_ptr(),
                     k: depth,
-                    filters: filters.wrapping_add(panel_at(start, task.channel)),
+                    filters: packed.wrapping_add(panel_at(start, task.channel)),
                     sums: sums[first * width..][..places * width].as_mut_ptr(),
                     add: start > 0,
                     row,
@@ -375,7 +393,7 @@ impl Direct {
                     cols,
                     finish: self.places_are_rows,
                     pixels: self.pixels && task.fresh,
-                    next: filters.wrapping_add(next),
+                    next: packed.wrapping_add(next),
                     ahead: share,
                 };
                 next += tiles * share * width;
@@ -432,6 +450,13 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
             unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
         }
     }
+}
+
+/// Packed filters: those of channels from `first` on, with as many as fill the last panel.
+struct Panels {
+    packed: Shared<f32>,
+    first: usize,
+    padded: usize,
 }
 
 /// A part of the result.

@@ -34,7 +34,8 @@ impl PackedLayout {
         PackedLayout { rows, depth: shape.k, panel, kc: even(shape.k, blocking.kc, table.unit) }
     }
 
-    fn padded_rows(&self) -> usize {
+    /// Rows with those that fill the last panel.
+    pub(crate) fn padded_rows(&self) -> usize {
         self.rows.next_multiple_of(self.panel)
     }
 
@@ -50,12 +51,20 @@ impl PackedLayout {
         if !source.covers(1, self.rows, self.depth) {
             return false;
         }
-        self.write(source, 0, workers, dst);
+        self.write(source, 0, 0, workers, dst);
         true
     }
 
-    /// Packs one product of a source that is as large as the layout into `dst`, which has [`PackedLayout::elements`].
-    pub(crate) fn write<T: Element>(&self, source: &dyn PackSource<T>, batch: usize, workers: &Workers, dst: &mut [T]) {
+    /// Packs rows of one product, from `first` on as many as the layout has, into `dst`, which has [`PackedLayout::elements`]. The
+    /// source has them.
+    pub(crate) fn write<T: Element>(
+        &self,
+        source: &dyn PackSource<T>,
+        batch: usize,
+        first: usize,
+        workers: &Workers,
+        dst: &mut [T],
+    ) {
         let PackedLayout { rows, depth, panel, kc } = *self;
         let padded = self.padded_rows();
         let dst = Shared(dst[..self.elements()].as_mut_ptr());
@@ -65,7 +74,8 @@ impl PackedLayout {
         workers.run(depth.div_ceil(kc) * pieces, &|i| {
             let (k, row) = (i / pieces * kc, i % pieces * each * panel);
             let depth = kc.min(depth - k);
-            let block = PackBlock { batch, row, rows: (each * panel).min(rows - row), k, depth, panel };
+            let rows = (each * panel).min(rows - row);
+            let block = PackBlock { batch, row: first + row, rows, k, depth, panel };
             // SAFETY: each task has its own piece of the layout, for which there is room.
             let piece = unsafe { std::slice::from_raw_parts_mut(dst.at(padded * k + row * depth), block.len()) };
             source.pack(&block, piece);
