@@ -142,6 +142,9 @@ fn several_parts_of_rows_chunks_of_columns_and_pieces_of_depth_agree() {
         Case { what, batch: 1, m: 64, n: 24, k: 300, more: 0, then: Then::Residual }.check(&mut random);
         // Wide panels have longer passes.
         Case { what, batch: 1, m: 50, n: 144, k: 1100, more: 0, then: Then::Residual }.check(&mut random);
+        // So many filters are packed in portions; there are other products between them.
+        let batch = if what == InPlace::Rows { 2 } else { 1 };
+        Case { what, batch, m: 13, n: 700, k: 1100, more: 0, then: Then::Residual }.check(&mut random);
     }
 }
 
