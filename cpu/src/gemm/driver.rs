@@ -526,9 +526,6 @@ impl<T: Element> Job<'_, '_, T> {
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
                 let direct = whole || target.padded;
-                for line in 0..fetch {
-                    prefetch(next_b.wrapping_add((part * fetch + line) * 64));
-                }
                 let tile = Tile {
                     k: depth,
                     a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
@@ -541,6 +538,8 @@ impl<T: Element> Job<'_, '_, T> {
                     add,
                     rows,
                     tail,
+                    next: next_b.wrapping_add(part * fetch * 64),
+                    lines: fetch,
                 };
                 // An edge tile goes through a buffer that holds a whole one, and what is beyond the edge is nobody's.
                 let line = |r: usize| c.wrapping_offset(r as isize * target.ld);

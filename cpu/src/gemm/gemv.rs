@@ -14,8 +14,9 @@ use crate::workers::Workers;
 
 /// Bytes of the matrix that a task should read.
 const TASK_BYTES: usize = 128 << 10;
-/// Most tasks a product is cut into for its size alone.
+/// Most tasks a product is cut into for its size alone, and most where each slice of the depth has long sums to write and read again.
 const MOST_TASKS: usize = 256;
+const FEW_TASKS: usize = 64;
 
 /// How a product with a vector is cut.
 pub(super) struct Plan {
@@ -59,9 +60,9 @@ impl Plan {
 
     fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Plan {
         let k = shape.k;
-        let wanted = (rows.saturating_mul(k).saturating_mul(size) / TASK_BYTES).clamp(1, MOST_TASKS);
         // Rows of dot products come in fours; sums of scaled rows want long runs of memory.
-        let (unit, least) = if dot { (4, 4) } else { (64, 4096) };
+        let (most, unit, least) = if dot { (MOST_TASKS, 4, 4) } else { (FEW_TASKS, 64, 2048) };
+        let wanted = (rows.saturating_mul(k).saturating_mul(size) / TASK_BYTES).clamp(1, most);
         let chunk = rows.div_ceil(wanted).max(least.min(rows)).next_multiple_of(unit);
         let chunks = rows.div_ceil(chunk);
         let slices = (wanted / chunks).clamp(1, k.div_ceil(if dot { 4096 } else { 64 }));

@@ -54,6 +54,8 @@ impl Micro {
             add: of.add,
             rows,
             tail: self.0.lanes,
+            next: std::ptr::null(),
+            lines: 0,
         };
         let kernel = self.0.get(Reading::Strided, rows, self.0.vectors);
         // SAFETY: the caller's; the instruction set was found when this was made.

@@ -100,6 +100,9 @@ unsafe fn leave() {
 /// # Safety
 /// The contract of [`Tile`] for packed operands, `k` counting pairs; [`enter`] was called by this thread.
 unsafe fn kernel<const V: usize>(t: &Tile<f32>) {
+    for line in 0..t.lines {
+        crate::gemm::driver::prefetch(t.next.wrapping_add(64 * line));
+    }
     if V == 2 && t.rows == ROWS {
         // SAFETY: C has 32 rows of two vectors.
         unsafe { multiply(t, t.c, 4 * t.c_row, t.add) };

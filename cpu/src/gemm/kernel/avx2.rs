@@ -22,7 +22,7 @@ mod f32_kernels {
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_ps(), splat |p: *const f32| _mm256_broadcast_ss(&*p), load _mm256_loadu_ps,
         load_masked load_masked, store _mm256_storeu_ps, fma _mm256_fmadd_ps, add _mm256_add_ps,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -44,7 +44,7 @@ mod f64_kernels {
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_pd(), splat |p: *const f64| _mm256_broadcast_sd(&*p), load _mm256_loadu_pd,
         load_masked load_masked, store _mm256_storeu_pd, fma _mm256_fmadd_pd, add _mm256_add_pd,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -60,6 +60,6 @@ mod i32_pairs {
         zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),
         load |p: *const i32| _mm256_loadu_si256(p.cast()), store |p: *mut i32, x| _mm256_storeu_si256(p.cast(), x),
         fma |x, y, acc| _mm256_add_epi32(acc, _mm256_madd_epi16(x, y)), add _mm256_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }

@@ -21,7 +21,7 @@ mod f32_kernels {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_set1_ps(*p), load _mm512_loadu_ps,
         load_masked load_masked, store _mm512_storeu_ps, fma _mm512_fmadd_ps, add _mm512_add_ps,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -41,7 +41,7 @@ mod f64_kernels {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_pd(), splat |p: *const f64| _mm512_set1_pd(*p), load _mm512_loadu_pd,
         load_masked load_masked, store _mm512_storeu_pd, fma _mm512_fmadd_pd, add _mm512_add_pd,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -57,7 +57,7 @@ mod i32_pairs {
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
         load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_add_epi32(acc, _mm512_madd_epi16(x, y)), add _mm512_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -80,6 +80,6 @@ mod bf16_pairs {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_castsi512_ps(_mm512_set1_epi32(*p.cast::<i32>())),
         load _mm512_loadu_ps, store _mm512_storeu_ps, fma |x, y, acc| _mm512_dpbf16_ps(acc, pairs(x), pairs(y)),
-        add _mm512_add_ps, prefetch _mm_prefetch::<_MM_HINT_T0>,
+        add _mm512_add_ps, prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct Tile<T> {
     pub rows: usize,
     /// Lanes of the last vector that B has, for [`Reading::Masked`].
     pub tail: usize,
+    /// Lines that packed kernels ask for, from this address on, which need not be readable: a part of what is read next.
+    pub next: *const u8,
+    pub lines: usize,
 }
 
 /// Dot products of adjacent depths with a vector.

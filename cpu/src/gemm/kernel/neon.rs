@@ -27,7 +27,7 @@ mod f32_kernels {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_f32(0.0), splat |p: *const f32| vld1q_dup_f32(p), load |p: *const f32| vld1q_f32(p),
         load_masked load_masked, store |p: *mut f32, x| vst1q_f32(p, x), fma |x, y, acc| vfmaq_f32(acc, x, y), add vaddq_f32,
-        prefetch super::no_prefetch,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }
 
@@ -52,6 +52,6 @@ mod f64_kernels {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_f64(0.0), splat |p: *const f64| vld1q_dup_f64(p), load |p: *const f64| vld1q_f64(p),
         load_masked load_masked, store |p: *mut f64, x| vst1q_f64(p, x), fma |x, y, acc| vfmaq_f64(acc, x, y), add vaddq_f64,
-        prefetch super::no_prefetch,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }

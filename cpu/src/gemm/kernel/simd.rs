@@ -9,12 +9,12 @@ macro_rules! simd_kernels {
         table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr, prefetch $prefetch:expr $(,)?
+        fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
             zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add,
-            prefetch $prefetch
+            prefetch $prefetch, prefetch_far $prefetch_far
         }
         /// # Safety
         /// The contract of [`Dots`] for R rows, and the feature must be present.
@@ -65,12 +65,12 @@ macro_rules! simd_kernels {
         pairs $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
         zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr,
-        prefetch $prefetch:expr $(,)?
+        prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
             zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add,
-            prefetch $prefetch
+            prefetch $prefetch, prefetch_far $prefetch_far
         }
         simd_kernels!(@pairs $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
@@ -78,7 +78,7 @@ macro_rules! simd_kernels {
         @kernel table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal, vectors $nv:literal,
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr, prefetch $prefetch:expr
+        fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr
     ) => {
         /// # Safety
         /// The contract of [`Tile`], and the feature must be present.
@@ -101,10 +101,18 @@ macro_rules! simd_kernels {
                 if by_threes && M > 3 {
                     threes[1] = $crate::gemm::kernel::opaque(t.a.wrapping_offset(3 * ar));
                 }
-                for i in 0..M {
-                    let row = t.c.offset(i as isize * t.c_row);
-                    $prefetch(row.cast::<i8>());
-                    $prefetch(row.add(V * $lanes - 1).cast::<i8>());
+                macro_rules! fetch_row {
+                    ($row:expr) => {
+                        let row = t.c.wrapping_offset($row as isize * t.c_row);
+                        $prefetch(row.cast::<i8>());
+                        $prefetch(row.wrapping_add(V * $lanes - 1).cast::<i8>());
+                    };
+                }
+                // What is needed later is asked for little by little: a core waits for a few lines at a time.
+                let (unrolled, mut next, mut lines) = if READING == PACKED { (t.k / 4, t.next, t.lines) } else { (0, t.next, 0) };
+                let (mut fetched, each) = (0, lines.div_ceil(unrolled.max(1)));
+                for i in unrolled.min(M)..M {
+                    fetch_row!(i);
                 }
                 let mut acc = [[$zero; V]; M];
                 macro_rules! step {
@@ -133,12 +141,23 @@ macro_rules! simd_kernels {
                     };
                 }
                 // Kernels for unpacked operands serve small products: they are many, so they are kept short.
-                let unrolled = if READING == PACKED { t.k / 4 } else { 0 };
                 for _ in 0..unrolled {
                     if READING == PACKED {
                         // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
                         for line in 0..(4 * $mr * size_of::<$t>()).div_ceil(64) {
                             $prefetch(a.wrapping_add(AHEAD).cast::<i8>().wrapping_add(64 * line));
+                        }
+                        if fetched < M {
+                            fetch_row!(fetched);
+                            fetched += 1;
+                        }
+                        if lines > 0 {
+                            let some = each.min(lines);
+                            for line in 0..some {
+                                $prefetch_far(next.cast::<i8>().wrapping_add(64 * line));
+                            }
+                            next = next.wrapping_add(64 * some);
+                            lines -= some;
                         }
                     }
                     step!();
