@@ -1,7 +1,9 @@
 //! A pool of threads for fork-join work inside one operation.
 //!
 //! [`Workers::run`] executes `f(0..tasks)` on the calling thread and on whichever workers are free, each taking the next
-//! task when it has finished its last one. What the pool promises:
+//! task when it has finished its last one: the caller from its share at the front, the workers from the rest, and both from what is
+//! left in the end. So two threads find in their own caches what they wrote in the job before, if tasks go through memory alike. What
+//! the pool promises:
 //!
 //! - It returns when every task is complete, and `f` is not touched afterwards.
 //! - The caller never waits for a worker that has not taken a task: a job costs what its tasks cost even when no worker
@@ -14,7 +16,7 @@
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
 //! waits for the slowest task of an operation and for the next operation of a graph.
 //!
-//! How: one 64-bit word holds the job's number and how many tasks are not yet taken. Taking a task is one
+//! How: one 64-bit word holds the job's number and how many tasks of both shares are not yet taken. Taking a task is one
 //! compare-exchange on it; whoever succeeds holds the job open until it reports that task complete, so only then is the
 //! job's description read. A late worker finds nothing to take and touches nothing.
 
@@ -31,10 +33,18 @@ use std::time::{Duration, Instant};
 use gate::Gate;
 use parking_lot::Mutex;
 
-/// Low bits of the job word: tasks not yet taken. The rest is the job's number; it wraps after 2^40 jobs, so that a
-/// worker held up between reading the word and exchanging it cannot meet the same number again.
-const COUNT_BITS: u32 = 24;
+/// Bits of the job word for each share: its tasks that are not yet taken, the workers' share lowest. The rest is the job's number: a
+/// worker that read the word of an earlier job finds another one when it exchanges it, or, held up for 2^24 jobs, one with as many
+/// tasks to take, which is as good.
+const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+/// Those of both shares.
+const LEFT_MASK: u64 = (1 << (2 * COUNT_BITS)) - 1;
+
+/// Tasks not yet taken: of the caller's share, and of the workers'.
+fn left(word: u64) -> (u32, u32) {
+    ((word >> COUNT_BITS & COUNT_MASK) as u32, (word & COUNT_MASK) as u32)
+}
 
 /// How long an idle thread spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(100);
@@ -78,6 +88,8 @@ struct Job {
     f: Option<&'static (dyn Fn(usize) + Sync)>,
     /// Index of the first task of this job.
     first: usize,
+    /// Tasks of the caller's share, and of both.
+    own: u32,
     count: u32,
 }
 
@@ -97,7 +109,7 @@ impl Workers {
             word: Line(AtomicU64::new(0)),
             pending: Line(AtomicU32::new(0)),
             busy: Line(AtomicBool::new(false)),
-            job: UnsafeCell::new(Job { f: None, first: 0, count: 0 }),
+            job: UnsafeCell::new(Job { f: None, first: 0, own: 0, count: 0 }),
             idle: Gate::new(),
             finished: Gate::new(),
             panic: Mutex::new(None),
@@ -148,15 +160,17 @@ impl Workers {
         // SAFETY: only the lifetime is changed. `f` outlives this call, and threads use it only while they hold a taken
         // task; this call returns after `pending` has reached 0, when no task is held.
         let f: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
+        let own = count.div_ceil(self.threads.min(u32::MAX as usize) as u32);
         // SAFETY: `busy` is held and no task of an earlier job is held, so nobody else accesses `job` now.
-        unsafe { *s.job.get() = Job { f: Some(f), first, count } };
+        unsafe { *s.job.get() = Job { f: Some(f), first, own, count } };
         s.pending.0.store(count, Ordering::Relaxed);
-        let number = (s.word.0.load(Ordering::Relaxed) >> COUNT_BITS).wrapping_add(1);
+        let number = (s.word.0.load(Ordering::Relaxed) >> (2 * COUNT_BITS)).wrapping_add(1);
+        let shares = u64::from(own) << COUNT_BITS | u64::from(count - own);
         // SeqCst pairs with a worker that registers as sleeping and then looks at the word: one sees the other.
-        s.word.0.store(number << COUNT_BITS | u64::from(count), Ordering::SeqCst);
+        s.word.0.store(number << (2 * COUNT_BITS) | shares, Ordering::SeqCst);
         s.idle.wake(2);
 
-        s.work();
+        s.work(true);
 
         s.finished.wait(s.spin, || s.pending.0.load(Ordering::SeqCst) == 0);
         s.panic.lock().take()
@@ -191,24 +205,27 @@ impl Shared {
     fn worker(&self) {
         while !self.stop.load(Ordering::Relaxed) {
             self.idle.wait(self.spin, || {
-                self.word.0.load(Ordering::SeqCst) & COUNT_MASK != 0 || self.stop.load(Ordering::SeqCst)
+                self.word.0.load(Ordering::SeqCst) & LEFT_MASK != 0 || self.stop.load(Ordering::SeqCst)
             });
             // Pass the wake-up on, so that the caller does not pay for waking everyone.
-            if self.word.0.load(Ordering::Relaxed) & COUNT_MASK > 1 {
+            let (own, rest) = left(self.word.0.load(Ordering::Relaxed));
+            if own + rest > 1 {
                 self.idle.wake(2);
             }
-            self.work();
+            self.work(false);
         }
     }
 
-    /// Takes and executes tasks until none is left to take.
-    fn work(&self) {
+    /// Takes and executes tasks until none is left to take, as the caller or as a worker.
+    fn work(&self, caller: bool) {
         let mut done = 0;
-        while let Some(left) = self.take() {
+        while let Some((own, rest)) = self.take(caller) {
             // SAFETY: this thread holds a taken task, so the job cannot end and `job` is not written.
             let job = unsafe { *self.job.get() };
             if let Some(f) = job.f {
-                let index = job.first + (job.count - left) as usize;
+                // The task was the first one left of its share.
+                let before = if own > 0 { job.own - own } else { job.count - rest };
+                let index = job.first + before as usize;
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(index))) {
                     done += self.cancel();
                     let mut slot = self.panic.lock();
@@ -226,21 +243,27 @@ impl Shared {
         }
     }
 
-    /// Takes one task; returns how many were left, this one included.
-    fn take(&self) -> Option<u32> {
+    /// Takes one task, if possible from the own share; returns how many were left of its share, this one included, and 0 for the other.
+    fn take(&self, caller: bool) -> Option<(u32, u32)> {
         let mut word = self.word.0.load(Ordering::Relaxed);
-        while word & COUNT_MASK != 0 {
-            match self.word.0.compare_exchange_weak(word, word - 1, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some((word & COUNT_MASK) as u32),
+        loop {
+            let (own, rest) = left(word);
+            let (taken, less) = match (own, rest) {
+                (0, 0) => return None,
+                (own, rest) if own > 0 && (caller || rest == 0) => ((own, 0), 1 << COUNT_BITS),
+                (_, rest) => ((0, rest), 1),
+            };
+            match self.word.0.compare_exchange_weak(word, word - less, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(taken),
                 Err(now) => word = now,
             }
         }
-        None
     }
 
     /// Takes all tasks that are left, to drop them; returns how many. The caller holds a taken task.
     fn cancel(&self) -> u32 {
-        (self.word.0.fetch_and(!COUNT_MASK, Ordering::Relaxed) & COUNT_MASK) as u32
+        let (own, rest) = left(self.word.0.fetch_and(!LEFT_MASK, Ordering::Relaxed));
+        own + rest
     }
 }
 

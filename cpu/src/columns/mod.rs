@@ -105,9 +105,7 @@ impl Columns {
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
         let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
         let (kc, panel) = (self.layout().kc, self.panel());
-        // A left operand that stays near is read for all columns.
-        let near = self.parts == 1 && self.m * self.k * size_of::<f32>() <= LEFT;
-        [(ROWS, panel, 1), (rows, panel, kc), (rows, if near { self.n } else { columns }, kc)]
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
     }
 
     /// Bytes that are copied and read again from farther away than the first-level cache.

@@ -67,6 +67,9 @@ pub(crate) struct Direct {
     group: usize,
     /// Channels whose filters are packed at a time.
     portion: usize,
+    /// Whether neighbouring tasks have the same channels, not the same places: each thread then reads a part of the filters, where those are
+    /// more than the image.
+    by_channels: bool,
     /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
     pixels: bool,
     /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
@@ -191,6 +194,8 @@ impl Direct {
         // An image is copied once.
         let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
+        let image = copy.as_ref().map_or(places.len().saturating_mul(depths.len()), Copied::elements);
+        let by_channels = threads > 1 && channels.saturating_mul(depths.len()) > image;
         let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
@@ -204,6 +209,7 @@ impl Direct {
             chunk: chunks,
             group,
             portion,
+            by_channels,
             pixels,
             lines,
         })
@@ -302,7 +308,8 @@ impl Direct {
             }
             let groups = some.div_ceil(self.group);
             workers.run(self.chunk * groups, &|i| {
-                let (chunk, group) = (i / groups, i % groups);
+                let (chunk, group) =
+                    if self.by_channels { (i % self.chunk, i / self.chunk) } else { (i / groups, i % groups) };
                 let (place, places) = part(self.places.len(), self.chunk, chunk);
                 let channel = first + group * self.group;
                 let channels = self.group.min(first + some - channel);
