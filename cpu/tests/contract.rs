@@ -399,6 +399,16 @@ fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out
 }
 
 #[test]
+fn convolutions_whose_filters_are_packed_in_portions_agree() {
+    let mut random = Random::new();
+    // More than 2 MiB of filters, and an image without a border, which is read where it lies.
+    let base = Convolution { channels: 250, filters: 260, size: [5, 5], padding: 0, ..BASE };
+    for channels_last in [false, true] {
+        Convolution { channels_last, ..base }.check(DType::F32, &mut random);
+    }
+}
+
+#[test]
 fn convolutions_of_images_that_are_read_backwards_agree() {
     let mut random = Random::new();
     let base = Convolution { channels: 5, filters: 19, ..BASE };

@@ -94,14 +94,7 @@ impl Apart {
             false => Block { m: far, n: near, k },
         };
         let blocks = [block(1, 1, 1), block(taps, places, taps)].into_iter().collect();
-        Variant {
-            family: FAMILY,
-            tile: Tile { blocks },
-            copied: self.depthwise.copied(),
-            products: None,
-            tasks: None,
-            edges: None,
-        }
+        Variant { copied: self.depthwise.copied(), ..Variant::tiled(FAMILY, Tile { blocks }) }
     }
 
     /// Bytes of all windows, each written out.

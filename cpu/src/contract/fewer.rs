@@ -110,14 +110,7 @@ impl Fewer {
         let block = |m, n, k| Block { m, n, k };
         let blocks = [block(mr, nr, 1), block(tiles, nr, k), block(tiles, outputs, k)].into_iter().collect();
         let products = ContractSizes { batch: w.products(), m: w.tiles(), n: w.sizes.filters, k: w.sizes.channels };
-        Variant {
-            family,
-            tile: Tile { blocks },
-            copied: w.copied(),
-            products: Some(products),
-            tasks: None,
-            edges: None,
-        }
+        Variant { copied: w.copied(), products: Some(products), ..Variant::tiled(family, Tile { blocks }) }
     }
 
     /// Bytes of scratch memory.

@@ -235,14 +235,6 @@ impl InPlace {
         matches!(&self.way, Way::Direct(direct) if direct.is_matrix())
     }
 
-    /// Whether nothing is copied of the operand but what is multiplied next.
-    pub(super) fn is_uncopied(&self) -> bool {
-        match &self.way {
-            Way::Direct(direct) => direct.copied() == 0,
-            Way::Columns(columns) => columns.copied() == 0,
-        }
-    }
-
     /// Bytes of the operand that the packed product would copy: all windows, each written out.
     pub(super) fn windows(&self) -> u64 {
         let elements = match &self.way {

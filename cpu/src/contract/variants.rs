@@ -74,8 +74,10 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     };
     // The packed product copies sums that an expression goes over.
     let sums = if is_plain(op) { 0 } else { bytes(sizes.m, sizes.n) };
-    // Two matrices: one way packs the left operand, one the right, and the product what it does not read where it lies.
-    let matrices = columns.as_ref().is_some_and(InPlace::is_uncopied) && direct.as_ref().is_none_or(InPlace::is_matrix);
+    // Two matrices stored row by row: one way packs the left operand, one the right, and the product what it does not read where it
+    // lies.
+    let strides = in_place::strides(op);
+    let matrices = matches!(strides, [Some(_), Some((1, _))]) && direct.as_ref().is_none_or(InPlace::is_matrix);
     let (left, right) = if matrices { (bytes(sizes.m, sizes.k), bytes(sizes.k, sizes.n)) } else { (0, 0) };
     if let Some(direct) = &direct {
         // The packed product copies every window, piece by piece: measured, that takes twice as long as copying as much at once.
@@ -85,8 +87,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         }
     }
     match &columns {
-        Some(_) if matrices => {
-            let strides = in_place::strides(op);
+        _ if matrices => {
             for v in list.iter_mut().filter(|v| v.family == "packed") {
                 let kc = v.tile.blocks.get(1).map_or(sizes.k, |b| b.k);
                 let unpacked = gemm::unpacked::<f32>(super::product_isa(machine.isa), shape_of(sizes), kc, strides);

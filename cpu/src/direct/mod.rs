@@ -48,6 +48,8 @@ const FILTERS: usize = 384 << 10;
 const PORTION: usize = 2 << 20;
 /// Tasks for each thread, as long as they have so many places.
 const TASKS_EACH: usize = 2;
+/// Tasks for each thread below which long ones leave some threads without work in the end.
+const EVEN_TASKS: usize = 6;
 const LEAST_CHUNK: usize = 4 * MOST_PLACES;
 
 /// A contraction with its sizes and tables, ready for any memory.
@@ -173,12 +175,21 @@ impl Direct {
         if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let long = kernels.narrow() != places_are_rows;
+        let long = match kernels.narrow() {
+            true => !places_are_rows,
+            false => places_are_rows,
+        };
         let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
-        let few = chunks * channels.div_ceil(CHANNELS) * batches.len() < FEW_TASKS;
+        let few = chunks.saturating_mul(channels.div_ceil(CHANNELS)).saturating_mul(batches.len()) < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
+        // Portions are whole groups, and those are whole panels.
+        debug_assert!(group.is_multiple_of(kernels.panel));
+        let groups = channels.div_ceil(group);
+        if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
+            chunks = chunks.max(places.len().div_ceil(MOST_CHUNK));
+        }
         // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
-        let wanted = (TASKS_EACH * threads).div_ceil(channels.div_ceil(group));
+        let wanted = (TASKS_EACH * threads).div_ceil(groups);
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
@@ -194,8 +205,9 @@ impl Direct {
         // An image is copied once.
         let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
+        // Windows that share pixels are counted as if they did not: without a copy there are few such.
         let image = copy.as_ref().map_or(places.len().saturating_mul(depths.len()), Copied::elements);
-        let by_channels = threads > 1 && channels.saturating_mul(depths.len()) > image;
+        let by_channels = threads > 1 && portion.saturating_mul(depths.len()) > image;
         let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
@@ -233,9 +245,9 @@ impl Direct {
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
         let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.len().div_ceil(self.chunk), self.layout());
-        // All channels of some places are computed one after the other, by filters that stay near if they are few.
-        let few = self.channels * depth * size_of::<f32>() <= FILTERS;
-        let far = (self.channels, if few { self.places.len() } else { places }, kc);
+        // All channels of a portion are computed for some places one after the other, by filters that stay near if they are few.
+        let few = self.channels.saturating_mul(depth).saturating_mul(size_of::<f32>()) <= FILTERS;
+        let far = (self.portion, if few { self.places.len() } else { places }, kc);
         ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 

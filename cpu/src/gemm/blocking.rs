@@ -1,7 +1,7 @@
 //! How a product is cut to fit the caches and to give the workers enough tasks.
 
 use super::Element;
-use super::kernel::kernels;
+use super::kernel::{BUSY, kernels};
 use crate::topology::Topology;
 
 /// An instruction set that micro-kernels exist for.
@@ -113,8 +113,8 @@ const LEAST_SLICE: usize = 512;
 const FEW_TILES: usize = 8;
 
 impl Blocking {
-    /// The analytical default for one thread: a B panel of `kc` depths in half of L1 (a wide one in L2), an A block of `mc` rows in a part
-    /// of L2 with room for B's and C's part. For more threads see [`Blocking::spread`].
+    /// The analytical default for one thread: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2
+    /// with room for B's and C's part; or, where B's panels are wide, those in L2, too, and C streaming through. For more threads see [`Blocking::spread`].
     pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
@@ -124,7 +124,7 @@ impl Blocking {
 
         // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have
         // half of L2 beside them.
-        let wide = nr * size >= WIDE;
+        let wide = nr * size >= WIDE && mr >= BUSY;
         let (near, share_m, share_n) = if wide { (l2 / 8, 2, 1) } else { (l1 / 2, 6, 4) };
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / share_m / (kc * size)).clamp(4 * mr, 32 * mr);
@@ -132,8 +132,8 @@ impl Blocking {
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of
         // tiles: the same for A; better where C is narrow, since A is then read once.
         let narrow = n <= 4 * nr && m >= 2 * n;
-        let half = if wide { most_m } else { 3 * most_m };
-        let mc = if m <= half + 2 * mr && !narrow { m.next_multiple_of(mr) } else { even(m, most_m, mr) };
+        let whole = if wide { most_m } else { 3 * most_m };
+        let mc = if m <= whole + 2 * mr && !narrow { m.next_multiple_of(mr) } else { even(m, most_m, mr) };
         let nc = even(n, most_n(mc), nr);
         Blocking { mr, nr, mc, nc, kc }
     }

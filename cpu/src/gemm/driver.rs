@@ -310,7 +310,7 @@ impl<T: Element> Job<'_, '_, T> {
         let plan = self.d.plan;
         let tiles = chunk.tiles_m * chunk.tiles_n;
         // One thread takes neighbours in n one after the other: they share a block of A, which then stays in L2. Several
-        // threads take bands of tiles, so that what they read at a time is few blocks of A and few of B.
+        // threads take bands of tiles, so that what each reads, and the workers together, is few blocks of A and few of B.
         let band = if workers.threads() > 1 { BAND } else { 1 };
         let place = |tile: usize| {
             let (batch, tile) = (tile / tiles, tile % tiles);
@@ -480,7 +480,7 @@ impl<T: Element> Job<'_, '_, T> {
         }
     }
 
-    /// The loops around the micro-kernel: B's panel stays in L1, A's panels come from L2.
+    /// The loops around the micro-kernel: B's panel stays in L1, or near it if it is wide; A's panels come from L2.
     ///
     /// # Safety
     /// The blocks hold `mb` and `nb` rows of `depth`, in whole panels if packed; the target is writable for `mb` by `nb`,
@@ -515,7 +515,7 @@ impl<T: Element> Job<'_, '_, T> {
             };
             let b_base = b.base.wrapping_offset((j / nr) as isize * b.panel);
             let kernel = kernels.get(reading, mr.min(mb), vectors);
-            // While this panel of B is used, the next one comes closer, a part with each micro-tile.
+            // While this panel of B is used, the next one comes closer, a part with each micro-tile of a packed kernel.
             let next_b = b.base.wrapping_offset((j / nr + 1) as isize * b.panel).cast::<u8>();
             let fetch = if packed_b && j + nr < nb { next_lines } else { 0 };
             let (mut i, mut part) = (0, 0);
@@ -578,7 +578,7 @@ pub(super) fn prefetch(p: *const u8) {
     let _ = p;
 }
 
-/// Rows of tiles that several threads walk through side by side.
+/// Rows of tiles in a band, where there are several threads.
 const BAND: usize = 4;
 
 /// The largest micro-tile.

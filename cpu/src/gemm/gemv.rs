@@ -14,9 +14,10 @@ use crate::workers::Workers;
 
 /// Bytes of the matrix that a task should read.
 const TASK_BYTES: usize = 128 << 10;
-/// Most tasks a product is cut into for its size alone, and most where each slice of the depth has long sums to write and read again.
+/// Most tasks a product is cut into for its size alone.
 const MOST_TASKS: usize = 256;
-const FEW_TASKS: usize = 64;
+/// Most tasks for which the depth of scaled rows is cut: each slice has long sums to write and read again.
+const SLICED_TASKS: usize = 64;
 
 /// How a product with a vector is cut.
 pub(super) struct Plan {
@@ -61,11 +62,11 @@ impl Plan {
     fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Plan {
         let k = shape.k;
         // Rows of dot products come in fours; sums of scaled rows want long runs of memory.
-        let (most, unit, least) = if dot { (MOST_TASKS, 4, 4) } else { (FEW_TASKS, 64, 2048) };
-        let wanted = (rows.saturating_mul(k).saturating_mul(size) / TASK_BYTES).clamp(1, most);
+        let (most, unit, least) = if dot { (MOST_TASKS, 4, 4) } else { (SLICED_TASKS, 64, 2048) };
+        let wanted = (rows.saturating_mul(k).saturating_mul(size) / TASK_BYTES).clamp(1, MOST_TASKS);
         let chunk = rows.div_ceil(wanted).max(least.min(rows)).next_multiple_of(unit);
         let chunks = rows.div_ceil(chunk);
-        let slices = (wanted / chunks).clamp(1, k.div_ceil(if dot { 4096 } else { 64 }));
+        let slices = (wanted.min(most) / chunks).clamp(1, k.div_ceil(if dot { 4096 } else { 64 }));
         let slice = k.div_ceil(slices).next_multiple_of(64);
         Plan { shape, matrix_is_a, dot, rows, chunk, chunks, slice, slices: k.div_ceil(slice) }
     }

@@ -30,6 +30,16 @@ fn every_task_runs_exactly_once_for_any_thread_and_task_count() {
 }
 
 #[test]
+fn more_tasks_than_one_job_holds_run_once_each() {
+    let w = Workers::new(2);
+    let seen = counts(2_500_000);
+    w.run(seen.len(), &|i| {
+        seen[i].fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(all_once(&seen));
+}
+
+#[test]
 fn work_written_by_tasks_is_visible_when_run_returns() {
     let w = Workers::new(3);
     for round in 0..2000usize {

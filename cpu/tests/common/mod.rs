@@ -203,7 +203,9 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         assert!(!variants.is_empty());
         for (v, variant) in variants.iter().enumerate() {
             for place in [Place::Aligned, Place::Misaligned] {
-                if place == Place::Misaligned && v > 0 {
+                // The families that read an operand where it lies have another way for memory that they cannot read so.
+                let in_place = ["direct", "columns"].contains(&variant.family);
+                if place == Place::Misaligned && v > 0 && !in_place {
                     continue;
                 }
                 let outputs = run(&backend, &*stream, op, variant, inputs, params, place);

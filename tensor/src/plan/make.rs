@@ -164,7 +164,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     let plain = draft(graph, origin, device)?;
     if let (Some(turned), Ok(plain)) = (turned, &plain)
         // The model is not exact to a hundredth: what it finds about as good stays as it is.
-        && turned.seconds(device) < 0.98 * plain.seconds(device)
+        && turned.seconds(device) < 0.99 * plain.seconds(device)
         && other.as_ref().is_none_or(|o| turned.seconds(device) < o.seconds(device))
     {
         other = Some(Draft { channels_last: true, ..turned });

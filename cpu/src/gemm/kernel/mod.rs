@@ -110,7 +110,7 @@ pub(super) struct Kernels<T: 'static> {
 }
 
 /// Independent sums that keep a core busy: two at a time, each of which takes four to five cycles.
-const BUSY: usize = 10;
+pub(super) const BUSY: usize = 10;
 
 impl<T> Kernels<T> {
     /// Rows and columns that kernels for edges come in. A single vector of few rows waits for its own sums.
