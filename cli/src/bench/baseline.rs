@@ -111,6 +111,8 @@ pub struct Verdict {
 
 /// So many times the observed spread is noise.
 const NOISE: f64 = 3.0;
+/// No noise is more than this part of the slower figure: what takes twice as long has changed.
+const MOST_NOISE: f64 = 0.5;
 
 impl Baseline {
     /// Reads a file that [`Store`] or `bench --json` wrote.
@@ -159,7 +161,7 @@ impl Baseline {
                 cells.push([name, none.to_vec()].concat());
                 continue;
             };
-            let noise = NOISE * before.spread.max(row.spread_ms);
+            let noise = (NOISE * before.spread.max(row.spread_ms)).min(MOST_NOISE * before.ms.max(row.ms));
             let change = row.ms - before.ms;
             let verdict = if row.ms > tolerance * before.ms && change > noise {
                 regressions += 1;
@@ -230,6 +232,9 @@ mod tests {
         assert!(verdict.text.lines().any(|l| l.contains(" a ") && l.contains("SLOWER")), "{}", verdict.text);
         assert!(verdict.text.contains("not in the baseline") && verdict.text.contains("gone (cpu, 2 threads)"));
         assert_eq!(old.compare(&new, 1.05).regressions, 2);
+        // However noisy a run is, several times the time is no noise.
+        assert_eq!(old.compare(&[row("a", 30.0, 12.0)], 1.15).regressions, 1);
+        assert_eq!(old.compare(&[row("a", 19.0, 12.0)], 1.15).regressions, 0);
     }
 
     #[test]
