@@ -191,12 +191,6 @@ impl Direct {
         // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
         let wanted = (TASKS_EACH * threads).div_ceil(groups);
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
-        if threads > 1 {
-            // The last round of tasks should leave few threads without one.
-            let most = (2 * chunks).min(places.len() / LEAST_CHUNK).max(chunks);
-            let rounds = |c: usize| c.saturating_mul(groups).div_ceil(threads).saturating_mul(places.len().div_ceil(c));
-            chunks = (chunks..=most).min_by_key(|&c| rounds(c)).unwrap_or(chunks);
-        }
         let batch = batches.len();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
         let (copy, (places, depths), lines) = match reading {
