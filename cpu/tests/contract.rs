@@ -4,6 +4,7 @@ mod common;
 
 use common::{Random, check, check_with, extent};
 use millstream_core::backend::Backend;
+use millstream_core::how::{Variant, cost};
 use millstream_core::what::HostTensor;
 use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
 use millstream_cpu::{CpuBackend, CpuOptions, Isa};
@@ -399,6 +400,29 @@ fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out
 }
 
 #[test]
+fn prices_know_of_kernels_for_edges_and_of_blocks_that_are_not_full() {
+    let (m, n) = (29, 70);
+    let op = matmul(m, n, 400, plain(DType::F32, DType::F32), DType::F32);
+    for backend in common::backends() {
+        let seconds = |v: &Variant| cost(&op, Some(v), backend.judge().unwrap()).seconds;
+        let packed: Vec<Variant> = backend.variants(&op).into_iter().filter(|v| v.family == "packed").collect();
+        assert!(!packed.is_empty());
+        for v in packed {
+            let far = v.tile.blocks.last().unwrap();
+            assert!(far.m <= m && far.n <= n, "{}", v.label());
+            let whole = Variant { edges: None, ..v.clone() };
+            // Kernels in plain Rust have one size.
+            let less = if backend.isa() == Isa::Portable {
+                seconds(&v) <= seconds(&whole)
+            } else {
+                seconds(&v) < seconds(&whole)
+            };
+            assert!(less, "{} on {}", v.label(), backend.isa().name());
+        }
+    }
+}
+
+#[test]
 fn convolutions_whose_filters_are_packed_in_portions_agree() {
     let mut random = Random::new();
     // More than 2 MiB of filters, and an image without a border, which is read where it lies.
@@ -594,7 +618,7 @@ fn ways_to_convolve() {
             let shape = format!("{:?}{}", &op.dims[1..], if channels_last { ", channels last" } else { "" });
             let inputs: Vec<_> = op.inputs.iter().map(|a| random.tensor(DType::F32, extent(a, &op.dims).0)).collect();
             for variant in backend.variants(&op) {
-                let judged = millstream_core::how::cost(&op, Some(&variant), backend.judge().unwrap());
+                let judged = cost(&op, Some(&variant), backend.judge().unwrap());
                 let mut best = f64::INFINITY;
                 for _ in 0..5 {
                     let begin = std::time::Instant::now();

@@ -124,8 +124,8 @@ impl InPlace {
             return None;
         }
         let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters that are the same for every product. Measured: panels of those that do not lie one after the other, as those of a
-        // convolution do, have to be wide.
+        // Filters that are the same for every product. Narrow panels of those that do not lie one after the other, as those of a
+        // convolution do, are left to the packed product: nobody has measured them here.
         let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
         let filters = filters.is_some_and(|a| {
             let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
