@@ -43,12 +43,40 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
     fn widen(self) -> T;
 
     /// Widens as many elements as both slices have.
-    #[inline]
+    #[inline(always)]
     fn widen_slice(from: &[Self], to: &mut [T]) {
         for (t, &f) in to.iter_mut().zip(from) {
             *t = f.widen();
         }
     }
+
+    /// As [`Widen::widen_slice`], with the vectors of an instruction set.
+    ///
+    /// # Safety
+    /// The instruction set is present.
+    unsafe fn widen_run(isa: Isa, from: &[Self], to: &mut [T]) {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: AVX-512F is present.
+            Isa::Avx512 => unsafe { widen_avx512(from, to) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: AVX2 is present.
+            Isa::Avx2 => unsafe { widen_avx2(from, to) },
+            _ => Self::widen_slice(from, to),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn widen_avx512<S: Widen<T>, T>(from: &[S], to: &mut [T]) {
+    S::widen_slice(from, to);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn widen_avx2<S: Widen<T>, T>(from: &[S], to: &mut [T]) {
+    S::widen_slice(from, to);
 }
 
 impl<T: Element> Widen<T> for T {
@@ -57,7 +85,7 @@ impl<T: Element> Widen<T> for T {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn widen_slice(from: &[T], to: &mut [T]) {
         let n = from.len().min(to.len());
         to[..n].copy_from_slice(&from[..n]);
@@ -70,11 +98,59 @@ impl Widen<f32> for f16 {
         self.to_f32()
     }
 
-    #[inline]
+    #[inline(always)]
     fn widen_slice(from: &[f16], to: &mut [f32]) {
         // This one uses the processor's conversion where there is one.
         let n = from.len().min(to.len());
         from[..n].convert_to_f32_slice(&mut to[..n]);
+    }
+
+    unsafe fn widen_run(isa: Isa, from: &[f16], to: &mut [f32]) {
+        let n = from.len().min(to.len());
+        let (from, to) = (&from[..n], &mut to[..n]);
+        let whole = match isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: AVX-512F is present.
+            Isa::Avx512 => unsafe { halves_avx512(from, to) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: AVX2 and F16C are present.
+            Isa::Avx2 if is_x86_feature_detected!("f16c") => unsafe { halves_avx2(from, to) },
+            _ => 0,
+        };
+        f16::widen_slice(&from[whole..], &mut to[whole..]);
+    }
+}
+
+/// Widens whole vectors, as many as both slices have; returns how many elements those are.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn halves_avx512(from: &[f16], to: &mut [f32]) -> usize {
+    use core::arch::x86_64::{_mm256_loadu_si256, _mm512_cvtph_ps, _mm512_storeu_ps};
+    let (from, to) = (from.as_chunks::<16>().0, to.as_chunks_mut::<16>().0);
+    for (f, t) in from.iter().zip(&mut *to) {
+        // SAFETY: both arrays have sixteen elements.
+        unsafe { _mm512_storeu_ps(t.as_mut_ptr(), _mm512_cvtph_ps(_mm256_loadu_si256(f.as_ptr().cast()))) };
+    }
+    16 * from.len().min(to.len())
+}
+
+/// As `halves_avx512`, with shorter vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c")]
+fn halves_avx2(from: &[f16], to: &mut [f32]) -> usize {
+    use core::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
+    let (from, to) = (from.as_chunks::<8>().0, to.as_chunks_mut::<8>().0);
+    for (f, t) in from.iter().zip(&mut *to) {
+        // SAFETY: both arrays have eight elements.
+        unsafe { _mm256_storeu_ps(t.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(f.as_ptr().cast()))) };
+    }
+    8 * from.len().min(to.len())
+}
+
+impl Widen<f32> for bf16 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 }
 
@@ -90,7 +166,7 @@ macro_rules! widen {
 }
 widen! {
     f16 => f64;
-    bf16 => f32, f64;
+    bf16 => f64;
     f32 => f64;
     i8 => i16, i32, i64;
     u8 => u16, u32, u64, i32;

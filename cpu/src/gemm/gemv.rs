@@ -2,13 +2,13 @@
 //!
 //! The matrix is `rows` by `depth`, whichever operand it is; the other operand is the vector. Adjacent depths make dot
 //! products, adjacent rows make a sum of scaled rows. Long depths are cut into slices whose sums are added in order, so
-//! that few rows still give enough tasks.
+//! that few rows still give enough tasks. Narrower elements are widened a few lines at a time, in the first-level cache.
 
 use super::blocking::Shape;
 use super::driver::prefetch;
-use super::kernel::{Dots, Kernels};
+use super::kernel::{Lines, TOGETHER, VectorKernels};
 use super::sink::{Output, TileAt, scatter};
-use super::source::{Direct, PackSource};
+use super::source::{PackSource, Stored};
 use super::{Element, Isa};
 use crate::workers::Workers;
 
@@ -18,6 +18,9 @@ const TASK_BYTES: usize = 128 << 10;
 const MOST_TASKS: usize = 256;
 /// Most tasks for which the depth of scaled rows is cut: each slice has long sums to write and read again.
 const SLICED_TASKS: usize = 64;
+
+/// Bytes of a line of scaled rows that a task takes, if there are so many.
+const LINE: usize = 16 << 10;
 
 /// How a product with a vector is cut.
 pub(super) struct Plan {
@@ -40,7 +43,7 @@ impl Plan {
             return None;
         }
         let matrix_is_a = shape.n == 1;
-        let (matrix, vector) = if matrix_is_a { (a.direct(0)?, b.direct(0)?) } else { (b.direct(0)?, a.direct(0)?) };
+        let (matrix, vector) = if matrix_is_a { (a.stored(0)?, b.stored(0)?) } else { (b.stored(0)?, a.stored(0)?) };
         let rows = if matrix_is_a { shape.m } else { shape.n };
         let dot = match (matrix.depth, matrix.row) {
             (1, _) if vector.depth == 1 => true,
@@ -61,8 +64,8 @@ impl Plan {
 
     fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Plan {
         let k = shape.k;
-        // Rows of dot products come in fours; sums of scaled rows want long runs of memory.
-        let (most, unit, least) = if dot { (MOST_TASKS, 4, 4) } else { (SLICED_TASKS, 64, 2048) };
+        // Rows of dot products come in eights; sums of scaled rows want long runs of memory.
+        let (most, unit, least) = if dot { (MOST_TASKS, 8, 8) } else { (SLICED_TASKS, 64, LINE / size) };
         let wanted = (rows.saturating_mul(k).saturating_mul(size) / TASK_BYTES).clamp(1, MOST_TASKS);
         let chunk = rows.div_ceil(wanted).max(least.min(rows)).next_multiple_of(unit);
         let chunks = rows.div_ceil(chunk);
@@ -86,7 +89,7 @@ impl Plan {
         workers: &Workers,
         sums: &mut [T],
     ) {
-        let kernels = super::kernels::<T>(isa);
+        let Some(kernels) = &super::kernels::<T>(isa).vector else { return };
         let base = Shared(sums.as_mut_ptr());
         let per_batch = self.chunks * self.slices;
         let emit = |batch: usize, chunk: usize, sums: &[T]| {
@@ -104,31 +107,22 @@ impl Plan {
         workers.run(self.shape.batch * per_batch, &|task| {
             let (batch, chunk, slice) = (task / per_batch, task % per_batch / self.slices, task % self.slices);
             let (matrix, vector) = if self.matrix_is_a { (a, b) } else { (b, a) };
-            let (Some(matrix), Some(vector)) = (matrix.direct(batch), vector.direct(batch)) else { return };
+            let (Some(matrix), Some(vector)) = (matrix.stored(batch), vector.stored(batch)) else { return };
             let (row, k) = (chunk * self.chunk, slice * self.slice);
             let (rows, depth) = (self.chunk.min(self.rows - row), self.slice.min(self.shape.k - k));
-            let part = Part {
-                matrix: Direct {
-                    base: matrix.base.wrapping_offset(row as isize * matrix.row + k as isize * matrix.depth),
-                    ..matrix
-                },
-                x: vector.base.wrapping_offset(k as isize * vector.depth),
-                x_stride: vector.depth,
-                rows,
-                depth,
-            };
             // SAFETY: every task has its own part of the sums.
             let sums = unsafe { base.part(task * self.chunk, self.chunk) };
+            let matrix = Stored { base: matrix.at(row, k), ..matrix };
+            let far = self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= FAR;
+            let vector = Stored { base: vector.at(0, k), ..vector };
+            let part = Part { isa, kernels, matrix, vector, rows, depth, far };
             // SAFETY: the sources vouch for their elements; the instruction set was checked by the driver.
             unsafe {
-                match (self.dot, isa) {
-                    (true, _) if kernels.dots.is_some() => dots_simd(kernels, &part, sums),
-                    #[cfg(target_arch = "x86_64")]
-                    (true, Isa::Avx2 | Isa::Avx512) => dots_avx2(&part, sums),
-                    #[cfg(target_arch = "x86_64")]
-                    (false, Isa::Avx2 | Isa::Avx512) => scaled_rows_avx2(&part, sums),
-                    (true, _) => dots(&part, sums),
-                    (false, _) => scaled_rows(&part, sums),
+                match (self.dot, part.narrow(self.dot)) {
+                    (true, false) => part.dots(sums),
+                    (true, true) => part.narrow_dots(sums),
+                    (false, false) => part.scaled(sums),
+                    (false, true) => part.narrow_scaled(sums),
                 }
             }
             if self.slices == 1 {
@@ -166,146 +160,189 @@ impl<T> Shared<T> {
     }
 }
 
+/// Elements of a line that are widened at a time.
+const WIDENED: usize = 512;
+/// Lines that the kernels take at once, at most.
+const MOST: usize = TOGETHER[0];
+/// A matrix of this many bytes comes from memory rather than from a cache.
+const FAR: usize = 8 << 20;
+/// The most bytes that are asked for ahead of time: they have to stay in the second-level cache.
+const AHEAD: usize = 128 << 10;
+/// Bytes between an element and what is asked for with it, where the next lines are too long for that.
+const ALONG: isize = 2048;
+
 /// What a task computes: `rows` sums over `depth`.
-struct Part<T> {
-    matrix: Direct<T>,
-    x: *const T,
-    x_stride: isize,
+struct Part<'a, T> {
+    isa: Isa,
+    kernels: &'a VectorKernels<T>,
+    matrix: Stored<T>,
+    vector: Stored<T>,
     rows: usize,
     depth: usize,
+    /// The matrix comes from memory.
+    far: bool,
 }
 
-/// As [`dots`], with the kernels of an instruction set.
-///
-/// # Safety
-/// As [`dots`]; the instruction set is present.
-unsafe fn dots_simd<T: Element>(kernels: &Kernels<T>, p: &Part<T>, sums: &mut [T]) {
-    let Some([one, four]) = kernels.dots else { return };
-    let mut r = 0;
-    while r < p.rows {
-        let rows = p.matrix.base.wrapping_offset(r as isize * p.matrix.row);
-        let d = Dots { k: p.depth, rows, row: p.matrix.row, x: p.x };
-        let (dots, count) = if r + 4 <= p.rows { (four, 4) } else { (one, 1) };
-        // SAFETY: the rows from r on are in the part, and the sums have a place for each.
-        unsafe { dots(&d, sums[r..r + count].as_mut_ptr()) };
-        r += count;
+impl<T: Element> Part<'_, T> {
+    /// Bytes from an element of the matrix to the one that is asked for with it: in the next lines, of `n` elements, if
+    /// there are any and they are short enough, else further along.
+    fn ahead(&self, line: isize, n: usize) -> isize {
+        let size = self.matrix.size;
+        if MOST * n * size <= AHEAD { line.wrapping_mul((MOST * size) as isize) } else { ALONG }
     }
-}
 
-/// # Safety
-/// As [`dots`]; AVX2 and FMA are present.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn dots_avx2<T: Element>(p: &Part<T>, sums: &mut [T]) {
-    // SAFETY: the same contract.
-    unsafe { dots(p, sums) }
-}
-
-/// # Safety
-/// As [`scaled_rows`]; AVX2 and FMA are present.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn scaled_rows_avx2<T: Element>(p: &Part<T>, sums: &mut [T]) {
-    // SAFETY: the same contract.
-    unsafe { scaled_rows(p, sums) }
-}
-
-/// Dot products of the rows with the vector.
-///
-/// # Safety
-/// The part's elements are readable; depths are adjacent in the matrix and the vector.
-#[inline(always)]
-unsafe fn dots<T: Element>(p: &Part<T>, sums: &mut [T]) {
-    // SAFETY: the caller's.
-    let x = unsafe { std::slice::from_raw_parts(p.x, p.depth) };
-    let row = |r: usize| {
-        let base = p.matrix.base.wrapping_offset(r as isize * p.matrix.row);
-        // SAFETY: row r is in the part.
-        unsafe { std::slice::from_raw_parts(base, p.depth) }
-    };
-    for (r, sum) in sums.iter_mut().enumerate().take(p.rows) {
-        *sum = dot_row(row(r), x);
+    /// Whether elements have to be widened before kernels can read them.
+    fn narrow(&self, dot: bool) -> bool {
+        self.matrix.widen.is_some() || dot && self.vector.widen.is_some()
     }
-}
 
-/// Sums kept apart in a dot product; two vectors of 32-bit elements.
-const LANES: usize = 16;
-
-#[inline(always)]
-fn dot_row<T: Element>(row: &[T], x: &[T]) -> T {
-    let mut acc = [T::ZERO; LANES];
-    for (row, x) in row.chunks(LANES).zip(x.chunks(LANES)) {
-        for ((acc, &a), &x) in acc.iter_mut().zip(row).zip(x) {
-            *acc = acc.add(a.mul(x));
+    /// Dot products of the rows with the vector.
+    ///
+    /// # Safety
+    /// The part's elements are readable and the instruction set is present; depths are adjacent in the matrix and the
+    /// vector; there is a sum for each row.
+    unsafe fn dots(&self, sums: &mut [T]) {
+        let (line, ahead) = (self.matrix.row, self.ahead(self.matrix.row, self.depth));
+        let mut r = 0;
+        while r < self.rows {
+            let (which, count) = self.together(self.rows - r);
+            let lines = Lines { n: self.depth, first: self.matrix.at(r, 0).cast(), line, ahead };
+            let sums = &mut sums[r..r + count];
+            // SAFETY: these rows are in the part, with as many sums.
+            unsafe { self.kernels.dots[which](&lines, self.vector.base.cast(), sums.as_mut_ptr()) };
+            r += count;
         }
     }
-    acc.into_iter().fold(T::ZERO, |sum, x| sum.add(x))
-}
 
-/// Depths that are added to the sums in one pass over them.
-const TOGETHER: usize = 8;
-/// Rows that are summed between two looks ahead.
-const BLOCK: usize = 16;
-/// Bytes that are asked for ahead of time.
-const AHEAD: usize = 1024;
-
-/// Sums of the matrix's depths, each scaled by an element of the vector.
-///
-/// # Safety
-/// The part's elements are readable; rows are adjacent in the matrix.
-#[inline(always)]
-unsafe fn scaled_rows<T: Element>(p: &Part<T>, sums: &mut [T]) {
-    let sums = &mut sums[..p.rows];
-    sums.fill(T::ZERO);
-    // SAFETY: depth k is in the part.
-    let x = |k: usize| unsafe { *p.x.wrapping_offset(k as isize * p.x_stride) };
-    let line = |k: usize| {
-        let base = p.matrix.base.wrapping_offset(k as isize * p.matrix.depth);
-        // SAFETY: depth k of all rows of the part.
-        unsafe { std::slice::from_raw_parts(base, p.rows) }
-    };
-    let mut k = 0;
-    while k + TOGETHER <= p.depth {
-        let scale: [T; TOGETHER] = std::array::from_fn(|i| x(k + i));
-        let lines: [&[T]; TOGETHER] = std::array::from_fn(|i| line(k + i));
-        let (blocks, rest) = sums.as_chunks_mut::<BLOCK>();
-        for (b, sums) in blocks.iter_mut().enumerate() {
-            for line in &lines {
-                // Eight streams at once are more than a prefetcher follows across pages.
-                let ahead = line.as_ptr().wrapping_add(b * BLOCK).cast::<u8>().wrapping_add(AHEAD);
-                for l in 0..(BLOCK * size_of::<T>()).div_ceil(64) {
-                    prefetch(ahead.wrapping_add(64 * l));
+    /// As [`Part::dots`], of elements that are widened first.
+    ///
+    /// # Safety
+    /// As for [`Part::dots`].
+    unsafe fn narrow_dots(&self, sums: &mut [T]) {
+        let ahead = self.ahead(self.matrix.row, self.depth);
+        let (mut x, mut rows, mut some) = ([T::ZERO; WIDENED], [T::ZERO; MOST * WIDENED], [T::ZERO; MOST]);
+        let mut r = 0;
+        while r < self.rows {
+            let (which, count) = self.together(self.rows - r);
+            let sums = &mut sums[r..r + count];
+            sums.fill(T::ZERO);
+            for k in (0..self.depth).step_by(WIDENED) {
+                let n = WIDENED.min(self.depth - k);
+                // SAFETY: these elements are in the part; the kernel reads what was written before.
+                unsafe {
+                    self.vector.read(self.isa, 0, k, n, &mut x);
+                    for (i, to) in rows.chunks_exact_mut(WIDENED).enumerate().take(count) {
+                        self.fetch(self.matrix.at(r + i, k), n, ahead);
+                        self.matrix.read(self.isa, r + i, k, n, to);
+                    }
+                    let lines = Lines { n, first: rows.as_ptr(), line: WIDENED as isize, ahead: 0 };
+                    self.kernels.dots[which](&lines, x.as_ptr(), some.as_mut_ptr());
+                }
+                for (sum, &x) in sums.iter_mut().zip(&some) {
+                    *sum = sum.add(x);
                 }
             }
-            let lines: [&[T; BLOCK]; TOGETHER] = lines.map(|line| &line.as_chunks::<BLOCK>().0[b]);
-            for j in 0..BLOCK {
-                // Two chains, so that the additions overlap.
-                let mut even = sums[j];
-                let mut odd = T::ZERO;
-                for i in (0..TOGETHER).step_by(2) {
-                    even = even.add(scale[i].mul(lines[i][j]));
-                    odd = odd.add(scale[i + 1].mul(lines[i + 1][j]));
-                }
-                sums[j] = even.add(odd);
-            }
+            r += count;
         }
-        let done = p.rows - rest.len();
-        for (j, sum) in rest.iter_mut().enumerate() {
-            let mut even = *sum;
-            let mut odd = T::ZERO;
-            for i in (0..TOGETHER).step_by(2) {
-                even = even.add(scale[i].mul(lines[i][done + j]));
-                odd = odd.add(scale[i + 1].mul(lines[i + 1][done + j]));
-            }
-            *sum = even.add(odd);
-        }
-        k += TOGETHER;
     }
-    while k < p.depth {
-        let (scale, line) = (x(k), line(k));
-        for (s, &a) in sums.iter_mut().zip(line) {
-            *s = s.add(scale.mul(a));
+
+    /// Sums of the matrix's depths, each scaled by an element of the vector.
+    ///
+    /// # Safety
+    /// The part's elements are readable and the instruction set is present; rows are adjacent in the matrix; there is a
+    /// sum for each row.
+    unsafe fn scaled(&self, sums: &mut [T]) {
+        let (line, ahead) = (self.matrix.depth, self.ahead(self.matrix.depth, self.rows));
+        sums[..self.rows].fill(T::ZERO);
+        let mut k = 0;
+        while k < self.depth {
+            let (which, count) = self.together(self.depth - k);
+            // SAFETY: these depths are in the part, with as many sums as rows.
+            unsafe {
+                let lines = Lines { n: self.rows, first: self.matrix.at(0, k).cast(), line, ahead };
+                self.kernels.scaled[which](&lines, self.scales(k, count).as_ptr(), sums.as_mut_ptr());
+            }
+            k += count;
         }
-        k += 1;
+    }
+
+    /// As [`Part::scaled`], of elements that are widened first.
+    ///
+    /// # Safety
+    /// As for [`Part::scaled`].
+    unsafe fn narrow_scaled(&self, sums: &mut [T]) {
+        let ahead = self.ahead(self.matrix.depth, self.rows);
+        let sums = &mut sums[..self.rows];
+        sums.fill(T::ZERO);
+        let mut depths = [T::ZERO; MOST * WIDENED];
+        let mut k = 0;
+        while k < self.depth {
+            let (which, count) = self.together(self.depth - k);
+            // SAFETY: these depths are in the part.
+            let x = unsafe { self.scales(k, count) };
+            for (b, sums) in sums.chunks_mut(WIDENED).enumerate() {
+                let (row, n) = (b * WIDENED, sums.len());
+                // SAFETY: these elements are in the part; the kernel reads what was written before.
+                unsafe {
+                    for (i, to) in depths.chunks_exact_mut(WIDENED).enumerate().take(count) {
+                        self.fetch(self.matrix.at(row, k + i), n, ahead);
+                        self.matrix.read(self.isa, row, k + i, n, to);
+                    }
+                    let lines = Lines { n, first: depths.as_ptr(), line: WIDENED as isize, ahead: 0 };
+                    self.kernels.scaled[which](&lines, x.as_ptr(), sums.as_mut_ptr());
+                }
+            }
+            k += count;
+        }
+    }
+
+    /// Elements of the vector, `count` from depth `k` on.
+    ///
+    /// # Safety
+    /// They are in the part, and the instruction set is present.
+    unsafe fn scales(&self, k: usize, count: usize) -> [T; MOST] {
+        let mut x = [T::ZERO; MOST];
+        for (i, x) in x.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller's.
+            unsafe { self.vector.read(self.isa, 0, k + i, 1, std::slice::from_mut(x)) };
+        }
+        x
+    }
+
+    /// The kernel that takes as many of these lines as possible, and how many.
+    fn together(&self, left: usize) -> (usize, usize) {
+        let fit = |&(_, count): &(usize, usize)| count <= left && (self.far || count < MOST);
+        TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
+    }
+
+    /// Asks for what is read after these `n` elements.
+    fn fetch(&self, from: *const u8, n: usize, ahead: isize) {
+        for at in (0..n * self.matrix.size).step_by(64).take_while(|_| self.far) {
+            prefetch(from.wrapping_offset(ahead).wrapping_add(at));
+        }
+    }
+}
+
+impl<T: Element> Stored<T> {
+    /// The place of an element.
+    fn at(&self, row: usize, k: usize) -> *const u8 {
+        let elements = row as isize * self.row + k as isize * self.depth;
+        self.base.wrapping_offset(elements.wrapping_mul(self.size as isize))
+    }
+
+    /// Writes `n` elements from this one on, which are adjacent, as `T`.
+    ///
+    /// # Safety
+    /// They are readable, and the instruction set is present.
+    #[inline]
+    unsafe fn read(&self, isa: Isa, row: usize, k: usize, n: usize, to: &mut [T]) {
+        let (from, to) = (self.at(row, k), &mut to[..n]);
+        // SAFETY: the caller's.
+        unsafe {
+            match self.widen {
+                Some(widen) => widen(isa, from, to.as_mut_ptr(), n),
+                None => std::ptr::copy_nonoverlapping(from.cast::<T>(), to.as_mut_ptr(), n),
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 
 use super::pack::{Strides, pack_strided};
-use super::{Element, Widen};
+use super::{Element, Isa, Widen};
 
 /// A block of an operand that is to be packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +46,21 @@ pub struct Direct<T> {
     pub depth: isize,
 }
 
+/// An operand that lies in memory with strides, as the product's own type or as one that is widened while it is read.
+pub struct Stored<T> {
+    /// Element (0, 0).
+    pub base: *const u8,
+    /// Bytes of an element.
+    pub size: usize,
+    /// Elements from one row to the next.
+    pub row: isize,
+    /// Elements from one depth to the next.
+    pub depth: isize,
+    /// Writes as many adjacent elements as `T`; `None` if they are `T`. The instruction set must be present, and the elements
+    /// readable and writable.
+    pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
+}
+
 /// An operand that is packed already, for every row and depth.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepacked<T> {
@@ -84,6 +99,12 @@ pub trait PackSource<T>: Sync {
     /// The operand in memory, if it lies there as `T` with strides. Whoever returns it vouches that every covered element
     /// is readable through it as long as the source lives.
     fn direct(&self, batch: usize) -> Option<Direct<T>> {
+        let _ = batch;
+        None
+    }
+
+    /// As [`PackSource::direct`], for elements of any type that can be widened to `T`.
+    fn stored(&self, batch: usize) -> Option<Stored<T>> {
         let _ = batch;
         None
     }
@@ -204,6 +225,28 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
             row: self.row,
             depth: self.depth,
         })
+    }
+
+    fn stored(&self, batch: usize) -> Option<Stored<T>> {
+        Some(Stored {
+            base: self.base.wrapping_offset(self.batch.offset(batch)).cast(),
+            size: size_of::<S>(),
+            row: self.row,
+            depth: self.depth,
+            widen: (!same_type::<S, T>()).then_some(widen::<S, T>),
+        })
+    }
+}
+
+/// [`Widen::widen_run`] of elements at an address.
+///
+/// # Safety
+/// `n` elements of S are readable there, as many of T are writable, and the instruction set is present.
+unsafe fn widen<S: Widen<T>, T: Element>(isa: Isa, from: *const u8, to: *mut T, n: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        let from = std::slice::from_raw_parts(from.cast::<S>(), n);
+        S::widen_run(isa, from, std::slice::from_raw_parts_mut(to, n));
     }
 }
 

@@ -24,7 +24,7 @@ pub(in crate::gemm) static BF16_PAIRS: Kernels<f32> = Kernels {
     strided: false,
     unit: SIDE,
     state: Some(State { enter, leave }),
-    dots: None,
+    vector: None,
     table: &[&[&[kernel::<1> as Kernel<f32>], &[kernel::<2>]]],
 };
 

@@ -6,7 +6,7 @@ pub(in crate::gemm) use f64_kernels::F64;
 pub(in crate::gemm) use i32_pairs::I32_PAIRS;
 
 mod f32_kernels {
-    use super::super::{Dots, Kernels, Reading, Tile};
+    use super::super::{Kernels, Lines, Reading, Tile};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 16) lanes of a vector.
@@ -26,7 +26,7 @@ mod f32_kernels {
 }
 
 mod f64_kernels {
-    use super::super::{Dots, Kernels, Reading, Tile};
+    use super::super::{Kernels, Lines, Reading, Tile};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.

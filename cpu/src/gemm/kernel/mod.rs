@@ -43,19 +43,36 @@ pub(super) struct Tile<T> {
     pub lines: usize,
 }
 
-/// Dot products of adjacent depths with a vector.
+/// A few lines of a matrix that a vector is multiplied with, each of adjacent elements.
 ///
-/// The safety contract: `rows` is readable at `i * row + p` for the kernel's rows `i` and `p < k`, `x` at `p`; the sums are
-/// writable for as many elements as the kernel has rows. The instruction set of the table must be present.
-pub(super) struct Dots<T> {
-    pub k: usize,
-    pub rows: *const T,
-    pub row: isize,
-    pub x: *const T,
+/// The safety contract: `first` is readable at `i * line + j` for the kernel's lines `i` and `j < n`. The instruction set of
+/// the table must be present.
+pub(super) struct Lines<T> {
+    /// Elements of a line.
+    pub n: usize,
+    /// Element 0 of line 0.
+    pub first: *const T,
+    /// Elements from one line to the next.
+    pub line: isize,
+    /// Bytes from each element to one that is needed later, for which kernels of eight lines ask; it need not be readable.
+    pub ahead: isize,
 }
 
-/// Writes one sum for each of its rows.
-pub(super) type DotsKernel<T> = unsafe fn(&Dots<T>, *mut T);
+/// How many lines the kernels for vectors take at once. Eight streams keep more of the memory busy, if those kernels also
+/// ask for what comes later; lines in a cache arrive fastest four at a time and unasked.
+pub(super) const TOGETHER: [usize; 3] = [8, 4, 1];
+
+/// Dot products of lines with the vector `x`, which is readable for `n` elements: writes one sum for each line.
+pub(super) type DotsKernel<T> = unsafe fn(&Lines<T>, x: *const T, sums: *mut T);
+
+/// Adds to `n` sums the lines, each scaled by its element of `x`.
+pub(super) type ScaledKernel<T> = unsafe fn(&Lines<T>, x: *const T, sums: *mut T);
+
+/// Kernels for products with a vector, each for the numbers of lines in [`TOGETHER`].
+pub(super) struct VectorKernels<T> {
+    pub dots: [DotsKernel<T>; 3],
+    pub scaled: [ScaledKernel<T>; 3],
+}
 
 pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
 
@@ -103,8 +120,8 @@ pub(super) struct Kernels<T: 'static> {
     pub unit: usize,
     /// What a thread does before its first micro-tile and after its last one.
     pub state: Option<State>,
-    /// Dot products of one row, and of four.
-    pub dots: Option<[DotsKernel<T>; 2]>,
+    /// Products with a vector.
+    pub vector: Option<VectorKernels<T>>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
     pub table: &'static [&'static [&'static [Kernel<T>]]],
 }

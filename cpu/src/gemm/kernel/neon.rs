@@ -7,7 +7,7 @@ pub(in crate::gemm) use f64_kernels::F64;
 fn no_prefetch(_: *const i8) {}
 
 mod f32_kernels {
-    use super::super::{Dots, Kernels, Reading, Tile};
+    use super::super::{Kernels, Lines, Reading, Tile};
     use core::arch::aarch64::*;
 
     /// The first `n` (1 to 4) lanes of a vector.
@@ -32,7 +32,7 @@ mod f32_kernels {
 }
 
 mod f64_kernels {
-    use super::super::{Dots, Kernels, Reading, Tile};
+    use super::super::{Kernels, Lines, Reading, Tile};
     use core::arch::aarch64::*;
 
     /// The first `n` (1 or 2) lanes of a vector.

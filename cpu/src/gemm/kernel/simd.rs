@@ -17,31 +17,40 @@ macro_rules! simd_kernels {
             prefetch $prefetch, prefetch_far $prefetch_far
         }
         /// # Safety
-        /// The contract of [`Dots`] for R rows, and the feature must be present.
+        /// The contract of [`Lines`] for R lines and of [`DotsKernel`], and the feature must be present.
+        ///
+        /// [`DotsKernel`]: super::super::DotsKernel
         #[target_feature(enable = $feature)]
-        unsafe fn dots<const R: usize>(d: &Dots<$t>, sums: *mut $t) {
+        unsafe fn dots<const R: usize>(m: &Lines<$t>, x: *const $t, sums: *mut $t) {
             const L: usize = $lanes;
+            // Eight lines keep the adders busy by themselves.
+            let chains = if R < 8 { 2 } else { 1 };
             let mut acc = [[$zero; 2]; R];
-            // SAFETY: every access below is one that the contract of `Dots` allows.
+            // SAFETY: every access below is one that the contract allows.
             unsafe {
-                let mut k = 0;
-                while k + 2 * L <= d.k {
-                    let x = [$load(d.x.add(k)), $load(d.x.add(k + L))];
-                    for i in 0..R {
-                        let row = d.rows.offset(i as isize * d.row).add(k);
-                        acc[i][0] = $fma($load(row), x[0], acc[i][0]);
-                        acc[i][1] = $fma($load(row.add(L)), x[1], acc[i][1]);
+                let mut j = 0;
+                while j + chains * L <= m.n {
+                    for c in 0..chains {
+                        let at = j + c * L;
+                        let xs = $load(x.add(at));
+                        for i in 0..R {
+                            let line = m.first.offset(i as isize * m.line).add(at);
+                            if R >= 8 {
+                                $prefetch_far(line.cast::<i8>().wrapping_offset(m.ahead));
+                            }
+                            acc[i][c] = $fma($load(line), xs, acc[i][c]);
+                        }
                     }
-                    k += 2 * L;
+                    j += chains * L;
                 }
-                while k < d.k {
-                    let n = L.min(d.k - k);
-                    let x = $load_masked(d.x.add(k), n);
+                while j < m.n {
+                    let n = L.min(m.n - j);
+                    let xs = $load_masked(x.add(j), n);
                     for i in 0..R {
-                        let row = d.rows.offset(i as isize * d.row).add(k);
-                        acc[i][0] = $fma($load_masked(row, n), x, acc[i][0]);
+                        let line = m.first.offset(i as isize * m.line).add(j);
+                        acc[i][0] = $fma($load_masked(line, n), xs, acc[i][0]);
                     }
-                    k += n;
+                    j += n;
                 }
                 for i in 0..R {
                     let mut lanes = [0 as $t; L];
@@ -54,6 +63,47 @@ macro_rules! simd_kernels {
                         width /= 2;
                     }
                     *sums.add(i) = lanes[0];
+                }
+            }
+        }
+
+        /// # Safety
+        /// The contract of [`Lines`] for R lines and of [`ScaledKernel`], and the feature must be present.
+        ///
+        /// [`ScaledKernel`]: super::super::ScaledKernel
+        #[target_feature(enable = $feature)]
+        unsafe fn scaled<const R: usize>(m: &Lines<$t>, x: *const $t, sums: *mut $t) {
+            const L: usize = $lanes;
+            // SAFETY: every access below is one that the contract allows.
+            unsafe {
+                let mut scale = [$zero; R];
+                for i in 0..R {
+                    scale[i] = $splat(x.add(i));
+                }
+                let mut j = 0;
+                while j + L <= m.n {
+                    // Two chains, so that the additions overlap.
+                    let mut acc = [$load(sums.add(j)), $zero];
+                    for i in 0..R {
+                        let line = m.first.offset(i as isize * m.line).add(j);
+                        if R >= 8 {
+                            $prefetch_far(line.cast::<i8>().wrapping_offset(m.ahead));
+                        }
+                        acc[i % 2] = $fma($load(line), scale[i], acc[i % 2]);
+                    }
+                    $store(sums.add(j), $add(acc[0], acc[1]));
+                    j += L;
+                }
+                if j < m.n {
+                    let n = m.n - j;
+                    let mut acc = [$load_masked(sums.add(j), n), $zero];
+                    for i in 0..R {
+                        let line = m.first.offset(i as isize * m.line).add(j);
+                        acc[i % 2] = $fma($load_masked(line, n), scale[i], acc[i % 2]);
+                    }
+                    let mut lanes = [0 as $t; L];
+                    $store(lanes.as_mut_ptr(), $add(acc[0], acc[1]));
+                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), sums.add(j), n);
                 }
             }
         }
@@ -194,7 +244,7 @@ macro_rules! simd_kernels {
             strided: false,
             unit: 8,
             state: None,
-            dots: None,
+            vector: None,
             table: &[&[$(simd_kernels!(@rows $vec, 0, $rows)),*]],
         };
     };
@@ -207,7 +257,10 @@ macro_rules! simd_kernels {
             strided: true,
             unit: 8,
             state: None,
-            dots: Some([dots::<1>, dots::<4>]),
+            vector: Some($crate::gemm::kernel::VectorKernels {
+                dots: [dots::<8>, dots::<4>, dots::<1>],
+                scaled: [scaled::<8>, scaled::<4>, scaled::<1>],
+            }),
             table: &[
                 &[$(simd_kernels!(@rows $vec, 0, $rows)),*],
                 &[$(simd_kernels!(@rows $vec, 1, $rows)),*],

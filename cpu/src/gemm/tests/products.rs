@@ -90,6 +90,62 @@ fn integer_products_wrap() {
     random_products::<u8, i32>(40);
 }
 
+/// Products with one row or one column, of a matrix stored as `S` and a vector stored as `V`.
+fn vector_products<S: Value + Widen<T>, V: Value + Widen<T>, T: Product>(shapes: &[(usize, usize)]) {
+    let mut r = Random::new();
+    let workers = Workers::new(2);
+    for isa in isas() {
+        for &(rows, k) in shapes {
+            for by_column in [false, true] {
+                let (m, n) = if by_column { (rows, 1) } else { (1, rows) };
+                let (shape, blocking) = (Shape::new(m, n, k), random_blocking(&mut r));
+                let matrix = Matrix::<S>::random(&mut r, 1, rows, k, true);
+                let vector = Matrix::<V>::random(&mut r, 1, 1, k, true);
+                let (sm, sv) = (matrix.as_a(), vector.as_a());
+                let (a, b): (&dyn PackSource<T>, &dyn PackSource<T>) = if by_column { (&sm, &sv) } else { (&sv, &sm) };
+                // What was there before counts for nothing.
+                let mut c: Vec<T> = (0..rows).map(|_| T::random(&mut r)).collect();
+                let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
+                run(&Gemm { isa, shape, a, b, out, blocking }, &workers);
+                for (_, i, j) in spots(&mut r, shape) {
+                    let mut pairs = (0..k).map(|q| (matrix.get(0, i.max(j), q).widen(), vector.get(0, 0, q).widen()));
+                    let what = || format!("{isa:?} {shape:?} at {i} {j}, strides {} {}", matrix.row, matrix.col);
+                    T::check(c[i.max(j)], &mut pairs, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_with_a_vector_are_right_for_any_length_and_type() {
+    let mut r = Random::new();
+    let mut shapes: Vec<(usize, usize)> = (0..60).map(|_| (1 + r.below(40), 1 + r.below(40))).collect();
+    // Around a block that is widened at a time, several chunks, several slices.
+    shapes.extend([
+        (511, 9),
+        (513, 17),
+        (1030, 8),
+        (9, 511),
+        (17, 513),
+        (8, 1030),
+        (5000, 70),
+        (70, 5000),
+        (3, 20_000),
+    ]);
+    vector_products::<f32, f32, f32>(&shapes);
+    vector_products::<f64, f64, f64>(&shapes);
+    vector_products::<bf16, bf16, f32>(&shapes);
+    vector_products::<f16, f16, f32>(&shapes);
+    vector_products::<bf16, f32, f32>(&shapes);
+    vector_products::<f32, f16, f32>(&shapes);
+    vector_products::<i8, i8, i32>(&shapes);
+    vector_products::<Complex<f32>, Complex<f32>, Complex<f32>>(&shapes);
+    // More than caches hold: what comes later is asked for, past the end of the matrix.
+    vector_products::<f32, f32, f32>(&[(4200, 530), (530, 4200)]);
+    vector_products::<bf16, bf16, f32>(&[(4200, 1030), (1030, 4200)]);
+}
+
 #[test]
 fn complex_products_are_right() {
     random_products::<Complex<f32>, Complex<f32>>(80);
