@@ -1,9 +1,8 @@
 //! A pool of threads for fork-join work inside one operation.
 //!
-//! [`Workers::run`] executes `f(0..tasks)` on the calling thread and on whichever workers are free, each taking the next
-//! task when it has finished its last one: the caller from its share at the front, the workers from the rest, and both from what is
-//! left in the end. So two threads find in their own caches what they wrote in the job before, if tasks go through memory alike. What
-//! the pool promises:
+//! [`Workers::run`] executes `f(0..tasks)` on the calling thread and on whichever workers are free. Every thread has a share of
+//! neighbouring tasks, takes them from the front, and then from the back of whichever share has the most left. So threads find in
+//! their own caches what they wrote in the job before, if tasks go through memory alike. What the pool promises:
 //!
 //! - It returns when every task is complete, and `f` is not touched afterwards.
 //! - The caller never waits for a worker that has not taken a task: a job costs what its tasks cost even when no worker
@@ -16,9 +15,10 @@
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
 //! waits for the slowest task of an operation and for the next operation of a graph.
 //!
-//! How: one 64-bit word holds the job's number and how many tasks of both shares are not yet taken. Taking a task is one
-//! compare-exchange on it; whoever succeeds holds the job open until it reports that task complete, so only then is the
-//! job's description read. A late worker finds nothing to take and touches nothing.
+//! How: each share is a 64-bit word on a cache line of its own, on which its worker waits. Taking a task is one compare-exchange
+//! on it; whoever succeeds holds the job open until it has counted that task as complete, so only then is the job's description
+//! read. A late worker finds nothing to take and touches nothing. Each thread counts what it has completed on its own line, and
+//! the caller adds that up: threads wait for each other's lines once when a job begins and once when it ends.
 
 mod gate;
 
@@ -33,17 +33,30 @@ use std::time::{Duration, Instant};
 use gate::Gate;
 use parking_lot::Mutex;
 
-/// Bits of the job word for each share: its tasks that are not yet taken, the workers' share lowest. The rest is the job's number: a
-/// worker that read the word of an earlier job finds another one when it exchanges it, or, held up for 2^24 jobs, one with as many
-/// tasks to take, which is as good.
-const COUNT_BITS: u32 = 20;
-const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
-/// Those of both shares.
-const LEFT_MASK: u64 = (1 << (2 * COUNT_BITS)) - 1;
+/// The most tasks of a job.
+const MOST_TASKS: usize = u32::MAX as usize;
 
-/// Tasks not yet taken: of the caller's share, and of the workers'.
-fn left(word: u64) -> (u32, u32) {
-    ((word >> COUNT_BITS & COUNT_MASK) as u32, (word & COUNT_MASK) as u32)
+/// Tasks of a job that one thread should do: those from `next` to `end` are not yet taken. As a number, it is the word of a
+/// [`Seat`]. A thread that read the word of an earlier job finds another one when it exchanges it, or one with the very same tasks to
+/// take, which is as good.
+#[derive(Clone, Copy)]
+struct Share {
+    next: u32,
+    end: u32,
+}
+
+impl Share {
+    fn of(word: u64) -> Share {
+        Share { next: (word >> 32) as u32, end: word as u32 }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.next) << 32 | u64::from(self.end)
+    }
+
+    fn left(self) -> u32 {
+        self.end.saturating_sub(self.next)
+    }
 }
 
 /// How long an idle thread spins before it sleeps.
@@ -65,14 +78,22 @@ pub struct Workers {
 #[repr(align(128))]
 struct Line<T>(T);
 
+/// What belongs to one thread.
+struct Seat {
+    /// Its [`Share`] of the job.
+    share: Line<AtomicU64>,
+    /// Tasks that it has completed, in all jobs, modulo 2^32. Only the thread in this seat writes it.
+    done: Line<AtomicU32>,
+}
+
 struct Shared {
-    /// Number of the job, and tasks not yet taken.
-    word: Line<AtomicU64>,
-    /// Tasks taken or not, but not yet complete.
-    pending: Line<AtomicU32>,
-    /// Held by the caller whose job is in the word.
+    /// The caller's, then the workers'.
+    seats: Box<[Seat]>,
+    /// Held by the caller whose job is in the shares.
     busy: Line<AtomicBool>,
     job: UnsafeCell<Job>,
+    /// Jobs so far. A worker that has nothing to do in small ones stays awake while there are any.
+    jobs: Line<AtomicU32>,
     /// Workers sleep here.
     idle: Gate,
     /// The caller sleeps here, for tasks that workers have taken.
@@ -85,16 +106,15 @@ struct Shared {
 #[derive(Clone, Copy)]
 struct Job {
     /// The lifetime is erased; it is valid for as long as a task of the job is taken and not complete.
-    f: Option<&'static (dyn Fn(usize) + Sync)>,
+    f: Option<&'static (dyn Fn(usize, usize) + Sync)>,
     /// Index of the first task of this job.
     first: usize,
-    /// Tasks of the caller's share, and of both.
-    own: u32,
-    count: u32,
+    /// Tasks of all jobs up to this one, modulo 2^32: what all seats together have to complete.
+    total: u32,
 }
 
 // SAFETY: `job` is the only field that is not Sync by itself. It is written by the holder of `busy` while no task is
-// taken (`pending` is 0), and read by threads that hold a taken task; the job word and `pending` order the two.
+// taken (all are done), and read by threads that hold a taken task; the shares and the counts of what is done order the two.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; the reference inside `job` is to a Sync closure and is used only while its owner waits in `run`.
 unsafe impl Send for Shared {}
@@ -106,10 +126,12 @@ impl Workers {
         // Spinning on a core that a working thread needs would slow the work down.
         let spin = threads <= crate::topology::usable_cores();
         let shared = Shared {
-            word: Line(AtomicU64::new(0)),
-            pending: Line(AtomicU32::new(0)),
+            seats: (0..threads)
+                .map(|_| Seat { share: Line(AtomicU64::new(0)), done: Line(AtomicU32::new(0)) })
+                .collect(),
             busy: Line(AtomicBool::new(false)),
-            job: UnsafeCell::new(Job { f: None, first: 0, own: 0, count: 0 }),
+            job: UnsafeCell::new(Job { f: None, first: 0, total: 0 }),
+            jobs: Line(AtomicU32::new(0)),
             idle: Gate::new(),
             finished: Gate::new(),
             panic: Mutex::new(None),
@@ -129,11 +151,19 @@ impl Workers {
     /// # Panics
     /// Continues the first panic of a task; tasks not yet taken at that moment are not executed.
     pub fn run(&self, tasks: usize, f: &(dyn Fn(usize) + Sync)) {
+        self.run_seated(tasks, &|task, _| f(task));
+    }
+
+    /// As [`Workers::run`]; a task also gets the number, below [`Workers::threads`], of a seat that no other thread has meanwhile.
+    ///
+    /// # Panics
+    /// As [`Workers::run`].
+    pub fn run_seated(&self, tasks: usize, f: &(dyn Fn(usize, usize) + Sync)) {
         let mut next = 0;
         while next < tasks {
             // One task, or one thread: nothing to share. The last task of a contended run goes this way too.
             if self.threads > 1 && tasks - next > 1 && self.acquire() {
-                let count = (tasks - next).min(COUNT_MASK as usize);
+                let count = (tasks - next).min(MOST_TASKS);
                 let outcome = self.share(next, count as u32, f);
                 self.shared.busy.0.store(false, Ordering::Release);
                 if let Some(payload) = outcome {
@@ -141,7 +171,7 @@ impl Workers {
                 }
                 next += count;
             } else {
-                f(next);
+                f(next, 0);
                 next += 1;
             }
         }
@@ -154,25 +184,38 @@ impl Workers {
     }
 
     /// Runs one job with the workers' help. The caller holds `busy`.
-    fn share(&self, first: usize, count: u32, f: &(dyn Fn(usize) + Sync)) -> Option<Box<dyn Any + Send>> {
+    fn share(&self, first: usize, count: u32, f: &(dyn Fn(usize, usize) + Sync)) -> Option<Box<dyn Any + Send>> {
         self.handles.get_or_init(|| Mutex::new(self.spawn()));
         let s = &*self.shared;
         // SAFETY: only the lifetime is changed. `f` outlives this call, and threads use it only while they hold a taken
-        // task; this call returns after `pending` has reached 0, when no task is held.
-        let f: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(f) };
-        let own = count.div_ceil(self.threads.min(u32::MAX as usize) as u32);
+        // task; this call returns after all tasks are done, when none is held.
+        let f: &'static (dyn Fn(usize, usize) + Sync) = unsafe { std::mem::transmute(f) };
         // SAFETY: `busy` is held and no task of an earlier job is held, so nobody else accesses `job` now.
-        unsafe { *s.job.get() = Job { f: Some(f), first, own, count } };
-        s.pending.0.store(count, Ordering::Relaxed);
-        let number = (s.word.0.load(Ordering::Relaxed) >> (2 * COUNT_BITS)).wrapping_add(1);
-        let shares = u64::from(own) << COUNT_BITS | u64::from(count - own);
-        // SeqCst pairs with a worker that registers as sleeping and then looks at the word: one sees the other.
-        s.word.0.store(number << (2 * COUNT_BITS) | shares, Ordering::SeqCst);
+        let total = unsafe {
+            let job = &mut *s.job.get();
+            *job = Job { f: Some(f), first, total: job.total.wrapping_add(count) };
+            job.total
+        };
+        let threads = s.seats.len() as u32;
+        let mut next = 0;
+        for (i, seat) in (0..).zip(&s.seats) {
+            let end = next + count / threads + u32::from(i < count % threads);
+            if end > next {
+                // SeqCst pairs with a worker that registers as sleeping and then looks at the shares: one sees the other.
+                seat.share.0.store(Share { next, end }.word(), Ordering::SeqCst);
+            }
+            next = end;
+        }
+        s.jobs.0.store(s.jobs.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         s.idle.wake(2);
 
-        s.work(true);
+        s.work(0);
 
-        s.finished.wait(s.spin, || s.pending.0.load(Ordering::SeqCst) == 0);
+        let complete =
+            || s.seats.iter().fold(0u32, |sum, seat| sum.wrapping_add(seat.done.0.load(Ordering::SeqCst))) == total;
+        if !(complete() || s.spin && spin_until(&complete)) {
+            s.finished.wait(complete);
+        }
         s.panic.lock().take()
     }
 
@@ -181,7 +224,7 @@ impl Workers {
             .map_while(|i| {
                 let shared = self.shared.clone();
                 // Without a thread the work is done by those there are: the caller always takes part.
-                std::thread::Builder::new().name(format!("millstream-cpu-{i}")).spawn(move || shared.worker()).ok()
+                std::thread::Builder::new().name(format!("millstream-cpu-{i}")).spawn(move || shared.worker(i)).ok()
             })
             .collect()
     }
@@ -201,69 +244,89 @@ impl Drop for Workers {
 }
 
 impl Shared {
-    /// The life of a worker thread.
-    fn worker(&self) {
+    /// The life of the worker in a seat.
+    fn worker(&self, seat: usize) {
+        let share = || Share::of(self.seats[seat].share.0.load(Ordering::Relaxed)).left() > 0;
         while !self.stop.load(Ordering::Relaxed) {
-            self.idle.wait(self.spin, || {
-                self.word.0.load(Ordering::SeqCst) & LEFT_MASK != 0 || self.stop.load(Ordering::SeqCst)
-            });
+            let jobs = self.jobs.0.load(Ordering::Relaxed);
+            if !self.spin || !spin_until(&share) {
+                if self.spin && self.jobs.0.load(Ordering::Relaxed) != jobs {
+                    continue;
+                }
+                self.idle.wait(|| self.fullest(seat).is_some() || self.stop.load(Ordering::SeqCst));
+            }
             // Pass the wake-up on, so that the caller does not pay for waking everyone.
-            let (own, rest) = left(self.word.0.load(Ordering::Relaxed));
-            if own + rest > 1 {
+            if self.idle.sleepers() && self.fullest(seat).is_some() {
                 self.idle.wake(2);
             }
-            self.work(false);
+            self.work(seat);
         }
     }
 
-    /// Takes and executes tasks until none is left to take, as the caller or as a worker.
-    fn work(&self, caller: bool) {
-        let mut done = 0;
-        while let Some((own, rest)) = self.take(caller) {
+    /// Takes and executes tasks until none is left to take, as the thread in this seat.
+    fn work(&self, seat: usize) {
+        let mut done = 0u32;
+        while let Some(task) = self.take(seat) {
             // SAFETY: this thread holds a taken task, so the job cannot end and `job` is not written.
             let job = unsafe { *self.job.get() };
-            if let Some(f) = job.f {
-                // The task was the first one left of its share.
-                let before = if own > 0 { job.own - own } else { job.count - rest };
-                let index = job.first + before as usize;
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(index))) {
-                    done += self.cancel();
-                    let mut slot = self.panic.lock();
-                    match &*slot {
-                        None => *slot = Some(payload),
-                        // Dropping a payload may itself panic; a second one of the same job is left alone.
-                        Some(_) => std::mem::forget(payload),
-                    }
+            if let Some(f) = job.f
+                && let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(job.first + task as usize, seat)))
+            {
+                done = done.wrapping_add(self.cancel());
+                let mut slot = self.panic.lock();
+                match &*slot {
+                    None => *slot = Some(payload),
+                    // Dropping a payload may itself panic; a second one of the same job is left alone.
+                    Some(_) => std::mem::forget(payload),
                 }
             }
-            done += 1;
+            done = done.wrapping_add(1);
         }
-        if done > 0 && self.pending.0.fetch_sub(done, Ordering::SeqCst) == done {
+        if done > 0 {
+            let count = &self.seats[seat].done.0;
+            count.store(count.load(Ordering::Relaxed).wrapping_add(done), Ordering::SeqCst);
             self.finished.wake(1);
         }
     }
 
-    /// Takes one task, if possible from the own share; returns how many were left of its share, this one included, and 0 for the other.
-    fn take(&self, caller: bool) -> Option<(u32, u32)> {
-        let mut word = self.word.0.load(Ordering::Relaxed);
+    /// Takes one task: the first of the own share, or the last of the one that has the most left.
+    fn take(&self, seat: usize) -> Option<u32> {
+        let mut from = seat;
         loop {
-            let (own, rest) = left(word);
-            let (taken, less) = match (own, rest) {
-                (0, 0) => return None,
-                (own, rest) if own > 0 && (caller || rest == 0) => ((own, 0), 1 << COUNT_BITS),
-                (_, rest) => ((0, rest), 1),
-            };
-            match self.word.0.compare_exchange_weak(word, word - less, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(taken),
-                Err(now) => word = now,
+            let word = &self.seats[from].share.0;
+            let mut now = word.load(Ordering::Relaxed);
+            while let share @ Share { next, end } = Share::of(now)
+                && share.left() > 0
+            {
+                let (task, rest) = match from == seat {
+                    true => (next, Share { next: next + 1, end }),
+                    false => (end - 1, Share { next, end: end - 1 }),
+                };
+                match word.compare_exchange_weak(now, rest.word(), Ordering::Acquire, Ordering::Relaxed) {
+                    Ok(_) => return Some(task),
+                    Err(other) => now = other,
+                }
+            }
+            from = self.fullest(seat)?;
+        }
+    }
+
+    /// The share that has the most tasks left, if any has some; among equals, the next one after this seat.
+    fn fullest(&self, seat: usize) -> Option<usize> {
+        let (mut most, mut found) = (0, None);
+        for from in (seat..self.seats.len()).chain(0..seat) {
+            let left = Share::of(self.seats[from].share.0.load(Ordering::SeqCst)).left();
+            if left > most {
+                (most, found) = (left, Some(from));
             }
         }
+        found
     }
 
     /// Takes all tasks that are left, to drop them; returns how many. The caller holds a taken task.
     fn cancel(&self) -> u32 {
-        let (own, rest) = left(self.word.0.fetch_and(!LEFT_MASK, Ordering::Relaxed));
-        own + rest
+        let left = self.seats.iter().map(|seat| Share::of(seat.share.0.swap(0, Ordering::Relaxed)).left());
+        left.fold(0, u32::wrapping_add)
     }
 }
 

@@ -1,14 +1,13 @@
 //! Executes a plan: packs what is shared, then computes the tiles.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::blocking::Shape;
 use super::kernel::{Kernels, Reading, Tile};
 use super::plan::{Mode, Plan};
 use super::sink::{Output, Plain, TileAt};
 use super::source::{PackBlock, PackSource};
-use super::{Element, MAX_THREADS, Side};
+use super::{Element, Side};
 use crate::workers::Workers;
 
 /// A raw pointer that tasks share; who writes where through it is decided by the task index.
@@ -35,35 +34,6 @@ impl<T> Ptr<T> {
     unsafe fn slice<'a>(self, len: usize) -> &'a mut [T] {
         // SAFETY: the caller's.
         unsafe { std::slice::from_raw_parts_mut(self.0, len) }
-    }
-}
-
-/// Private buffers, handed to whichever tasks run. There are as many as threads, so one is always free.
-struct Slots {
-    taken: [AtomicU64; MAX_THREADS / 64],
-}
-
-impl Slots {
-    fn new() -> Slots {
-        Slots { taken: [const { AtomicU64::new(0) }; MAX_THREADS / 64] }
-    }
-
-    fn take(&self) -> usize {
-        loop {
-            for (i, word) in self.taken.iter().enumerate() {
-                let free = word.load(Ordering::Relaxed).trailing_ones();
-                if free < 64 && word.fetch_or(1 << free, Ordering::Acquire) & (1 << free) == 0 {
-                    return i * 64 + free as usize;
-                } else if free < 64 {
-                    break;
-                }
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    fn give(&self, slot: usize) {
-        self.taken[slot / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
     }
 }
 
@@ -191,7 +161,6 @@ struct Job<'a, 'b, T: Element> {
     a: Operand<'a, T>,
     b: Operand<'a, T>,
     partials: Ptr<T>,
-    slots: Slots,
     slot_base: Ptr<T>,
     slot_size: usize,
     align: usize,
@@ -230,7 +199,6 @@ impl<T: Element> Driver<'_, T> {
                 shared: shared_b,
             },
             partials,
-            slots: Slots::new(),
             slot_base,
             slot_size: plan.slot(align),
             align,
@@ -321,20 +289,16 @@ impl<T: Element> Job<'_, '_, T> {
         };
         let count = chunk.batches * tiles;
         if plan.slices == 1 {
-            workers.run(count, &|task| {
+            workers.run_seated(count, &|task, seat| {
                 let (batch, i, j) = place(task);
-                let slot = self.slots.take();
-                self.tile(chunk, batch, i, j, self.slot_base.add(slot * self.slot_size), None);
-                self.slots.give(slot);
+                self.tile(chunk, batch, i, j, self.slot_base.add(seat * self.slot_size), None);
             });
         } else {
-            workers.run(count * plan.slices, &|task| {
+            workers.run_seated(count * plan.slices, &|task, seat| {
                 let (batch, i, j) = place(task / plan.slices);
-                let slot = self.slots.take();
                 let partial = self.partials.add(task * plan.tile);
                 let slice = Some((task % plan.slices, partial));
-                self.tile(chunk, batch, i, j, self.slot_base.add(slot * self.slot_size), slice);
-                self.slots.give(slot);
+                self.tile(chunk, batch, i, j, self.slot_base.add(seat * self.slot_size), slice);
             });
             workers.run(count, &|task| {
                 let (batch, i, j) = place(task);
@@ -355,11 +319,9 @@ impl<T: Element> Job<'_, '_, T> {
     fn compute_strips(&self, chunk: &Chunk, side: Side, home: &Plain<'_, T>, workers: &Workers) {
         let (first, tiles) =
             if side == Side::A { (chunk.tile_m, chunk.tiles_m) } else { (chunk.tile_n, chunk.tiles_n) };
-        workers.run(chunk.batches * tiles, &|task| {
+        workers.run_seated(chunk.batches * tiles, &|task, seat| {
             let (batch, tile) = (chunk.batch + task / tiles, first + task % tiles);
-            let slot = self.slots.take();
-            self.strip(chunk, side, batch, tile, home, self.slot_base.add(slot * self.slot_size));
-            self.slots.give(slot);
+            self.strip(chunk, side, batch, tile, home, self.slot_base.add(seat * self.slot_size));
         });
     }
 

@@ -43,9 +43,6 @@ use driver::Driver;
 use kernel::kernels;
 use plan::{ALIGN, Kind, Plan, Rest};
 
-/// Most threads that a product uses private buffers for.
-const MAX_THREADS: usize = 1024;
-
 /// Why a product was not computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GemmError {
@@ -60,8 +57,6 @@ pub enum GemmError {
     OperandTooSmall(char),
     /// This machine does not have the instruction set.
     NoSuchIsa(Isa),
-    /// A worker pool of more threads than are supported.
-    TooManyThreads(usize),
 }
 
 impl std::fmt::Display for GemmError {
@@ -72,7 +67,6 @@ impl std::fmt::Display for GemmError {
             }
             GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the product's shape"),
             GemmError::NoSuchIsa(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
-            GemmError::TooManyThreads(n) => write!(f, "{n} threads are more than the supported {MAX_THREADS}"),
         }
     }
 }
@@ -168,9 +162,6 @@ impl<T: Element> Gemm<'_, T> {
         }
         if !self.isa.available() || !T::has_kernels(self.isa) {
             return Err(GemmError::NoSuchIsa(self.isa));
-        }
-        if workers.threads() > MAX_THREADS {
-            return Err(GemmError::TooManyThreads(workers.threads()));
         }
         if !self.a.covers(batch, m, k) {
             return Err(GemmError::OperandTooSmall('A'));

@@ -281,7 +281,8 @@ impl Plan {
 
     /// Elements of the whole workspace, for `align` elements of alignment.
     pub fn elements(&self, threads: usize, align: usize) -> usize {
-        let slots = threads.min(self.chunk_tasks());
+        // A single task runs where it is; of several, any thread may take one.
+        let slots = if self.chunk_tasks() > 1 { threads } else { 1 };
         self.shared_a.next_multiple_of(align)
             + self.shared_b.next_multiple_of(align)
             + self.partials().next_multiple_of(align)

@@ -1,12 +1,10 @@
-//! Where threads wait: spin shortly, then sleep in the kernel until woken.
+//! Where threads sleep in the kernel until woken.
 //!
 //! A waiter registers, looks at its condition once more, and only then sleeps; a waker changes the condition with
 //! sequentially consistent order before it calls [`Gate::wake`]. One of the two therefore sees the other, and no
 //! wake-up is lost. Waking costs one atomic load when nobody sleeps.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-
-use super::spin_until;
 
 pub(super) struct Gate {
     /// Changes with every wake-up; sleepers sleep on it.
@@ -31,10 +29,7 @@ impl Gate {
     }
 
     /// Returns when `ready` has returned true.
-    pub(super) fn wait(&self, spin: bool, ready: impl Fn() -> bool) {
-        if ready() || spin && spin_until(&ready) {
-            return;
-        }
+    pub(super) fn wait(&self, ready: impl Fn() -> bool) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         loop {
             let ticket = self.ticket.load(Ordering::SeqCst);
@@ -44,6 +39,11 @@ impl Gate {
             self.sleep(ticket);
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether anybody sleeps here.
+    pub(super) fn sleepers(&self) -> bool {
+        self.sleepers.load(Ordering::Relaxed) > 0
     }
 
     /// Wakes up to `count` sleeping threads, after the caller has made their condition true.

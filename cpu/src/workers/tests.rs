@@ -30,7 +30,43 @@ fn every_task_runs_exactly_once_for_any_thread_and_task_count() {
 }
 
 #[test]
-fn more_tasks_than_one_job_holds_run_once_each() {
+fn no_two_tasks_have_a_seat_at_the_same_time() {
+    for threads in [1, 2, 3, 8] {
+        let w = Workers::new(threads);
+        let seats = counts(threads);
+        for round in 0..200 {
+            w.run_seated(round % 40, &|task, seat| {
+                assert_eq!(seats[seat].fetch_add(1, Ordering::SeqCst), 0, "seat {seat} is taken");
+                // Tasks of different lengths, so that threads take from each other's shares.
+                for _ in 0..task * 20 {
+                    std::hint::spin_loop();
+                }
+                seats[seat].fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    }
+}
+
+#[test]
+fn a_slow_thread_loses_its_share_to_the_others() {
+    let w = Workers::new(2);
+    let me = std::thread::current().id();
+    let mine = AtomicUsize::new(0);
+    let slept = AtomicUsize::new(0);
+    w.run(40, &|_| {
+        if std::thread::current().id() == me {
+            mine.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_micros(500));
+        } else if slept.fetch_add(1, Ordering::Relaxed) == 0 {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    // The worker's twenty, but for the one in which it sleeps.
+    assert!(mine.load(Ordering::Relaxed) >= 39, "{mine:?}");
+}
+
+#[test]
+fn many_tasks_run_once_each() {
     let w = Workers::new(2);
     let seen = counts(2_500_000);
     w.run(seen.len(), &|i| {
