@@ -109,6 +109,9 @@ struct Job {
     f: Option<&'static (dyn Fn(usize, usize) + Sync)>,
     /// Index of the first task of this job.
     first: usize,
+    /// No share had more than one task: threads other than the caller leave those of others alone, which are taken already if
+    /// their threads are awake.
+    single: bool,
     /// Tasks of all jobs up to this one, modulo 2^32: what all seats together have to complete.
     total: u32,
 }
@@ -130,7 +133,7 @@ impl Workers {
                 .map(|_| Seat { share: Line(AtomicU64::new(0)), done: Line(AtomicU32::new(0)) })
                 .collect(),
             busy: Line(AtomicBool::new(false)),
-            job: UnsafeCell::new(Job { f: None, first: 0, total: 0 }),
+            job: UnsafeCell::new(Job { f: None, first: 0, single: false, total: 0 }),
             jobs: Line(AtomicU32::new(0)),
             idle: Gate::new(),
             finished: Gate::new(),
@@ -190,19 +193,19 @@ impl Workers {
         // SAFETY: only the lifetime is changed. `f` outlives this call, and threads use it only while they hold a taken
         // task; this call returns after all tasks are done, when none is held.
         let f: &'static (dyn Fn(usize, usize) + Sync) = unsafe { std::mem::transmute(f) };
+        let threads = s.seats.len() as u32;
         // SAFETY: `busy` is held and no task of an earlier job is held, so nobody else accesses `job` now.
         let total = unsafe {
             let job = &mut *s.job.get();
-            *job = Job { f: Some(f), first, total: job.total.wrapping_add(count) };
+            *job = Job { f: Some(f), first, single: count <= threads, total: job.total.wrapping_add(count) };
             job.total
         };
-        let threads = s.seats.len() as u32;
         let mut next = 0;
         for (i, seat) in (0..).zip(&s.seats) {
             let end = next + count / threads + u32::from(i < count % threads);
             if end > next {
-                // SeqCst pairs with a worker that registers as sleeping and then looks at the shares: one sees the other.
-                seat.share.0.store(Share { next, end }.word(), Ordering::SeqCst);
+                // Not sequentially consistent: those stores wait for one another. The gate sees to sleepers.
+                seat.share.0.store(Share { next, end }.word(), Ordering::Release);
             }
             next = end;
         }
@@ -212,7 +215,7 @@ impl Workers {
         s.work(0);
 
         let complete =
-            || s.seats.iter().fold(0u32, |sum, seat| sum.wrapping_add(seat.done.0.load(Ordering::SeqCst))) == total;
+            || s.seats.iter().fold(0u32, |sum, seat| sum.wrapping_add(seat.done.0.load(Ordering::Acquire))) == total;
         if !(complete() || s.spin && spin_until(&complete)) {
             s.finished.wait(complete);
         }
@@ -281,10 +284,13 @@ impl Shared {
                 }
             }
             done = done.wrapping_add(1);
+            if job.single && seat > 0 {
+                break;
+            }
         }
         if done > 0 {
             let count = &self.seats[seat].done.0;
-            count.store(count.load(Ordering::Relaxed).wrapping_add(done), Ordering::SeqCst);
+            count.store(count.load(Ordering::Relaxed).wrapping_add(done), Ordering::Release);
             self.finished.wake(1);
         }
     }
@@ -315,7 +321,7 @@ impl Shared {
     fn fullest(&self, seat: usize) -> Option<usize> {
         let (mut most, mut found) = (0, None);
         for from in (seat..self.seats.len()).chain(0..seat) {
-            let left = Share::of(self.seats[from].share.0.load(Ordering::SeqCst)).left();
+            let left = Share::of(self.seats[from].share.0.load(Ordering::Relaxed)).left();
             if left > most {
                 (most, found) = (left, Some(from));
             }

@@ -1,8 +1,8 @@
 //! Where threads sleep in the kernel until woken.
 //!
-//! A waiter registers, looks at its condition once more, and only then sleeps; a waker changes the condition with
-//! sequentially consistent order before it calls [`Gate::wake`]. One of the two therefore sees the other, and no
-//! wake-up is lost. Waking costs one atomic load when nobody sleeps.
+//! A waiter registers, looks at its condition once more, and only then sleeps; a waker changes the condition before it calls
+//! [`Gate::wake`], which looks for sleepers. Both have a fence between the two, so that one sees the other and no wake-up is
+//! lost. Waking costs the fence and one atomic load when nobody sleeps.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -31,6 +31,7 @@ impl Gate {
     /// Returns when `ready` has returned true.
     pub(super) fn wait(&self, ready: impl Fn() -> bool) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         loop {
             let ticket = self.ticket.load(Ordering::SeqCst);
             if ready() {
