@@ -103,8 +103,9 @@ pub struct Blocking {
 
 /// Bytes of a row of B's panels that are multiplied with so many rows of A that one comes from L2 meanwhile.
 const WIDE: usize = 128;
-/// Multiply-adds that make a task worth a fork.
-const TASK_WORK: usize = 64 * 64 * 64;
+/// Multiply-adds that make a task worth a fork where threads would have none, and where there are some for each.
+const TASK_WORK: usize = 32 * 64 * 64;
+const LONG_WORK: usize = 128 * 128 * 128;
 /// Multiply-adds of a task that takes not much longer than a fork.
 const SMALL_WORK: usize = 256 * 256 * 256;
 /// Depth below which a slice is not worth a reduction.
@@ -155,7 +156,7 @@ impl Blocking {
             let (mc, nc) = (self.mc.min(m), self.nc.min(n));
             // Small tiles read their operands more often, but idle threads are worse.
             let idle = tiles(&self).saturating_mul(batch).saturating_mul(slices) < 2 * threads;
-            if work(&self) <= if idle { 2 } else { 8 } * TASK_WORK {
+            if work(&self) <= if idle { TASK_WORK } else { LONG_WORK } {
                 break;
             }
             let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };

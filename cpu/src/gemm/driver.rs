@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use super::blocking::Shape;
 use super::kernel::{Kernels, Reading, Tile};
+use super::packed::PIECE;
 use super::plan::{Mode, Plan};
 use super::sink::{Output, Plain, TileAt};
 use super::source::{PackBlock, PackSource};
@@ -244,9 +245,12 @@ impl<T: Element> Job<'_, '_, T> {
     fn pack(&self, chunk: &Chunk, pack_a: bool, pack_b: bool, workers: &Workers) {
         let kc = self.d.plan.kc;
         let blocks = (chunk.end - chunk.k).div_ceil(kc);
+        // A task packs some panels of a tile: few tiles would leave threads without work.
+        let each = |operand: &Operand<'_, T>| PIECE.div_ceil((operand.panel * kc).max(1)) * operand.panel;
+        let pieces = |operand: &Operand<'_, T>| operand.tile.div_ceil(each(operand)).max(1);
         let parts = |operand: &Operand<'_, T>, yes: bool, tiles: usize| {
             let batches = if operand.per_batch == 0 { 1 } else { chunk.batches };
-            if yes { batches * tiles * blocks } else { 0 }
+            if yes { batches * tiles * blocks * pieces(operand) } else { 0 }
         };
         let parts_a = parts(&self.a, pack_a, chunk.tiles_m);
         let parts_b = parts(&self.b, pack_b, chunk.tiles_n);
@@ -256,19 +260,25 @@ impl<T: Element> Job<'_, '_, T> {
             } else {
                 (&self.b, chunk.tile_n, chunk.tiles_n, task - parts_a)
             };
+            let (task, from) = (task / pieces(operand), task % pieces(operand) * each(operand));
             let (batch, task) = (task / (tiles * blocks), task % (tiles * blocks));
             let (tile, k) = (task / blocks, chunk.k + task % blocks * kc);
             let depth = kc.min(chunk.end - k);
+            let rows = operand.rows_of(first + tile);
+            if from >= rows {
+                return;
+            }
             let block = PackBlock {
                 batch: chunk.batch + batch,
-                row: (first + tile) * operand.tile,
-                rows: operand.rows_of(first + tile),
+                row: (first + tile) * operand.tile + from,
+                rows: each(operand).min(rows - from),
                 k,
                 depth,
                 panel: operand.panel,
             };
             // SAFETY: blocks of different tasks are disjoint parts of the shared buffer, which nobody reads yet.
-            let dst = unsafe { operand.shared_at(batch, tile * operand.tile, k - chunk.k, depth).slice(block.len()) };
+            let dst =
+                unsafe { operand.shared_at(batch, tile * operand.tile + from, k - chunk.k, depth).slice(block.len()) };
             operand.source.pack(&block, dst);
         });
     }

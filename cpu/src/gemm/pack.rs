@@ -95,6 +95,7 @@ unsafe fn copy_rows<T: Element>(
             14 => copy_runs::<T, 14>(src, depth_stride, panels, depth, dst),
             16 => copy_runs::<T, 16>(src, depth_stride, panels, depth, dst),
             32 => copy_runs::<T, 32>(src, depth_stride, panels, depth, dst),
+            64 => copy_runs::<T, 64>(src, depth_stride, panels, depth, dst),
             _ => {
                 for p in 0..panels {
                     let strides = Strides { row: 1, depth: depth_stride };
@@ -129,7 +130,9 @@ unsafe fn copy_runs<T: Element, const R: usize>(
             let ahead = from.wrapping_offset(DEPTHS_AHEAD * depth_stride);
             for p in first..last {
                 // The next depth is often on another page, where no prefetcher looks.
-                prefetch(ahead.wrapping_add(p * R).cast());
+                for line in (0..R * size_of::<T>()).step_by(64) {
+                    prefetch(ahead.wrapping_add(p * R).cast::<u8>().wrapping_add(line));
+                }
                 // SAFETY: source rows p * R to p * R + R exist at depth k; the destination has `panels` panels.
                 unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * depth + k * R), R) };
             }

@@ -7,8 +7,10 @@ use super::{Element, Side};
 use crate::shared::Shared;
 use crate::workers::Workers;
 
-/// Elements that one task packs, about.
-const PIECE: usize = 1 << 14;
+/// Elements that one task packs, about: what lies in another core's cache arrives slowly, but at every core at the same time.
+pub(super) const PIECE: usize = 1 << 13;
+/// What depths are cut at within a block: a multiple of every instruction set's unit.
+const DEPTHS: usize = 64;
 
 /// How an operand is packed as a whole: for one side, instruction set and depth block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -68,16 +70,22 @@ impl PackedLayout {
         let PackedLayout { rows, depth, panel, kc } = *self;
         let padded = self.padded_rows();
         let dst = Shared(dst[..self.elements()].as_mut_ptr());
-        // Pieces of whole panels.
+        // Pieces are whole panels, or parts of one, which are neighbours, too.
         let each = PIECE.div_ceil((panel * kc).max(1));
         let pieces = (padded / panel).div_ceil(each);
-        workers.run(depth.div_ceil(kc) * pieces, &|i| {
-            let (k, row) = (i / pieces * kc, i % pieces * each * panel);
-            let depth = kc.min(depth - k);
+        let part = if each > 1 { kc } else { (PIECE / panel.max(1)).next_multiple_of(DEPTHS).min(kc) };
+        let parts = kc.div_ceil(part.max(1));
+        workers.run(depth.div_ceil(kc) * pieces * parts, &|i| {
+            let (block, row, k) = (i / parts / pieces * kc, i / parts % pieces * each * panel, i % parts * part);
+            let whole = kc.min(depth - block);
+            if k >= whole {
+                return;
+            }
             let rows = (each * panel).min(rows - row);
-            let block = PackBlock { batch, row: first + row, rows, k, depth, panel };
+            let at = padded * block + row * whole + k * panel;
+            let block = PackBlock { batch, row: first + row, rows, k: block + k, depth: part.min(whole - k), panel };
             // SAFETY: each task has its own piece of the layout, for which there is room.
-            let piece = unsafe { std::slice::from_raw_parts_mut(dst.at(padded * k + row * depth), block.len()) };
+            let piece = unsafe { std::slice::from_raw_parts_mut(dst.at(at), block.len()) };
             source.pack(&block, piece);
         });
     }

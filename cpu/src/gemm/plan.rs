@@ -53,8 +53,9 @@ const NEAR: usize = 1024;
 /// Bytes after which places of a first-level cache repeat, and how many lines with the same place it has room for.
 const PERIOD: usize = 4096;
 const WAYS: usize = 8;
-/// Bytes of an operand that stays in L2, packed or not.
-const SMALL: usize = 384 << 10;
+/// Multiply-adds of a thread's part of a product, up to which its tasks pack their columns themselves: that takes less than one
+/// more fork, after which what is packed would come from other cores.
+const OWN_WORK: usize = 128 * 128 * 128;
 /// The alignment of everything in the workspace.
 pub(super) const ALIGN: usize = 128;
 
@@ -133,17 +134,20 @@ pub(super) fn unpacked<T>(
     // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
     let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
     let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
-    // A panel's lines share so few places that they do not stay in L1.
-    let crowded = |stride: isize| {
+    // So many lines, this far apart, share so few places of L1 that they do not stay there.
+    let crowded = |lines: usize, stride: isize| {
         let step = (stride.unsigned_abs() * size).max(1);
         let apart = 1 << (PERIOD | step).trailing_zeros();
-        kc > PERIOD / apart * WAYS
+        lines > PERIOD / apart * WAYS
     };
-    let small_a = m.saturating_mul(k).saturating_mul(size) <= SMALL;
-    let a = a.is_some_and(|(_, depth)| tiny || n <= 2 * nr || depth == 1 && n <= if small_a { 16 } else { 8 } * nr);
+    // Measured: such rows cost up to 1.7 times as much in place as packed ones.
+    let a = a.is_some_and(|(row, depth)| {
+        let panels = if crowded(mr, row) { 2 } else { 16 };
+        tiny || n <= 2 * nr || depth == 1 && n <= panels * nr
+    });
     // A vector of B's columns is loaded as it lies.
     let b = b.is_some_and(|(row, depth)| {
-        row == 1 && (tiny || m <= 2 * mr || near(depth) && !crowded(depth) && m <= 24 * mr)
+        row == 1 && (tiny || m <= 2 * mr || near(depth) && !crowded(kc, depth) && m <= 24 * mr)
     });
     [a, b]
 }
@@ -172,10 +176,11 @@ impl Plan {
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
+        let own = threads > 1 && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;
         let mut b_mode = match b.prepacked {
             Some(p) if p == (nr, kc, k) => Mode::Prepacked,
             _ if b_direct => Mode::Direct,
-            _ if tiles_m == 1 && !(b.same_for_batch && batch > 1) => Mode::Private,
+            _ if (tiles_m == 1 || own) && !(b.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
 
