@@ -22,6 +22,7 @@ use crate::math::{self, BlockFn, Elem, FmaForm, ReduceOp, UnaryOp};
 use crate::program::{Base, Operand, bases, seek};
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run};
+use crate::workers::Workers;
 
 /// Queries that share packed keys and values.
 const QUERIES: usize = 256;
@@ -295,8 +296,9 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let (scoring, summing) = (Shape::new(self.rows, n, d), Shape::new(self.rows, e, n));
         let (caches, workers) = (&self.machine.topology, &self.machine.workers);
         // A single task runs its products on all threads, one of several on its own.
-        let threads = if self.batches * chunks > 1 { 1 } else { workers.threads() };
-        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, threads);
+        let alone = (self.batches * chunks > 1).then(|| Workers::new(1));
+        let workers = alone.as_ref().unwrap_or(workers);
+        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, workers.threads());
         let blocks = [cut(scoring), cut(summing)];
         let layouts = [
             PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),

@@ -9,7 +9,7 @@
 //!   ever gets a core. There is therefore no way to deadlock, whatever calls whatever.
 //! - A nested call, and a call that finds the pool busy, runs its tasks on the calling thread (and hands the rest over if
 //!   the pool becomes free).
-//! - A panic in a task cancels the tasks not yet taken and continues on the caller; the pool remains usable.
+//! - A panic in a task continues on the caller, and tasks not yet taken may be left out; the pool remains usable.
 //! - The order and the thread of a task are unspecified: a result may depend on the task index only.
 //!
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
@@ -82,7 +82,8 @@ struct Line<T>(T);
 struct Seat {
     /// Its [`Share`] of the job.
     share: Line<AtomicU64>,
-    /// Tasks that it has completed, in all jobs, modulo 2^32. Only the thread in this seat writes it.
+    /// Tasks that it has completed, in all jobs, modulo 2^32. Only the thread in this seat writes it; in the first one
+    /// that is whoever holds `busy`.
     done: Line<AtomicU32>,
 }
 
@@ -109,8 +110,8 @@ struct Job {
     f: Option<&'static (dyn Fn(usize, usize) + Sync)>,
     /// Index of the first task of this job.
     first: usize,
-    /// No share had more than one task: threads other than the caller leave those of others alone, which are taken already if
-    /// their threads are awake.
+    /// No share had more than one task: a worker that has done one looks for no other, because those of threads that are awake are
+    /// taken already.
     single: bool,
     /// Tasks of all jobs up to this one, modulo 2^32: what all seats together have to complete.
     total: u32,
@@ -152,12 +153,13 @@ impl Workers {
     /// Executes `f(0)` to `f(tasks - 1)`, in any order, on the caller and on free workers. See the module's text.
     ///
     /// # Panics
-    /// Continues the first panic of a task; tasks not yet taken at that moment are not executed.
+    /// Continues the first panic of a task; tasks not yet taken at that moment may be left out.
     pub fn run(&self, tasks: usize, f: &(dyn Fn(usize) + Sync)) {
         self.run_seated(tasks, &|task, _| f(task));
     }
 
-    /// As [`Workers::run`]; a task also gets the number, below [`Workers::threads`], of a seat that no other thread has meanwhile.
+    /// As [`Workers::run`]; a task also gets the number, below [`Workers::threads`], of a seat that no other task of this call has
+    /// meanwhile.
     ///
     /// # Panics
     /// As [`Workers::run`].

@@ -12,7 +12,7 @@ use super::source::{PackSource, Stored};
 use super::{Element, Isa};
 use crate::workers::Workers;
 
-/// Bytes of the matrix that a task should read.
+/// Bytes of the matrix that a task should read, or of what it is widened to.
 const TASK_BYTES: usize = 128 << 10;
 /// Most tasks a product is cut into for its size alone.
 const MOST_TASKS: usize = 256;
@@ -37,9 +37,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `None` if the product is not one with a vector, or its operands do not lie as needed.
-    pub fn new<T: Element>(shape: Shape, a: &dyn PackSource<T>, b: &dyn PackSource<T>) -> Option<Plan> {
-        if shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
+    /// `None` if the product is not one with a vector, its operands do not lie as needed, or there are no kernels for them.
+    pub fn new<T: Element>(isa: Isa, shape: Shape, a: &dyn PackSource<T>, b: &dyn PackSource<T>) -> Option<Plan> {
+        let kernels = super::kernels::<T>(isa).vector.is_some();
+        if !kernels || shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
             return None;
         }
         let matrix_is_a = shape.n == 1;
@@ -53,7 +54,7 @@ impl Plan {
         Some(Plan::cut(shape, matrix_is_a, dot, rows, size_of::<T>()))
     }
 
-    /// The plan that needs the most workspace, for a shape that may be one with a vector.
+    /// The plans of which one needs the most workspace, for a shape that may be one with a vector.
     pub fn worst(shape: Shape, size: usize) -> Option<[Plan; 2]> {
         if shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
             return None;
@@ -184,8 +185,8 @@ struct Part<'a, T> {
 }
 
 impl<T: Element> Part<'_, T> {
-    /// Bytes from an element of the matrix to the one that is asked for with it: in the next lines, of `n` elements, if
-    /// there are any and they are short enough, else further along.
+    /// Bytes from an element of the matrix to the one that is asked for with it: in the next lines, of `n` elements, if they
+    /// are short enough, else further along.
     fn ahead(&self, line: isize, n: usize) -> isize {
         let size = self.matrix.size;
         if MOST * n * size <= AHEAD { line.wrapping_mul((MOST * size) as isize) } else { ALONG }

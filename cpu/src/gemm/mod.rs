@@ -36,7 +36,7 @@ pub(crate) use micro::{Micro, Rows};
 pub use packed::{Packed, PackedLayout};
 pub use pairs::{Half, Paired, Pairs};
 pub use sink::{Chain, Converted, Link, LinkOp, LinkWith, Output, Plain, TileAt, TileSink};
-pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Strided};
+pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
 
 use crate::workers::Workers;
 use driver::Driver;
@@ -169,7 +169,7 @@ impl<T: Element> Gemm<'_, T> {
         if !self.b.covers(batch, n, k) {
             return Err(GemmError::OperandTooSmall('B'));
         }
-        if let Some(plan) = gemv::Plan::new(self.shape, self.a, self.b) {
+        if let Some(plan) = gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
             let sums = carve(workspace, plan.elements())?;
             plan.run(self.isa, self.a, self.b, &self.out, workers, sums);
             return Ok(());
@@ -190,7 +190,7 @@ impl<T: Element> Gemm<'_, T> {
         if batch == 0 || m == 0 || n == 0 {
             return 0;
         }
-        match gemv::Plan::new(self.shape, self.a, self.b) {
+        match gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
             Some(plan) => plan.elements() * size_of::<T>() + ALIGN,
             None => bytes::<T>(&self.oriented().plan(threads), threads),
         }

@@ -14,7 +14,7 @@ pub(super) enum Mode {
     Direct,
     /// Packed by whoever made it.
     Prepacked,
-    /// Packed by each task for itself: nobody else needs the same part.
+    /// Packed by each task for itself: nobody else needs the same part, or to share it would take longer.
     Private,
     /// Packed once before the tasks that share it.
     Shared,
@@ -176,7 +176,7 @@ impl Plan {
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
-        let own = threads > 1 && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;
+        let own = threads > 1 && a_mode != Mode::Shared && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;
         let mut b_mode = match b.prepacked {
             Some(p) if p == (nr, kc, k) => Mode::Prepacked,
             _ if b_direct => Mode::Direct,

@@ -47,6 +47,7 @@ pub struct Direct<T> {
 }
 
 /// An operand that lies in memory with strides, as the product's own type or as one that is widened while it is read.
+#[derive(Clone, Copy, Debug)]
 pub struct Stored<T> {
     /// Element (0, 0).
     pub base: *const u8,
@@ -56,7 +57,7 @@ pub struct Stored<T> {
     pub row: isize,
     /// Elements from one depth to the next.
     pub depth: isize,
-    /// Writes as many adjacent elements as `T`; `None` if they are `T`. The instruction set must be present, and the elements
+    /// Writes so many adjacent elements as `T`; `None` if they are `T`. The instruction set must be present, and the elements
     /// readable and writable.
     pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
 }

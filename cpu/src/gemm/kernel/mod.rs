@@ -59,7 +59,7 @@ pub(super) struct Lines<T> {
 }
 
 /// How many lines the kernels for vectors take at once. Eight streams keep more of the memory busy, if those kernels also
-/// ask for what comes later; lines in a cache arrive fastest four at a time and unasked.
+/// ask for what comes later, as those of x86-64 do; lines in a cache arrive fastest four at a time and unasked.
 pub(super) const TOGETHER: [usize; 3] = [8, 4, 1];
 
 /// Dot products of lines with the vector `x`, which is readable for `n` elements: writes one sum for each line.

@@ -1,6 +1,6 @@
 //! The one micro-kernel body, as a macro over an instruction set's vector type and operations.
 
-/// Defines `kernel::<ROWS, VECTORS, READING>` and the table `$table` of its instances.
+/// Defines `kernel::<ROWS, VECTORS, READING>`, `dots` and `scaled` for products with a vector, and the table `$table` of their instances.
 ///
 /// A macro and not a trait: a function with a target feature cannot be a generic function's inlined callee without that
 /// feature, and everything here must be inlined into one loop.

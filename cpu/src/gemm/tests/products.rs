@@ -338,6 +338,42 @@ impl TileSink<f32> for AtHome<'_> {
 }
 
 #[test]
+fn tiles_of_many_panels_are_packed_by_several_threads() {
+    let mut r = Random::new();
+    let pools = [Workers::new(1), Workers::new(2), Workers::new(6)];
+    for isa in isas() {
+        let shape = Shape { batch: 2, m: 300 + r.below(40), n: 560 + r.below(40), k: 700 + r.below(100) };
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        a.resize_with(2 * shape.batch * shape.m * shape.k, || f32::random(&mut r));
+        b.resize_with(2 * shape.batch * shape.k * shape.n, || f32::random(&mut r));
+        // Every other element: nothing can be read where it lies.
+        let (row_a, row_b) = (2 * shape.k as isize, 2 * shape.n as isize);
+        // SAFETY: the vectors have twice as many elements as the operands, and outlive them.
+        let (sa, sb) = unsafe {
+            (
+                Strided::from_raw(a.as_ptr(), row_a, 2, Batch::Stride(row_a * shape.m as isize)),
+                Strided::from_raw(b.as_ptr(), 2, row_b, Batch::Stride(row_b * shape.k as isize)),
+            )
+        };
+        let blocking = Blocking { mr: 0, nr: 0, mc: 150 + r.below(30), nc: 250 + r.below(30), kc: 512 };
+        let results = [0, 1, 2].map(|pool| {
+            let mut c = vec![f32::NAN; shape.batch * shape.m * shape.n];
+            let out = Output::Plain(Plain::dense(&mut c, shape.batch, shape.m, shape.n).unwrap());
+            run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &pools[pool]);
+            c.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        });
+        assert!(results.iter().all(|c| *c == results[0]), "{isa:?} {shape:?} {blocking:?}");
+        for (p, i, j) in spots(&mut r, shape) {
+            let (row, col) = (p * shape.m + i, 2 * j);
+            let mut pairs =
+                (0..shape.k).map(|q| (a[2 * (row * shape.k + q)], b[2 * (p * shape.k + q) * shape.n + col]));
+            let got = f32::from_bits(results[0][row * shape.n + j]);
+            f32::check(got, &mut pairs, &|| format!("{isa:?} {shape:?} {blocking:?} at {p} {i} {j}"));
+        }
+    }
+}
+
+#[test]
 fn sums_are_the_same_however_much_is_packed_at_a_time() {
     let mut r = Random::new();
     // One and two threads compute strips, six pack everything first.

@@ -157,6 +157,54 @@ fn offset_tables_without_guards_read_anything() {
     }
 }
 
+fn bytes<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: an Element is plain numbers, without padding.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// A whole operand packed by several threads, piece by piece, against its blocks packed at once.
+fn layouts<T: Element>(source: &dyn PackSource<T>, layout: PackedLayout, what: &str) {
+    let PackedLayout { rows, depth, panel, kc } = layout;
+    let mut want = Vec::new();
+    for k in (0..depth).step_by(kc) {
+        let block = PackBlock { batch: 0, row: 0, rows, k, depth: kc.min(depth - k), panel };
+        let mut part = vec![T::ZERO; block.len()];
+        source.pack(&block, &mut part);
+        want.extend(part);
+    }
+    for threads in [1, 3] {
+        // Any bytes that are not the operand's.
+        let mut got: Vec<T> = want.iter().rev().copied().collect();
+        assert!(layout.pack(source, &Workers::new(threads), &mut got));
+        // Pairs may be bits of numbers that are not equal to themselves.
+        assert!(bytes(&got) == bytes(&want), "{what} {layout:?} on {threads} threads");
+    }
+}
+
+#[test]
+fn operands_are_packed_in_pieces_without_holes() {
+    let mut r = Random::new();
+    for _ in 0..6 {
+        let (rows, depth) = (150 + r.below(90), 1100 + r.below(200));
+        let m = Matrix::<f32>::random(&mut r, 1, rows, depth, true);
+        // Parts of a panel, a panel each, and several at a time.
+        for (panel, kc) in [(32, 512), (64, 384), (14, 1200), (6, 1400), (14, 96), (5, 40)] {
+            layouts::<f32>(&m.as_a(), PackedLayout { rows, depth, panel, kc }, "f32");
+        }
+        let m = Matrix::<bf16>::random(&mut r, 1, rows, depth, true);
+        layouts::<f32>(&m.as_a(), PackedLayout { rows, depth, panel: 32, kc: 512 }, "bf16");
+        for (isa, side) in [(Isa::Amx, Side::A), (Isa::Amx, Side::B), (Isa::Avx512Pairs, Side::B)] {
+            // SAFETY: the matrix has these elements and outlives the source; packing needs no instruction set.
+            let pairs = unsafe {
+                let base = m.data.as_ptr().wrapping_add(m.origin);
+                Pairs::<bf16>::from_raw((isa, side), base, (m.row, m.col), Batch::SAME, depth)
+            };
+            let depth = Pairs::<bf16>::depth(isa, depth);
+            layouts::<f32>(&pairs, PackedLayout { rows, depth, panel: 32, kc: 512 }, "pairs");
+        }
+    }
+}
+
 #[test]
 fn a_product_with_weights_packed_before_is_bit_identical() {
     let mut r = Random::new();
