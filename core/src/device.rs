@@ -144,13 +144,25 @@ impl Device {
 
     /// Measures its limits, even if that was done before.
     pub fn measure_again(&self) -> Result<Arc<DeviceProfile>> {
-        let profile = Arc::new(self.0.backend.measure()?);
+        Ok(self.keep_profile(self.0.backend.measure()?))
+    }
+
+    /// Measures its limits once more and keeps the better of each number: for a limit that was beaten, which must have been measured
+    /// while something else ran on the machine.
+    pub fn measure_better(&self) -> Result<Arc<DeviceProfile>> {
+        let (before, now) = (self.profile(), self.0.backend.measure()?);
+        Ok(self.keep_profile(if before.measured { now.better(&before) } else { now }))
+    }
+
+    /// Uses this profile from now on, here and in later programs.
+    fn keep_profile(&self, profile: DeviceProfile) -> Arc<DeviceProfile> {
+        let profile = Arc::new(profile);
         if let Ok(text) = serde_json::to_vec(&*profile) {
             // The cache counts its own failures; the measurement stands without it.
             let _ = self.0.shared.disk.put(profile_key(&self.0.identity).as_bytes(), &text);
         }
         *self.0.profile.write() = profile.clone();
-        Ok(profile)
+        profile
     }
 
     /// Seconds of one small launch and the wait for it by bare driver calls; `None` where work is finished within the call.

@@ -17,7 +17,7 @@ mod row;
 mod timing;
 
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use millstream::{DType, Device, Idea, Result, Runtime, Tensor, compile};
@@ -273,6 +273,9 @@ fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -
     Ok(row)
 }
 
+/// A share of the limit above which that is measured again.
+const BEATEN: f64 = 1.1;
+
 /// Times of an evaluation.
 struct Timed {
     timing: Timing,
@@ -284,8 +287,16 @@ struct Timed {
 impl Timed {
     fn row(self, name: &str, device: &Device, rates: &Rates, max_err: f64) -> Outcome<Row> {
         let Timed { timing, host_us, clock } = self;
-        let profile = device.measure()?;
-        let mut row = Row::new(name, device, timing).with_rates(rates, &profile);
+        let mut row = Row::new(name, device, timing).with_rates(rates, &*device.measure()?);
+        // Once: results that take fewer multiplications than the plain sum, or that lie in a cache, do beat the limit.
+        static AGAIN: Once = Once::new();
+        if row.limit_fraction > Some(BEATEN) {
+            let mut again = None;
+            AGAIN.call_once(|| again = Some(device.measure_better()));
+            if let Some(profile) = again.transpose()? {
+                row = row.with_rates(rates, &profile);
+            }
+        }
         if !device.candidates().is_empty() {
             // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
             row.limit_fraction = None;

@@ -101,6 +101,22 @@ impl DeviceProfile {
         find(dtype).or_else(|| find(dtype.compute().real())).or_else(|| find(DType::F32)).unwrap_or(1e9)
     }
 
+    /// The same device with the better of each number that both have measured: what else runs on a machine can only make one worse.
+    #[must_use]
+    pub fn better(mut self, other: &DeviceProfile) -> DeviceProfile {
+        for (dtype, rate) in &mut self.rates {
+            let theirs = other.rates.iter().find(|(d, _)| d == dtype).map_or(0.0, |(_, rate)| *rate);
+            *rate = rate.max(theirs);
+        }
+        for (level, theirs) in self.levels.iter_mut().zip(&other.levels) {
+            level.bandwidth = level.bandwidth.max(theirs.bandwidth);
+        }
+        self.launch = self.launch.min(other.launch);
+        self.transfer.latency = self.transfer.latency.min(other.transfer.latency);
+        self.transfer.bandwidth = self.transfer.bandwidth.max(other.transfer.bandwidth);
+        self
+    }
+
     /// The main memory.
     pub fn main_memory(&self) -> Option<&MemoryLevel> {
         self.levels.last()
@@ -112,5 +128,46 @@ impl DeviceProfile {
             .iter()
             .find(|l| (l.bytes * (self.units.max(1)).div_ceil(l.shared_by.max(1))) as u64 >= bytes)
             .or(self.levels.last())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(rate: f64, bandwidth: f64, launch: f64) -> DeviceProfile {
+        let name = "memory".into();
+        DeviceProfile {
+            kind: DeviceKind::Cpu,
+            description: "a processor".into(),
+            architecture: "any".into(),
+            driver: String::new(),
+            memory: 1 << 30,
+            levels: vec![MemoryLevel { name, bytes: 1 << 30, line: 64, ways: 0, shared_by: 1, bandwidth }],
+            rates: vec![(DType::F32, rate)],
+            units: 1,
+            lanes: 8,
+            registers: 128,
+            shared_memory: 0,
+            max_group: 1,
+            max_bindings: 8,
+            max_binding: 1 << 30,
+            offset_alignment: 4,
+            launch,
+            transfer: Transfer { latency: 0.0, bandwidth: f64::MAX },
+            features: Vec::new(),
+            measured: true,
+        }
+    }
+
+    #[test]
+    fn the_better_of_two_measurements_has_the_best_of_each_number() {
+        let (calm, busy) = (profile(1e11, 2e10, 3e-6), profile(5e10, 4e10, 9e-6));
+        let best = profile(1e11, 4e10, 3e-6);
+        assert_eq!(calm.clone().better(&busy), best);
+        assert_eq!(busy.better(&calm), best);
+        // A rate that only one of them has stays.
+        let none = DeviceProfile { rates: Vec::new(), ..calm.clone() };
+        assert_eq!(calm.clone().better(&none), calm);
     }
 }
