@@ -90,27 +90,36 @@ fn integer_products_wrap() {
     random_products::<u8, i32>(40);
 }
 
-/// Products with one row or one column, of a matrix stored as `S` and a vector stored as `V`.
+/// Products with one row or one column, of matrices stored as `S` and a vector for all or one for each, stored as `V`; the same on any
+/// number of threads, whether results are stored or passed on.
 fn vector_products<S: Value + Widen<T>, V: Value + Widen<T>, T: Product>(shapes: &[(usize, usize)]) {
     let mut r = Random::new();
-    let workers = Workers::new(2);
+    let pools = [Workers::new(1), Workers::new(3)];
     for isa in isas() {
         for &(rows, k) in shapes {
             for by_column in [false, true] {
                 let (m, n) = if by_column { (rows, 1) } else { (1, rows) };
-                let (shape, blocking) = (Shape::new(m, n, k), random_blocking(&mut r));
-                let matrix = Matrix::<S>::random(&mut r, 1, rows, k, true);
-                let vector = Matrix::<V>::random(&mut r, 1, 1, k, true);
+                let batch = 1 + r.below(2);
+                let (shape, blocking) = (Shape { batch, m, n, k }, random_blocking(&mut r));
+                let matrix = Matrix::<S>::random(&mut r, batch, rows, k, true);
+                let vector = Matrix::<V>::random(&mut r, batch, 1, k, false);
                 let (sm, sv) = (matrix.as_a(), vector.as_a());
                 let (a, b): (&dyn PackSource<T>, &dyn PackSource<T>) = if by_column { (&sm, &sv) } else { (&sv, &sm) };
-                // What was there before counts for nothing.
-                let mut c: Vec<T> = (0..rows).map(|_| T::random(&mut r)).collect();
-                let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
-                run(&Gemm { isa, shape, a, b, out, blocking }, &workers);
-                for (_, i, j) in spots(&mut r, shape) {
-                    let mut pairs = (0..k).map(|q| (matrix.get(0, i.max(j), q).widen(), vector.get(0, 0, q).widen()));
-                    let what = || format!("{isa:?} {shape:?} at {i} {j}, strides {} {}", matrix.row, matrix.col);
-                    T::check(c[i.max(j)], &mut pairs, &what);
+                let results = [(0, false), (1, false), (1, true)].map(|(pool, passed)| {
+                    // What was there before counts for nothing.
+                    let mut c: Vec<T> = (0..batch * rows).map(|_| T::random(&mut r)).collect();
+                    let plain = Plain::dense(&mut c, batch, m, n).unwrap();
+                    let sink = Converted::new(plain, |x: T| x);
+                    let out = if passed { Output::Sink(&sink) } else { Output::Plain(plain) };
+                    run(&Gemm { isa, shape, a, b, out, blocking }, &pools[pool]);
+                    c
+                });
+                assert!(results.iter().all(|c| *c == results[0]), "{isa:?} {shape:?}");
+                for (p, i, j) in spots(&mut r, shape) {
+                    let at = i.max(j);
+                    let mut pairs = (0..k).map(|q| (matrix.get(p, at, q).widen(), vector.get(p, 0, q).widen()));
+                    let what = || format!("{isa:?} {shape:?} at {p} {i} {j}, strides {} {}", matrix.row, matrix.col);
+                    T::check(results[0][p * rows + at], &mut pairs, &what);
                 }
             }
         }
