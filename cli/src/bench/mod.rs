@@ -290,16 +290,15 @@ impl Timed {
         let mut row = Row::new(name, device, timing).with_rates(rates, &*device.measure()?);
         // Once: results that take fewer multiplications than the plain sum, or that lie in a cache, do beat the limit.
         static AGAIN: Once = Once::new();
-        if row.limit_fraction > Some(BEATEN) {
+        if !device.candidates().is_empty() {
+            // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
+            row.limit_fraction = None;
+        } else if row.limit_fraction > Some(BEATEN) {
             let mut again = None;
             AGAIN.call_once(|| again = Some(device.measure_better()));
             if let Some(profile) = again.transpose()? {
                 row = row.with_rates(rates, &profile);
             }
-        }
-        if !device.candidates().is_empty() {
-            // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
-            row.limit_fraction = None;
         }
         Ok(Row { max_err: Some(max_err), host_us, clock: Some(clock), ..row })
     }

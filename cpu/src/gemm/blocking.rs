@@ -53,6 +53,16 @@ impl Isa {
         }
     }
 
+    /// The vectors that come with it.
+    pub(super) fn vectors(self) -> crate::simd::Isa {
+        match self {
+            Isa::Portable => crate::simd::Isa::Portable,
+            Isa::Avx2 | Isa::Avx2Pairs => crate::simd::Isa::Avx2,
+            Isa::Avx512 | Isa::Avx512Pairs | Isa::Amx => crate::simd::Isa::Avx512,
+            Isa::Neon => crate::simd::Isa::Neon,
+        }
+    }
+
     /// Whether operands are packed as pairs.
     pub fn is_pairs(self) -> bool {
         matches!(self, Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Amx)

@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use super::Isa;
 use super::kernel::{Kernels, Portable};
+use crate::simd::{Float, Kernel, Simd, vectorize};
 
 /// A type that a product is accumulated in. Integers wrap.
 ///
@@ -50,33 +51,22 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
         }
     }
 
-    /// As [`Widen::widen_slice`], with the vectors of an instruction set.
-    ///
-    /// # Safety
-    /// The instruction set is present.
-    unsafe fn widen_run(isa: Isa, from: &[Self], to: &mut [T]) {
-        match isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: AVX-512F is present.
-            Isa::Avx512 => unsafe { widen_avx512(from, to) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: AVX2 is present.
-            Isa::Avx2 => unsafe { widen_avx2(from, to) },
-            _ => Self::widen_slice(from, to),
-        }
+    /// As [`Widen::widen_slice`], with the vectors of an instruction set, if the machine has it.
+    fn widen_run(isa: Isa, from: &[Self], to: &mut [T]) {
+        vectorize(isa.vectors(), Run(from, to));
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn widen_avx512<S: Widen<T>, T>(from: &[S], to: &mut [T]) {
-    S::widen_slice(from, to);
-}
+/// Widens the first slice into the second.
+struct Run<'a, S, T>(&'a [S], &'a mut [T]);
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn widen_avx2<S: Widen<T>, T>(from: &[S], to: &mut [T]) {
-    S::widen_slice(from, to);
+impl<S: Widen<T>, T> Kernel for Run<'_, S, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Simd>(self, _: V) {
+        S::widen_slice(self.0, self.1);
+    }
 }
 
 impl<T: Element> Widen<T> for T {
@@ -105,46 +95,28 @@ impl Widen<f32> for f16 {
         from[..n].convert_to_f32_slice(&mut to[..n]);
     }
 
-    unsafe fn widen_run(isa: Isa, from: &[f16], to: &mut [f32]) {
-        let n = from.len().min(to.len());
-        let (from, to) = (&from[..n], &mut to[..n]);
-        let whole = match isa {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: AVX-512F is present.
-            Isa::Avx512 => unsafe { halves_avx512(from, to) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: AVX2 and F16C are present.
-            Isa::Avx2 if is_x86_feature_detected!("f16c") => unsafe { halves_avx2(from, to) },
-            _ => 0,
-        };
-        f16::widen_slice(&from[whole..], &mut to[whole..]);
+    fn widen_run(isa: Isa, from: &[f16], to: &mut [f32]) {
+        vectorize(isa.vectors(), Halves(from, to));
     }
 }
 
-/// Widens whole vectors, as many as both slices have; returns how many elements those are.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn halves_avx512(from: &[f16], to: &mut [f32]) -> usize {
-    use core::arch::x86_64::{_mm256_loadu_si256, _mm512_cvtph_ps, _mm512_storeu_ps};
-    let (from, to) = (from.as_chunks::<16>().0, to.as_chunks_mut::<16>().0);
-    for (f, t) in from.iter().zip(&mut *to) {
-        // SAFETY: both arrays have sixteen elements.
-        unsafe { _mm512_storeu_ps(t.as_mut_ptr(), _mm512_cvtph_ps(_mm256_loadu_si256(f.as_ptr().cast()))) };
-    }
-    16 * from.len().min(to.len())
-}
+/// As [`Run`]; here the compiler does not find the processor's conversion by itself.
+struct Halves<'a>(&'a [f16], &'a mut [f32]);
 
-/// As `halves_avx512`, with shorter vectors.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c")]
-fn halves_avx2(from: &[f16], to: &mut [f32]) -> usize {
-    use core::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
-    let (from, to) = (from.as_chunks::<8>().0, to.as_chunks_mut::<8>().0);
-    for (f, t) in from.iter().zip(&mut *to) {
-        // SAFETY: both arrays have eight elements.
-        unsafe { _mm256_storeu_ps(t.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(f.as_ptr().cast()))) };
+impl Kernel for Halves<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Simd>(self, v: V) {
+        let lanes = V::F32::LANES;
+        let n = self.0.len().min(self.1.len());
+        let whole = n / lanes * lanes;
+        for i in (0..whole).step_by(lanes) {
+            // SAFETY: both slices have a vector's elements from here on.
+            unsafe { v.load_f16(self.0.as_ptr().add(i).cast()).store(self.1.as_mut_ptr().add(i)) };
+        }
+        f16::widen_slice(&self.0[whole..n], &mut self.1[whole..n]);
     }
-    8 * from.len().min(to.len())
 }
 
 impl Widen<f32> for bf16 {

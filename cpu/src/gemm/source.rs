@@ -57,8 +57,7 @@ pub struct Stored<T> {
     pub row: isize,
     /// Elements from one depth to the next.
     pub depth: isize,
-    /// Writes so many adjacent elements as `T`; `None` if they are `T`. The instruction set must be present, and the elements
-    /// readable and writable.
+    /// Writes so many adjacent elements as `T`, which must be readable and writable; `None` if they are `T`.
     pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
 }
 
@@ -97,17 +96,17 @@ pub trait PackSource<T>: Sync {
         false
     }
 
-    /// The operand in memory, if it lies there as `T` with strides. Whoever returns it vouches that every covered element
-    /// is readable through it as long as the source lives.
-    fn direct(&self, batch: usize) -> Option<Direct<T>> {
+    /// The operand in memory, if it lies there with strides. Whoever returns it vouches that every covered element is
+    /// readable through it as long as the source lives.
+    fn stored(&self, batch: usize) -> Option<Stored<T>> {
         let _ = batch;
         None
     }
 
-    /// As [`PackSource::direct`], for elements of any type that can be widened to `T`.
-    fn stored(&self, batch: usize) -> Option<Stored<T>> {
-        let _ = batch;
-        None
+    /// The same, if it is stored as `T`.
+    fn direct(&self, batch: usize) -> Option<Direct<T>> {
+        let Stored { base, row, depth, .. } = self.stored(batch).filter(|s| s.widen.is_none())?;
+        Some(Direct { base: base.cast(), row, depth })
     }
 
     /// The operand in packed form, if it is kept so. Whoever returns it vouches for the layout and that it lives as long
@@ -220,14 +219,6 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
         self.batch.same()
     }
 
-    fn direct(&self, batch: usize) -> Option<Direct<T>> {
-        same_type::<S, T>().then(|| Direct {
-            base: self.base.wrapping_offset(self.batch.offset(batch)).cast(),
-            row: self.row,
-            depth: self.depth,
-        })
-    }
-
     fn stored(&self, batch: usize) -> Option<Stored<T>> {
         Some(Stored {
             base: self.base.wrapping_offset(self.batch.offset(batch)).cast(),
@@ -242,13 +233,12 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
 /// [`Widen::widen_run`] of elements at an address.
 ///
 /// # Safety
-/// `n` elements of S are readable there, as many of T are writable, and the instruction set is present.
+/// `n` elements of S are readable there, and as many of T are writable.
 unsafe fn widen<S: Widen<T>, T: Element>(isa: Isa, from: *const u8, to: *mut T, n: usize) {
     // SAFETY: the caller's.
-    unsafe {
-        let from = std::slice::from_raw_parts(from.cast::<S>(), n);
-        S::widen_run(isa, from, std::slice::from_raw_parts_mut(to, n));
-    }
+    let (from, to) =
+        unsafe { (std::slice::from_raw_parts(from.cast::<S>(), n), std::slice::from_raw_parts_mut(to, n)) };
+    S::widen_run(isa, from, to);
 }
 
 /// Widens through a small buffer in the first-level cache, then packs from there.

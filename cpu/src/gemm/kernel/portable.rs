@@ -86,25 +86,18 @@ unsafe fn body<T: Element>(t: &Tile<T>) {
 const LANES: usize = 16;
 
 /// # Safety
-/// The contract of [`Lines`] for R lines and of [`super::DotsKernel`].
-unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
-    // SAFETY: the contract is the same.
-    unsafe { dots_body::<T, R>(m, x, sums) }
-}
-
-/// # Safety
 /// As [`dots`]; AVX2 and FMA are present.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn dots_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
     // SAFETY: the contract is the same.
-    unsafe { dots_body::<T, R>(m, x, sums) }
+    unsafe { dots::<T, R>(m, x, sums) }
 }
 
 /// # Safety
-/// As [`dots`].
+/// The contract of [`Lines`] for R lines and of [`super::DotsKernel`].
 #[inline(always)]
-unsafe fn dots_body<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
     for i in 0..R {
         let line = m.first.wrapping_offset(i as isize * m.line);
         // SAFETY: the line and the vector have n elements.
@@ -121,25 +114,18 @@ unsafe fn dots_body<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums:
 }
 
 /// # Safety
-/// The contract of [`Lines`] for R lines and of [`super::ScaledKernel`].
-unsafe fn scaled<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
-    // SAFETY: the contract is the same.
-    unsafe { scaled_body::<T, R>(m, x, sums) }
-}
-
-/// # Safety
 /// As [`scaled`]; AVX2 and FMA are present.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn scaled_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
     // SAFETY: the contract is the same.
-    unsafe { scaled_body::<T, R>(m, x, sums) }
+    unsafe { scaled::<T, R>(m, x, sums) }
 }
 
 /// # Safety
-/// As [`scaled`].
+/// The contract of [`Lines`] for R lines and of [`super::ScaledKernel`].
 #[inline(always)]
-unsafe fn scaled_body<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn scaled<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
     let line = |i: usize| m.first.wrapping_offset(i as isize * m.line);
     // SAFETY: there are n sums, R lines of n elements, and R elements of the vector.
     let (sums, lines, x) = unsafe {
