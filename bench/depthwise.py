@@ -41,7 +41,12 @@ for case in args.cases:
     x = rng.standard_normal((n, c, h, w), np.float32)
     f = rng.standard_normal((k, c // groups, r, s), np.float32)
     out = [(size + 2 * padding - window) // stride + 1 for size, window in ((h, r), (w, s))]
-    flop = 2 * n * k * out[0] * out[1] * (c // groups) * r * s
+    # Elements inside the image that the windows of an axis have in all: products with the zeros around it do not count.
+    taps = [
+        sum(min(i * stride + window, size + padding) - max(i * stride, padding) for i in range(places))
+        for size, window, places in ((h, r, out[0]), (w, s, out[1]))
+    ]
+    flop = 2 * n * k * (c // groups) * taps[0] * taps[1]
     node = helper.make_node(
         "Conv", ["x", "f"], ["y"], strides=[stride] * 2, pads=[padding] * 4, group=groups, kernel_shape=[r, s]
     )

@@ -83,7 +83,7 @@ pub(crate) unsafe fn single(chain: &Chain, sum: f32, row: usize, col: usize) {
 
 /// `x = f(x, operand)` for all sums.
 macro_rules! each {
-    ($s:ident, $sums:ident, $with:expr, $row:ident, $col:ident, |$x:ident, $w:ident| $e:expr) => {
+    ($s:ident, $sums:ident, $with:expr, $row:ident, $after:ident, $col:ident, |$x:ident, $w:ident| $e:expr) => {
         match $with {
             LinkWith::Value(value) => {
                 let $w = $s.f32(value);
@@ -97,7 +97,7 @@ macro_rules! each {
             LinkWith::Rows(base, by) => {
                 let base = place(base, by, $row, 0);
                 for r in 0..R {
-                    let $w = $s.f32(*base.wrapping_offset(r as isize * by));
+                    let $w = $s.f32(*base.wrapping_offset($after[r] as isize * by));
                     for v in 0..V {
                         let $x = $sums[r][v];
                         $sums[r][v] = $e;
@@ -108,7 +108,8 @@ macro_rules! each {
                 let base = place(base, by, $row, $col);
                 for r in 0..R {
                     for v in 0..V {
-                        let $w = S::F32::load(base.wrapping_offset(r as isize * by).wrapping_add(v * S::F32::LANES));
+                        let row = base.wrapping_offset($after[r] as isize * by);
+                        let $w = S::F32::load(row.wrapping_add(v * S::F32::LANES));
                         let $x = $sums[r][v];
                         $sums[r][v] = $e;
                     }
@@ -126,20 +127,41 @@ macro_rules! each {
 #[inline(always)]
 pub(crate) unsafe fn apply<S: Simd, const R: usize, const V: usize>(
     s: S,
-    mut sums: [[S::F32; V]; R],
+    sums: [[S::F32; V]; R],
     links: &[Link],
     row: usize,
+    col: usize,
+) -> [[S::F32; V]; R] {
+    let mut after = [0; R];
+    for r in 0..R {
+        after[r] = r;
+    }
+    // SAFETY: passed on.
+    unsafe { apply_rows(s, sums, links, (row, after), col) }
+}
+
+/// The steps on sums of rows by `V` vectors of columns, from this column on: of this row, and how many after it each one is.
+///
+/// # Safety
+/// The links have all these elements.
+#[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
+#[inline(always)]
+pub(crate) unsafe fn apply_rows<S: Simd, const R: usize, const V: usize>(
+    s: S,
+    mut sums: [[S::F32; V]; R],
+    links: &[Link],
+    (row, after): (usize, [usize; R]),
     col: usize,
 ) -> [[S::F32; V]; R] {
     for link in links {
         // SAFETY: the caller's.
         unsafe {
             match link.what {
-                LinkOp::Add => each!(s, sums, link.with, row, col, |x, w| x + w),
-                LinkOp::Sub => each!(s, sums, link.with, row, col, |x, w| x - w),
-                LinkOp::Mul => each!(s, sums, link.with, row, col, |x, w| x * w),
-                LinkOp::Max => each!(s, sums, link.with, row, col, |x, w| x.max_nan(w)),
-                LinkOp::Min => each!(s, sums, link.with, row, col, |x, w| x.min_nan(w)),
+                LinkOp::Add => each!(s, sums, link.with, row, after, col, |x, w| x + w),
+                LinkOp::Sub => each!(s, sums, link.with, row, after, col, |x, w| x - w),
+                LinkOp::Mul => each!(s, sums, link.with, row, after, col, |x, w| x * w),
+                LinkOp::Max => each!(s, sums, link.with, row, after, col, |x, w| x.max_nan(w)),
+                LinkOp::Min => each!(s, sums, link.with, row, after, col, |x, w| x.min_nan(w)),
             }
         }
     }

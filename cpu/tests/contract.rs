@@ -423,6 +423,28 @@ fn prices_know_of_kernels_for_edges_and_of_blocks_that_are_not_full() {
 }
 
 #[test]
+fn what_lies_in_the_border_of_an_image_is_left_out() {
+    let mut random = Random::new();
+    let base = Convolution { channels: 70, filters: 67, size: [7, 7], ..BASE };
+    // Planes whose elements crowd the first-level cache, and windows of which some see nothing but the border.
+    let crowded = Convolution { channels: 6, size: [32, 32], batch: 1, ..base };
+    let outside = Convolution { channels: 5, size: [4, 9], padding: 5, ..base };
+    for case in [Convolution { size: [14, 15], batch: 1, ..base }, crowded, outside, base] {
+        for channels_last in [false, true] {
+            let case = Convolution { channels_last, ..case };
+            case.check(DType::F32, &mut random);
+            let op = case.op(DType::F32);
+            for backend in common::backends() {
+                let seconds = |v: &Variant| cost(&op, Some(v), backend.judge().unwrap()).seconds;
+                for v in backend.variants(&op).into_iter().filter(|v| v.family == "direct") {
+                    assert!(v.skips && seconds(&v) < seconds(&Variant { skips: false, ..v.clone() }), "{}", v.label());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn convolutions_whose_filters_are_packed_in_portions_agree() {
     let mut random = Random::new();
     // More than 2 MiB of filters, and an image without a border, which is read where it lies.

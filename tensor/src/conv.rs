@@ -25,6 +25,8 @@ pub enum Channels {
 
 /// How a convolution goes over its input. By default: each place, no padding, one group, channels first.
 ///
+/// Padding counts as zero. Products with it may be left out, so that a filter's infinity adds either nothing or NaN there.
+///
 /// ```
 /// use millstream::{Conv, Tensor};
 /// let x = Tensor::from_shape(&[1, 1, 1, 4], &[1.0f32, 2.0, 3.0, 4.0]);

@@ -50,7 +50,10 @@ pub fn parse(name: &str) -> Option<Compute> {
     let (oh, ow) = (out(h, r)?, out(w, s)?);
     let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
     let bytes = product(&[n, c, h, w])? + product(&[k, within, r, s])? + product(&[n, k, oh, ow])?;
-    let flop = product(&[n, k, oh, ow])?.checked_mul(product(&[within, r, s])?)?.checked_mul(2)?;
+    product(&[n, k, oh, ow])?.checked_mul(product(&[within, r, s])?)?.checked_mul(2)?;
+    // Products with the zeros around the image need not be computed.
+    let down = taps((h, r), stride, padding, oh);
+    let flop = 2 * product(&[n, k, within, down, taps((w, s), stride, padding, ow)])?;
     Some(Compute {
         dtype: DType::F32,
         inputs: vec![vec![n, c, h, w], vec![k, within, r, s]],
@@ -64,6 +67,15 @@ pub fn parse(name: &str) -> Option<Compute> {
         shown: Shown::Flop,
         sizes,
     })
+}
+
+/// Elements inside the image that the windows of one axis have in all.
+fn taps((size, window): (usize, usize), stride: usize, padding: usize, places: usize) -> usize {
+    let inside = |place: usize| {
+        let first = place * stride;
+        (first + window).min(size + padding).saturating_sub(first.max(padding))
+    };
+    (0..places).map(inside).sum()
 }
 
 fn options(sizes: &[usize]) -> Conv {
@@ -103,10 +115,11 @@ mod tests {
     #[test]
     fn names_of_convolutions_say_all_sizes() {
         let case = parse("conv_f32_1x64x56x56_64x3x3_s1p1").unwrap();
-        assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 56 * 56 * 64 * 9));
+        // Three of 3 taps at each place, but two at both ends.
+        assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 64 * 166 * 166));
         assert_eq!(parse("conv_f32_1x3x224x224_64x7x7_s2p3").unwrap().elements, 64 * 112 * 112);
         let apart = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
-        assert_eq!((apart.flop, &apart.inputs[1][..]), (2 * 64 * 112 * 112 * 9, &[64, 1, 3, 3][..]));
+        assert_eq!((apart.flop, &apart.inputs[1][..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
         assert_eq!(parse("conv_f32_1x64x56x56_64x3x3_s1p1_wino").unwrap().flop, case.flop);
         for bad in [
             "conv_f32_1x64x56x56_64x3x3_s1p1_g5",

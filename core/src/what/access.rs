@@ -5,10 +5,12 @@
 //! overlapping strides the same map expresses padding, pooling windows and the im2col of a convolution, so no operation
 //! ever needs a padded or unfolded copy.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::dtype::DType;
-use super::layout::{Dims, Layout, Strides};
+use super::layout::{Dims, Layout, Strides, elements};
 use super::scalar::Scalar;
 
 /// The affine map of one operand.
@@ -42,6 +44,35 @@ impl Guard {
     pub fn holds(&self, index: &[usize]) -> bool {
         let at = self.offset + index.iter().zip(&self.coefficients).map(|(&i, &c)| i as isize * c).sum::<isize>();
         at >= 0 && (at as usize) < self.limit
+    }
+
+    /// At how many indices of those of these dimensions that move it the condition holds.
+    fn count(&self, dims: &[usize]) -> usize {
+        let mut moving: SmallVec<[(usize, isize); 4]> =
+            dims.iter().copied().zip(self.coefficients.iter().copied()).filter(|(_, by)| *by != 0).collect();
+        moving.sort_unstable();
+        let Some((most, by)) = moving.pop() else { return usize::from(self.holds(&[])) };
+        // How often each coordinate occurs, one dimension after the other; along the longest one, those that hold are neighbours.
+        let mut at = BTreeMap::from([(self.offset, 1usize)]);
+        for (n, by) in moving {
+            let mut next = BTreeMap::new();
+            for (coordinate, times) in at {
+                for i in 0..n as isize {
+                    let there = next.entry(coordinate.saturating_add(i.saturating_mul(by))).or_insert(0usize);
+                    *there = there.saturating_add(times);
+                }
+            }
+            at = next;
+        }
+        let (step, limit) = (by.unsigned_abs(), isize::try_from(self.limit).unwrap_or(isize::MAX));
+        // Steps along the longest dimension that stay below a bound, of a coordinate that grows.
+        let below = |c: isize, bound: isize| bound.saturating_sub(c).max(0).unsigned_abs().div_ceil(step).min(most);
+        let holding = |c: isize| match by {
+            1.. => below(c, limit) - below(c, 0),
+            // Its negative grows: it must be above -limit, and below 1.
+            _ => below(c.saturating_neg(), 1) - below(c.saturating_neg(), limit.saturating_neg().saturating_add(1)),
+        };
+        at.into_iter().fold(0, |sum: usize, (c, times)| sum.saturating_add(holding(c).saturating_mul(times)))
     }
 }
 
@@ -93,6 +124,17 @@ impl Access {
             .fold(usize::MAX, |p, g| if p == usize::MAX { g.limit } else { p.saturating_mul(g.limit) });
         let through = if self.is_plain() { usize::MAX } else { self.unguarded(dims).saturating_mul(inside) };
         product.min(reach.saturating_add(1)).min(through)
+    }
+
+    /// How many indices of these dimensions have an element: exact where no dimension occurs in two guards, else all of them.
+    pub fn existing(&self, dims: &[usize]) -> usize {
+        let in_guards = |d: usize| self.guards.iter().filter(|g| g.coefficients[d] != 0).count();
+        let all = elements(dims);
+        if all == 0 || (0..dims.len()).any(|d| in_guards(d) > 1) {
+            return all;
+        }
+        let free = (0..dims.len()).filter(|&d| in_guards(d) == 0).map(|d| dims[d]);
+        self.guards.iter().map(|g| g.count(dims)).chain(free).fold(1, usize::saturating_mul)
     }
 
     /// The product of the sizes of dimensions that move the access but occur in no guard.
@@ -165,6 +207,32 @@ mod tests {
         let seen: Vec<_> = (0..5).map(|i| access.position(&[i])).collect();
         assert_eq!(seen, [None, Some(0), Some(1), Some(2), None]);
         assert_eq!(access.distinct(&[5]), 3);
+    }
+
+    #[test]
+    fn indices_in_the_padding_have_no_element() {
+        // Windows of 3 x 2 over 5 x 4 with a border of one, stride 1 and 2, for each of 7 channels.
+        let guard = |coefficients: [isize; 5], offset, limit| Guard {
+            coefficients: coefficients.as_slice().into(),
+            offset,
+            limit,
+        };
+        let dims = [5, 3, 7, 3, 2];
+        let mut access = Access::new(DType::F32, &[4, 2, 20, 4, 1]);
+        access.guards = [guard([1, 0, 0, 1, 0], -1, 5), guard([0, 2, 0, 0, 1], -1, 4)].into_iter().collect();
+        let index = |i: usize| [i / 126, i / 42 % 3, i / 6 % 7, i / 2 % 3, i % 2];
+        let there = |a: &Access| (0..630).filter(|&i| a.position(&index(i)).is_some()).count();
+        assert_eq!(access.existing(&dims), there(&access));
+        assert!(there(&access) < 630 && Access::new(DType::F32, &[4, 2, 20, 4, 1]).existing(&dims) == 630);
+        // Backwards, too.
+        let mut back = access.clone();
+        back.guards[0] = guard([-1, 0, 0, 2, 0], 3, 4);
+        back.guards[1] = guard([0, -2, 0, 0, -1], 4, 3);
+        assert_eq!(back.existing(&dims), there(&back));
+        assert_eq!(access.existing(&[5, 0, 7, 3, 2]), 0);
+        // A dimension that moves two guards: a bound.
+        access.guards[1].coefficients[0] = 1;
+        assert_eq!(access.existing(&dims), 630);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::dtype::DType;
 use super::expr::{Expr, Node, Reduce};
 use super::host::HostBody;
 use super::layout::{Dims, count, elements};
+use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
 /// An operation over an index space.
@@ -305,7 +306,21 @@ impl Op {
         elements(&sizes)
     }
 
-    /// Arithmetic operations in all, a multiplication and the addition after it counting two.
+    /// Products in the sums of a contraction, without those of which one factor does not exist and counts as zero.
+    pub fn products(&self) -> u64 {
+        let Body::Contract(c) = &self.body else { return 0 };
+        let existing = |expr: &Expr| match expr.nodes() {
+            [(Node::Input(i), _)] => self
+                .inputs
+                .get(*i as usize)
+                .filter(|a| a.fill == Scalar::zero(a.dtype))
+                .map(|a| a.existing(&self.dims) as u64),
+            _ => None,
+        };
+        [&c.lhs, &c.rhs].into_iter().filter_map(existing).fold(elements(&self.dims) as u64, u64::min)
+    }
+
+    /// Arithmetic operations in all, a multiplication and the addition after it counting two. Those with the zeros of padding are none.
     pub fn flop(&self) -> u64 {
         let size = |range: std::ops::Range<usize>| elements(&self.dims[range]) as u64;
         let all = self.dims.len();
@@ -332,7 +347,10 @@ impl Op {
             }
             Body::Contract(c) => {
                 let (b, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..all));
-                2 * b * m * n * k + c.lhs.flop() * b * m * k + c.rhs.flop() * b * n * k + c.epilogue.flop() * b * m * n
+                2 * self.products()
+                    + c.lhs.flop() * b * m * k
+                    + c.rhs.flop() * b * n * k
+                    + c.epilogue.flop() * b * m * n
             }
             Body::Host(h) => h.function.flop,
             Body::Gather(lookups) => lookups.len() as u64 * size(0..all),

@@ -10,10 +10,10 @@ use millstream_core::{Access, Body, DType, Expr, Op, Result};
 
 use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
-use super::view::{View, reach};
+use super::view::{self, View, reach};
 use crate::backend::Machine;
 use crate::columns::Columns;
-use crate::direct::{Border, Direct, Filters, Reading};
+use crate::direct::{Border, Direct, Filters, Reading, Sets};
 use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
 
@@ -28,6 +28,9 @@ const NARROW: usize = 256;
 const LEAST_DEEP: usize = 256;
 /// Elements of a left operand that columns are multiplied with: it is packed as a whole, where a product would pack a part at a time.
 const MOST_LEFT: usize = 1 << 19;
+/// Elements whose multiples lie in the same set of the first-level cache, and planes that are too few to crowd it.
+const CROWDING: isize = 1024;
+const FEW_PLANES: usize = 4;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -61,6 +64,12 @@ pub(super) fn strides(op: &Op) -> [Option<(isize, isize)>; 2] {
         let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
         Some((view.row.single()?, view.depth.single()?))
     })
+}
+
+/// Whether planes of an image lie so far apart that their elements crowd a few sets of the first-level cache.
+fn crowds(access: &Access, op: &Op, depths: Range<usize>) -> bool {
+    let guarded = |d: usize| access.guards.iter().any(|g| g.coefficients[d] != 0);
+    depths.into_iter().any(|d| op.dims[d] > FEW_PLANES && !guarded(d) && access.strides[d] % CROWDING == 0)
 }
 
 impl InPlace {
@@ -171,37 +180,38 @@ impl InPlace {
         let single = !places_are_rows && access.distinct(&own) >= reads;
         let sparse = inner.is_some_and(|s| s > 1) && single;
         let all = size(op, places.clone()).saturating_mul(size(op, c.k..op.dims.len()));
-        let (reading, strides) = if access.is_plain() && single && reads == all {
-            (Reading::Tiles, access.strides.to_vec())
-        } else if access.is_plain() && !sparse {
-            (Reading::InPlace, access.strides.to_vec())
-        } else {
-            match Border::new(access, &op.dims, c.m..op.dims.len()) {
-                None if !access.is_plain() => return None,
-                None => (Reading::InPlace, access.strides.to_vec()),
-                Some((border, strides)) => (Reading::Border(border), strides),
-            }
-        };
-        let walked = Access::new(DType::F32, &strides);
         let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
         let of_batch = size(op, 0..c.m);
         if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
             return None;
         }
-        let view = view(&walked, places.clone());
+        let plain = view(access, places.clone());
+        let way = |reading: Reading, strides: &[isize]| {
+            let walked = view(&Access::new(DType::F32, strides), places.clone());
+            let tables = (walked.row.offsets(), walked.depth.offsets());
+            let batches = plain.batch.offsets();
+            Direct::new((isa, threads), batches, size(op, channels.clone()), places_are_rows, tables, reading)
+        };
+        let direct = if access.is_plain() && single && reads == all {
+            way(Reading::Tiles, &access.strides)
+        } else if access.is_plain() && !sparse {
+            way(Reading::InPlace, &access.strides)
+        } else {
+            // What does not exist and counts as zero is left out.
+            let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
+            let tables = Some(()).filter(|()| zero).and_then(|()| view::Tables::new(&plain, access, &op.dims));
+            let sets = tables.and_then(|t| Sets::new(&t.guards));
+            let near = !sparse && !crowds(access, op, c.k..op.dims.len());
+            let inside = sets.clone().filter(|_| near).and_then(|sets| way(Reading::Inside(sets), &access.strides));
+            let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
+                None if !access.is_plain() => None,
+                None => way(Reading::InPlace, &access.strides),
+                Some((border, strides)) => way(Reading::Border(border, sets), &strides),
+            };
+            inside.into_iter().chain(copied).min_by_key(Direct::effort)
+        };
         let reach = reach(access, &op.dims)?;
-        let plain = View::new(access, &op.dims, 0..c.m, places, c.k..op.dims.len());
-        let batches = plain.batch.offsets();
-        let direct = Direct::new(
-            (isa, threads),
-            batches,
-            size(op, channels),
-            places_are_rows,
-            view.row.offsets(),
-            view.depth.offsets(),
-            reading,
-        )?;
-        Some(InPlace { way: Way::Direct(direct), input, base: access.base, reach })
+        Some(InPlace { way: Way::Direct(direct?), input, base: access.base, reach })
     }
 
     /// This way to compute it, for the cost model.
@@ -227,7 +237,8 @@ impl InPlace {
             Way::Direct(direct) => (direct.lanes(), 1),
             Way::Columns(columns) => (1, 2 * columns.lanes()),
         };
-        Variant { family, tile: Tile { blocks }, copied, products: None, tasks, edges: Some(edges) }
+        let skips = matches!(&self.way, Way::Direct(direct) if direct.skips());
+        Variant { copied, skips, tasks, edges: Some(edges), ..Variant::tiled(family, Tile { blocks }) }
     }
 
     /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.
@@ -238,9 +249,7 @@ impl InPlace {
     /// Bytes of the operand that the packed product would copy: all windows, each written out.
     pub(super) fn windows(&self) -> u64 {
         let elements = match &self.way {
-            Way::Direct(d) => {
-                (d.batch as u64).saturating_mul(d.places.len() as u64).saturating_mul(d.depths.len() as u64)
-            }
+            Way::Direct(d) => (d.batch as u64).saturating_mul(d.places as u64).saturating_mul(d.depths as u64),
             Way::Columns(c) => (c.batches.len() as u64).saturating_mul(c.n as u64).saturating_mul(c.k as u64),
         };
         elements.saturating_mul(size_of::<f32>() as u64)

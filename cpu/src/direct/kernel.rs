@@ -1,13 +1,14 @@
 //! The micro-kernel: a few places of the image by one to four vectors of channels.
 
 use crate::gemm::Chain;
-use crate::links::{LINE, apply, fetch, place, single, soon};
+use crate::links::{LINE, apply_rows, fetch, place, single, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
 
+use super::tables::{Depth, Place};
 use square::SIDE;
 
 /// Most places of a tile.
@@ -24,8 +25,8 @@ pub(super) struct Kernels {
     pub lanes: usize,
     /// Channels of a panel of filters: so many vectors that [`MOST_PLACES`] rows of sums fill the registers.
     pub panel: usize,
-    /// By the vectors of channels and the places of a tile, each less one.
-    tiles: &'static [[Run; MOST_PLACES]],
+    /// By the vectors of channels and the places of a tile, each less one; of places and depths one after the other, and of listed ones.
+    tiles: &'static [[[Run; 2]; MOST_PLACES]],
 }
 
 impl Kernels {
@@ -39,7 +40,12 @@ impl Kernels {
         self.panel <= LINE
     }
 
-    const fn new<S: Simd>(tiles: &'static [[Run; MOST_PLACES]]) -> Kernels {
+    /// Places of tiles that use the registers well: fewer take as long, waiting for sums or, with wide panels, for filters.
+    pub(super) fn full(&self) -> usize {
+        if self.narrow() { 4 } else { 3 }
+    }
+
+    const fn new<S: Simd>(tiles: &'static [[[Run; 2]; MOST_PLACES]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes: S::F32::LANES, panel, tiles }
@@ -52,7 +58,7 @@ impl Kernels {
     /// The contract of [`Tile`].
     pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, places: usize, channels: usize) {
         // SAFETY: passed on.
-        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1](tile, chain) }
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1][usize::from(tile.listed)](tile, chain) }
     }
 }
 
@@ -60,7 +66,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[Run; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[Run; 2]; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -73,37 +79,45 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of channels.
-const fn row<S: Simd, const V: usize>() -> [Run; MOST_PLACES] {
-    [tile::<S, 1, V>, tile::<S, 2, V>, tile::<S, 3, V>, tile::<S, 4, V>, tile::<S, 5, V>, tile::<S, 6, V>]
+const fn row<S: Simd, const V: usize>() -> [[Run; 2]; MOST_PLACES] {
+    [both::<S, 1, V>(), both::<S, 2, V>(), both::<S, 3, V>(), both::<S, 4, V>(), both::<S, 5, V>(), both::<S, 6, V>()]
+}
+
+/// Tiles of places and depths one after the other, and of listed ones.
+const fn both<S: Simd, const P: usize, const V: usize>() -> [Run; 2] {
+    [tile::<S, P, V, false>, tile::<S, P, V, true>]
 }
 
 /// # Safety
 /// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
-unsafe fn tile<S: Simd, const P: usize, const V: usize>(tile: &Tile, chain: Option<&Chain>) {
+unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<P, V>(tile, chain)) };
+    unsafe { S::enter(Sums::<P, V, LISTED>(tile, chain)) };
 }
 
 /// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
 /// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths; `filters` for `k` rows of a panel; `sums` is readable if `add`, and writable unless the chain is finished, for a panel's elements for
-/// each place. A chain that is finished has the results of these places, which nobody else uses, and what they are made of.
+/// depths, as is a row of a panel from each one's filter on (unless `listed`: one depth after the other); `sums` is readable if `add`, and writable unless the chain is finished, for a panel's
+/// elements for each place, from that of the place `first` on. A chain that is finished has the results of these places, which nobody else uses,
+/// and what they are made of.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
     pub tiles: usize,
-    /// From the image to each of the tiles' pixels, and from a pixel to its element of each depth.
-    pub places: *const isize,
-    pub depths: *const isize,
+    pub places: *const Place,
+    pub depths: *const Depth,
     pub k: usize,
+    /// Places or depths are left out, so that those that are there are found by their numbers in the tables.
+    pub listed: bool,
     pub filters: *const f32,
-    /// Sums, the places' one after the other.
+    /// Sums, those of the place `first`, and of those after it one after the other.
     pub sums: *mut f32,
+    pub first: usize,
     /// Begin with the sums that are there.
     pub add: bool,
-    /// Results of the chain for these tiles: the first one's row and column, and how many there are. They, and what they are made of, are
-    /// asked for ahead.
+    /// Results of the chain that, with what they are made of, are asked for ahead: the first one's row and column, and how many there are.
+    /// Where places are rows, the rows are those of the tiles' places.
     pub row: usize,
     pub col: usize,
     pub rows: usize,
@@ -117,10 +131,10 @@ pub(super) struct Tile {
     pub ahead: usize,
 }
 
-/// `P` places by `V` vectors of channels.
-struct Sums<'a, const P: usize, const V: usize>(&'a Tile, Option<&'a Chain>);
+/// `P` places by `V` vectors of channels, all one after the other unless `LISTED`.
+struct Sums<'a, const P: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
 
-impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
+impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
@@ -131,8 +145,18 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         // Everything is asked for little by little: a core waits for a few lines at a time.
-        let steps = t.k.div_ceil(STEP);
+        let steps = t.k.div_ceil(STEP).max(1);
         let each = (t.ahead * (panel / LINE)).div_ceil(steps);
+        let all = t.places;
+        // Where places are rows, and few of those between the first and the last.
+        let mut apart = false;
+        if LISTED && t.finish {
+            // SAFETY: the contract: there is a tile.
+            let (from, to) = unsafe { ((*all).at as usize, (*all.add(P * t.tiles - 1)).at as usize) };
+            (t.row, t.rows) = (from, to - from + 1);
+            apart = t.rows > 2 * P * t.tiles;
+            t.rows = if apart { P * t.tiles } else { t.rows };
+        }
         let some_rows = t.rows.div_ceil(steps * t.tiles);
         let mut asked = 0;
         for tile in 0..t.tiles {
@@ -141,14 +165,18 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                 for p in 0..P {
                     for v in 0..V {
                         // SAFETY: the contract.
-                        sums[p][v] = unsafe { S::F32::load(t.sums.add(p * panel + v * lanes)) };
+                        unsafe {
+                            let at = if LISTED { (*t.places.add(p)).at } else { (*t.places).at + p as u32 };
+                            let at = at as usize - t.first;
+                            sums[p][v] = S::F32::load(t.sums.add(at * panel + v * lanes));
+                        }
                     }
                 }
             }
             let mut pixels = [t.image; P];
             for p in 0..P {
                 // SAFETY: the contract.
-                pixels[p] = t.image.wrapping_offset(unsafe { *t.places.add(p) });
+                pixels[p] = t.image.wrapping_offset(unsafe { (*t.places.add(p)).image } as isize);
             }
             let later = if t.pixels && tile + 1 < t.tiles { P } else { 0 };
             let (mut filters, mut depth, mut next, mut left) = (t.filters, t.depths, t.next, t.k);
@@ -162,13 +190,21 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                 next = next.wrapping_add(each * LINE);
                 if let Some(chain) = chain.filter(|_| asked < t.rows) {
                     let some = some_rows.min(t.rows - asked);
-                    soon::<false>(chain, (t.row + asked, t.col), (some, t.cols));
+                    if apart {
+                        for i in asked..asked + some {
+                            // SAFETY: the contract: there are as many places as rows.
+                            let row = unsafe { (*all.add(i)).at } as usize;
+                            soon::<false>(chain, (row, t.col), (1, t.cols));
+                        }
+                    } else {
+                        soon::<false>(chain, (t.row + asked, t.col), (some, t.cols));
+                    }
                     asked += some;
                 }
                 for p in 0..later {
                     // SAFETY: the contract: there is another tile.
-                    let pixel = unsafe { t.image.wrapping_offset(*t.places.add(P + p)).wrapping_offset(*depth) };
-                    fetch::<true>(pixel, 0, 1);
+                    let (pixel, at) = unsafe { ((*t.places.add(P + p)).image, (*depth).image) };
+                    fetch::<true>(t.image.wrapping_offset(pixel as isize + at as isize), 0, 1);
                 }
                 let some = left.min(STEP);
                 left -= some;
@@ -176,38 +212,46 @@ impl<const P: usize, const V: usize> Kernel for Sums<'_, P, V> {
                 for _ in 0..some {
                     // SAFETY: the contract; `k` steps are taken.
                     unsafe {
-                        let at = *depth;
+                        let Depth { image, filter } = *depth;
+                        if LISTED {
+                            filters = t.filters.add(filter as usize);
+                        }
                         let mut channels = [s.f32(0.0); V];
                         for v in 0..V {
                             channels[v] = S::F32::load(filters.add(v * lanes));
                         }
                         for p in 0..P {
-                            let pixel = s.f32(*pixels[p].offset(at));
+                            let pixel = s.f32(*pixels[p].wrapping_offset(image as isize));
                             for v in 0..V {
                                 sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
                             }
                         }
-                        filters = filters.add(panel);
+                        if !LISTED {
+                            filters = filters.add(panel);
+                        }
                         depth = depth.add(1);
                     }
                 }
             }
-            let (mut to, mut apart) = (t.sums, panel as isize);
             // SAFETY: the contract.
             unsafe {
+                // The first place, and how many after it each one is.
+                let (first, mut after) = ((*t.places).at as usize, [0; P]);
+                for p in 1..P {
+                    after[p] = if LISTED { (*t.places.add(p)).at as usize - first } else { p };
+                }
+                let (mut to, mut apart) = (place(t.sums, panel as isize, first - t.first, 0), panel as isize);
                 if let Some(chain) = chain.filter(|_| t.finish) {
-                    let row = t.row + tile * P;
-                    sums = apply(s, sums, &chain.links, row, t.col);
-                    (to, apart) = (place(chain.to, chain.row, row, t.col).cast_mut(), chain.row);
+                    sums = apply_rows(s, sums, &chain.links, (first, after), t.col);
+                    (to, apart) = (place(chain.to, chain.row, first, t.col), chain.row);
                 }
                 for p in 0..P {
                     for v in 0..V {
-                        sums[p][v].store(to.wrapping_offset(p as isize * apart).add(v * lanes));
+                        sums[p][v].store(to.wrapping_offset(after[p] as isize * apart).add(v * lanes).cast_mut());
                     }
                 }
             }
             t.places = t.places.wrapping_add(P);
-            t.sums = t.sums.wrapping_add(P * panel);
             t.next = t.next.wrapping_add(t.ahead * panel);
         }
     }

@@ -3,8 +3,9 @@
 //! The packed product copies both operands into panels. For a convolution one of them is an image of which every element
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
-//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Padding needs a
-//! copy of the image with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
+//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Of padding, nothing is
+//! computed: places at the edges have tables of those elements that exist ([`Sets`]). Where there would be too many such tables for too few
+//! places, the image is copied with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
 //! tiles ([`Tiles`]); nothing larger than that is ever written. Where places are rows of the result, sums become results in registers; where
 //! they are columns, sums are turned first.
 //!
@@ -13,6 +14,7 @@
 
 mod border;
 mod kernel;
+mod tables;
 mod tiles;
 
 use std::cell::RefCell;
@@ -25,6 +27,8 @@ use crate::workers::Workers;
 pub(crate) use border::{Border, copy, fill};
 use kernel::{Kernels, MOST_PLACES, Tile};
 pub(crate) use kernel::{turn, turn_eight};
+pub(crate) use tables::Sets;
+use tables::Tables;
 use tiles::Tiles;
 
 /// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
@@ -59,9 +63,11 @@ pub(crate) struct Direct {
     pub(crate) channels: usize,
     /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
     pub(crate) places_are_rows: bool,
+    pub(crate) places: usize,
+    pub(crate) depths: usize,
     /// From the element of index 0 (of the copy, if there is one) to that of each place and depth.
-    pub(crate) places: Vec<isize>,
-    pub(crate) depths: Vec<isize>,
+    tables: Tables,
+    layout: PackedLayout,
     /// Where each product of the batch begins in the operand's memory.
     pub(crate) batches: Vec<isize>,
     copy: Option<Copied>,
@@ -74,16 +80,18 @@ pub(crate) struct Direct {
     by_channels: bool,
     /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
     pixels: bool,
-    /// Cache lines that a tile leaves for the next one: depths that lie in another line than the one before.
-    lines: usize,
+    /// Whether places lie one after the other, as rows of a matrix do.
+    even: bool,
 }
 
 /// What is read instead of the image itself.
 pub(crate) enum Reading {
     /// The image, where it lies.
     InPlace,
-    /// A copy with its border.
-    Border(Border),
+    /// The image, where it lies, without those elements of its windows that do not exist and count as zero.
+    Inside(Sets),
+    /// A copy with its border, of which places need these elements at least.
+    Border(Border, Option<Sets>),
     /// A copy by tiles, of an image of which every element is read once.
     Tiles,
 }
@@ -138,6 +146,14 @@ pub(crate) enum Filters<'a> {
     Source(&'a dyn PackSource<f32>),
 }
 
+/// How filters are packed, of which every tile reads all, and leaves so many cache lines of the image for the next one.
+fn layout(kernels: &Kernels, channels: usize, depths: usize, lines: usize) -> PackedLayout {
+    let panel = kernels.panel;
+    let (pass, depth) = if kernels.narrow() { (PASS, MOST_DEPTH) } else { (WIDE_PASS, depths) };
+    let most = (pass / (panel * size_of::<f32>() + lines * LINE * size_of::<f32>() * 3 / 2 / depths)).min(depth);
+    PackedLayout { rows: channels, depth: depths, panel, kc: depths.div_ceil(depths.div_ceil(most)) }
+}
+
 /// Cuts `n` into `parts` of almost equal sizes; the bounds of one.
 pub(crate) fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
     let (each, more) = (n / parts, n % parts);
@@ -152,8 +168,7 @@ impl Direct {
 
     /// Whether places are rows of a matrix that lie one after the other, with their depths side by side.
     pub(crate) fn is_matrix(&self) -> bool {
-        let even = |steps: &[isize]| steps.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]);
-        self.places_are_rows && self.pixels && even(&self.places)
+        self.places_are_rows && self.pixels && self.even
     }
 
     /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
@@ -167,8 +182,7 @@ impl Direct {
         batches: Vec<isize>,
         channels: usize,
         places_are_rows: bool,
-        places: Vec<isize>,
-        depths: Vec<isize>,
+        (places, depths): (Vec<isize>, Vec<isize>),
         reading: Reading,
     ) -> Option<Direct> {
         let kernels = Kernels::of(isa)?;
@@ -193,15 +207,22 @@ impl Direct {
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
-        let (copy, (places, depths), lines) = match reading {
-            Reading::InPlace => (None, (places, depths), far),
-            Reading::Border(border) => (Some(Copied::Border(border)), (places, depths), far),
+        let whole = Sets::whole(places.len(), depths.len());
+        let (copy, (places, depths), lines, sets, join) = match reading {
+            Reading::InPlace => (None, (places, depths), far, whole, None),
+            Reading::Inside(sets) => (None, (places, depths), far, sets, None),
+            Reading::Border(border, sets) => {
+                let join = sets.as_ref().map(|_| kernels.full());
+                (Some(Copied::Border(border)), (places, depths), far, sets.unwrap_or(whole), join)
+            }
             Reading::Tiles => {
                 let tiles = Tiles::new(places, depths, chunks);
                 let tables = tiles.tables();
-                (Some(Copied::Tiles(tiles)), tables, 0)
+                (Some(Copied::Tiles(tiles)), tables, 0, whole, None)
             }
         };
+        let layout = layout(kernels, channels, depths.len(), lines);
+        let tables = Tables::new((&places, &depths), sets, chunks, (layout.kc, layout.panel), join)?;
         // An image is copied once.
         let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
@@ -214,8 +235,10 @@ impl Direct {
             batch,
             channels,
             places_are_rows,
-            places,
-            depths,
+            places: places.len(),
+            depths: depths.len(),
+            tables,
+            layout,
             batches,
             copy,
             chunk: chunks,
@@ -223,7 +246,7 @@ impl Direct {
             portion,
             by_channels,
             pixels,
-            lines,
+            even: places.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]),
         })
     }
 
@@ -234,20 +257,29 @@ impl Direct {
 
     /// How filters are packed.
     pub(crate) fn layout(&self) -> PackedLayout {
-        let k = self.depths.len();
-        let panel = self.kernels.panel;
-        let (pass, depth) = if self.kernels.narrow() { (PASS, MOST_DEPTH) } else { (WIDE_PASS, k) };
-        let most = (pass / (panel * size_of::<f32>() + self.lines * LINE * size_of::<f32>() * 3 / 2 / k)).min(depth);
-        PackedLayout { rows: self.channels, depth: k, panel, kc: k.div_ceil(k.div_ceil(most)) }
+        self.layout
+    }
+
+    /// What it takes, in products of two vectors, roughly: to choose between two ways to read the same image.
+    pub(crate) fn effort(&self) -> u64 {
+        let vectors = self.kernels.panel / self.kernels.lanes;
+        let panels = self.channels.div_ceil(self.kernels.panel);
+        let copied = self.copy.as_ref().map_or(0, Copied::elements) as u64;
+        self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
+    }
+
+    /// Whether products with elements that do not exist are left out.
+    pub(crate) fn skips(&self) -> bool {
+        self.tables.products() < self.places as u64 * self.depths as u64
     }
 
     /// Channels, places and depth of what registers, the first and the second level of memory hold.
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
-        let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.len().div_ceil(self.chunk), self.layout());
+        let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.div_ceil(self.chunk), self.layout());
         // All channels of a portion are computed for some places one after the other, by filters that stay near if they are few.
         let few = self.channels.saturating_mul(depth).saturating_mul(size_of::<f32>()) <= FILTERS;
-        let far = (self.portion, if few { self.places.len() } else { places }, kc);
+        let far = (self.portion, if few { self.places } else { places }, kc);
         ((panel, MOST_PLACES, 1), (panel, places, kc), far)
     }
 
@@ -258,7 +290,7 @@ impl Direct {
 
     /// Bytes of sums that are turned.
     pub(crate) fn turned(&self) -> u64 {
-        let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places.len() as u64 };
+        let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places as u64 };
         sums * self.batch as u64 * size_of::<f32>() as u64
     }
 
@@ -322,10 +354,10 @@ impl Direct {
             workers.run(self.chunk * groups, &|i| {
                 let (chunk, group) =
                     if self.by_channels { (i % self.chunk, i / self.chunk) } else { (i / groups, i % groups) };
-                let (place, places) = part(self.places.len(), self.chunk, chunk);
+                let (place, places) = part(self.places, self.chunk, chunk);
                 let channel = first + group * self.group;
                 let channels = self.group.min(first + some - channel);
-                let task = Task { b, place, places, channel, channels, fresh: true };
+                let task = Task { b, chunk, place, places, channel, channels, fresh: true };
                 // SAFETY: the caller's; tasks write different parts of the output.
                 unsafe { self.task(&task, base.at(0), &panels, out) };
             });
@@ -374,37 +406,37 @@ impl Direct {
     /// # Safety
     /// As for [`Direct::task`].
     unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, sums: &mut [f32], chain: Option<&Chain>) {
-        let layout = self.layout();
+        let layout = self.layout;
         let (k, width) = (layout.depth, layout.panel);
         let &Panels { packed, first: of, padded } = filters;
         let packed = packed.at(0).cast_const();
-        let tiles = task.places.div_ceil(MOST_PLACES);
+        let runs = self.tables.runs(task.chunk);
+        let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
             |start: usize, channel: usize| padded * start + (channel - of) * layout.kc.min(k.saturating_sub(start));
-        let mut start = 0;
-        while start < k {
+        for (piece, start) in (0..k).step_by(layout.kc).enumerate() {
             let depth = layout.kc.min(k - start);
             let last = start + depth == k;
             // What is read after this piece of the panel: each tile fetches its share of it.
             let mut next = if last { panel_at(0, task.channel + width) } else { panel_at(start + depth, task.channel) };
             let share = depth.div_ceil(tiles);
-            let (each, more) = (task.places / tiles, task.places % tiles);
-            // Tiles of one place more come first.
-            let mut first = 0;
-            for (count, tiles) in [(each + 1, more), (each, tiles - more)].into_iter().filter(|(_, tiles)| *tiles > 0) {
-                let (places, place) = (count * tiles, task.place + first);
+            let mut done = 0;
+            for run in runs {
+                let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
                 let chain = chain.filter(|_| last);
-                let (results, area) = ((place, task.channel), (places, task.channels));
+                let (results, area) = ((task.place + done, task.channel), (places.len(), task.channels));
                 let ((row, col), (rows, cols)) =
                     if self.places_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
                 let tile = Tile {
                     image,
-                    tiles,
-                    places: self.places[place..][..places].as_ptr(),
-                    depths: self.depths[start..start + depth].as_ptr(),
-                    k: depth,
+                    tiles: run.tiles,
+                    places: places.as_ptr(),
+                    depths: depths.as_ptr(),
+                    k: depths.len(),
+                    listed: depths.len() < depth || !run.even,
                     filters: packed.wrapping_add(panel_at(start, task.channel)),
-                    sums: sums[first * width..][..places * width].as_mut_ptr(),
+                    sums: sums.as_mut_ptr(),
+                    first: task.place,
                     add: start > 0,
                     row,
                     col,
@@ -415,13 +447,12 @@ impl Direct {
                     next: packed.wrapping_add(next),
                     ahead: share,
                 };
-                next += tiles * share * width;
+                next += run.tiles * share * width;
                 // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
-                // `depth` vectors; the sums have `places` rows, and the chain has these elements, which are the task's.
-                unsafe { self.kernels.run(&tile, chain, count, task.channels) };
-                first += places;
+                // `depth` vectors; the sums have rows for the task's places, and the chain has these elements, which are the task's.
+                unsafe { self.kernels.run(&tile, chain, run.count, task.channels) };
+                done += places.len();
             }
-            start += depth;
         }
     }
 
@@ -481,6 +512,8 @@ struct Panels {
 /// A part of the result.
 struct Task {
     b: usize,
+    /// Its places, by their part of all, and by their numbers.
+    chunk: usize,
     place: usize,
     places: usize,
     channel: usize,

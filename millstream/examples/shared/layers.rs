@@ -84,10 +84,14 @@ pub struct Work {
 impl Work {
     /// Adds a layer over images of so many pixels a side, and gives the side of its result.
     pub fn layer(&mut self, layer: &Layer, side: usize) -> usize {
-        let (side, filters) = (side.div_ceil(layer.stride), layer.filters.len() as u64);
-        self.flop += 2 * filters * (side * side) as u64;
-        self.weights += filters + layer.bias.len() as u64;
-        side
+        let (window, stride) = (layer.filters.shape()[3], layer.stride);
+        let (filters, border, result) = (layer.filters.len(), window / 2, side.div_ceil(stride));
+        // Elements of windows that lie in the image, along one side: products with the zeros around it need not be computed.
+        let inside = |first: usize| (first + window).min(side + border).saturating_sub(first.max(border));
+        let taps: usize = (0..result).map(|place| inside(place * stride)).sum();
+        self.flop += (2 * filters / (window * window) * taps * taps) as u64;
+        self.weights += (filters + layer.bias.len()) as u64;
+        result
     }
 
     /// Adds the product of a row with a matrix.
