@@ -19,14 +19,26 @@ const STEP: usize = 16;
 
 type Run = unsafe fn(&Tile, Option<&Chain>);
 
+/// What is not one after the other, but as tables list it.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(super) enum Listed {
+    Nothing,
+    Places,
+    PlacesAndDepths,
+}
+
+const LISTS: usize = Listed::PlacesAndDepths as usize + 1;
+const PLACES: usize = Listed::Places as usize;
+const DEPTHS: usize = Listed::PlacesAndDepths as usize;
+
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
     /// Elements of a vector.
     pub lanes: usize,
     /// Channels of a panel of filters: so many vectors that [`MOST_PLACES`] rows of sums fill the registers.
     pub panel: usize,
-    /// By the vectors of channels and the places of a tile, each less one; of places and depths one after the other, and of listed ones.
-    tiles: &'static [[[Run; 2]; MOST_PLACES]],
+    /// By the vectors of channels and the places of a tile, each less one, and by [`Listed`].
+    tiles: &'static [[[Run; LISTS]; MOST_PLACES]],
 }
 
 impl Kernels {
@@ -45,7 +57,7 @@ impl Kernels {
         if self.narrow() { 4 } else { 3 }
     }
 
-    const fn new<S: Simd>(tiles: &'static [[[Run; 2]; MOST_PLACES]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[[Run; LISTS]; MOST_PLACES]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes: S::F32::LANES, panel, tiles }
@@ -58,7 +70,7 @@ impl Kernels {
     /// The contract of [`Tile`].
     pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, places: usize, channels: usize) {
         // SAFETY: passed on.
-        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1][usize::from(tile.listed)](tile, chain) }
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1][tile.listed as usize](tile, chain) }
     }
 }
 
@@ -66,7 +78,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[[Run; 2]; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[Run; LISTS]; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -79,18 +91,25 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of channels.
-const fn row<S: Simd, const V: usize>() -> [[Run; 2]; MOST_PLACES] {
-    [both::<S, 1, V>(), both::<S, 2, V>(), both::<S, 3, V>(), both::<S, 4, V>(), both::<S, 5, V>(), both::<S, 6, V>()]
+const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PLACES] {
+    [
+        lists::<S, 1, V>(),
+        lists::<S, 2, V>(),
+        lists::<S, 3, V>(),
+        lists::<S, 4, V>(),
+        lists::<S, 5, V>(),
+        lists::<S, 6, V>(),
+    ]
 }
 
-/// Tiles of places and depths one after the other, and of listed ones.
-const fn both<S: Simd, const P: usize, const V: usize>() -> [Run; 2] {
-    [tile::<S, P, V, false>, tile::<S, P, V, true>]
+/// Tiles of `P` places by `V` vectors of channels, by [`Listed`].
+const fn lists<S: Simd, const P: usize, const V: usize>() -> [Run; LISTS] {
+    [tile::<S, P, V, 0>, tile::<S, P, V, 1>, tile::<S, P, V, 2>]
 }
 
 /// # Safety
 /// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
-unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
+unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
     unsafe { S::enter(Sums::<P, V, LISTED>(tile, chain)) };
 }
@@ -98,7 +117,8 @@ unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: bool>(tile
 /// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
 ///
 /// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths, as is a row of a panel from each one's filter on (unless `listed`: one depth after the other); `sums` is readable if `add`, and writable unless the chain is finished, for a panel's
+/// depths, as is a row of a panel from each one's filter on (or, unless those are listed, one after the other); `sums` is readable if `add`, and
+/// writable unless the chain is finished, for a panel's
 /// elements for each place, from that of the place `first` on. A chain that is finished has the results of these places, which nobody else uses,
 /// and what they are made of.
 #[derive(Clone, Copy)]
@@ -108,8 +128,7 @@ pub(super) struct Tile {
     pub places: *const Place,
     pub depths: *const Depth,
     pub k: usize,
-    /// Places or depths are left out, so that those that are there are found by their numbers in the tables.
-    pub listed: bool,
+    pub listed: Listed,
     pub filters: *const f32,
     /// Sums, those of the place `first`, and of those after it one after the other.
     pub sums: *mut f32,
@@ -131,10 +150,10 @@ pub(super) struct Tile {
     pub ahead: usize,
 }
 
-/// `P` places by `V` vectors of channels, all one after the other unless `LISTED`.
-struct Sums<'a, const P: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
+/// `P` places by `V` vectors of channels; `LISTED` is a [`Listed`].
+struct Sums<'a, const P: usize, const V: usize, const LISTED: usize>(&'a Tile, Option<&'a Chain>);
 
-impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, V, LISTED> {
+impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
@@ -150,7 +169,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, 
         let all = t.places;
         // Where places are rows, and few of those between the first and the last.
         let mut apart = false;
-        if LISTED && t.finish {
+        if LISTED >= PLACES && t.finish {
             // SAFETY: the contract: there is a tile.
             let (from, to) = unsafe { ((*all).at as usize, (*all.add(P * t.tiles - 1)).at as usize) };
             (t.row, t.rows) = (from, to - from + 1);
@@ -166,7 +185,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, 
                     for v in 0..V {
                         // SAFETY: the contract.
                         unsafe {
-                            let at = if LISTED { (*t.places.add(p)).at } else { (*t.places).at + p as u32 };
+                            let at = if LISTED >= PLACES { (*t.places.add(p)).at } else { (*t.places).at + p as u32 };
                             let at = at as usize - t.first;
                             sums[p][v] = S::F32::load(t.sums.add(at * panel + v * lanes));
                         }
@@ -213,7 +232,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, 
                     // SAFETY: the contract; `k` steps are taken.
                     unsafe {
                         let Depth { image, filter } = *depth;
-                        if LISTED {
+                        if LISTED >= DEPTHS {
                             filters = t.filters.add(filter as usize);
                         }
                         let mut channels = [s.f32(0.0); V];
@@ -226,7 +245,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, 
                                 sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
                             }
                         }
-                        if !LISTED {
+                        if LISTED < DEPTHS {
                             filters = filters.add(panel);
                         }
                         depth = depth.add(1);
@@ -238,7 +257,7 @@ impl<const P: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, P, 
                 // The first place, and how many after it each one is.
                 let (first, mut after) = ((*t.places).at as usize, [0; P]);
                 for p in 1..P {
-                    after[p] = if LISTED { (*t.places.add(p)).at as usize - first } else { p };
+                    after[p] = if LISTED >= PLACES { (*t.places.add(p)).at as usize - first } else { p };
                 }
                 let (mut to, mut apart) = (place(t.sums, panel as isize, first - t.first, 0), panel as isize);
                 if let Some(chain) = chain.filter(|_| t.finish) {

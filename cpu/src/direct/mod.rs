@@ -25,7 +25,7 @@ use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
 pub(crate) use border::{Border, copy, fill};
-use kernel::{Kernels, MOST_PLACES, Tile};
+use kernel::{Kernels, Listed, MOST_PLACES, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 pub(crate) use tables::Sets;
 use tables::Tables;
@@ -433,7 +433,11 @@ impl Direct {
                     places: places.as_ptr(),
                     depths: depths.as_ptr(),
                     k: depths.len(),
-                    listed: depths.len() < depth || !run.even,
+                    listed: match (depths.len() < depth, run.even) {
+                        (true, _) => Listed::PlacesAndDepths,
+                        (false, false) => Listed::Places,
+                        (false, true) => Listed::Nothing,
+                    },
                     filters: packed.wrapping_add(panel_at(start, task.channel)),
                     sums: sums.as_mut_ptr(),
                     first: task.place,
