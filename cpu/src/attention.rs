@@ -319,7 +319,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                 let (base, [row, depth]) = self.aligned(at(i + 1), i + 1, dims, sizes, &mut copy);
                 Strided::from_raw(base, row, depth, Batch::Stride(0))
             };
-            if !layouts[i].pack::<T>(&source, workers, packed[i]) {
+            if !layouts[i].pack::<T>(&source, 1, workers, packed[i]) {
                 return Err(broken());
             }
         }

@@ -42,6 +42,8 @@ pub(super) struct InPlace {
     base: isize,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
+    /// Products after which filters are the same again.
+    products: usize,
 }
 
 enum Way {
@@ -122,7 +124,7 @@ impl InPlace {
         };
         let columns = Columns::new((isa, threads), sizes, view(access).batch.offsets(), depth, border)?;
         let reach = reach(access, &op.dims)?;
-        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach })
+        Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, products: 1 })
     }
 
     /// The contraction, if one operand is an image with windows, or a matrix that need not be packed, and this machine has kernels for
@@ -211,7 +213,10 @@ impl InPlace {
             inside.into_iter().chain(copied).min_by_key(Direct::effort)
         };
         let reach = reach(access, &op.dims)?;
-        Some(InPlace { way: Way::Direct(direct?), input, base: access.base, reach })
+        let filters = as_stored::<f32>(if places_are_rows { &c.rhs } else { &c.lhs }, c.acc);
+        let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
+        let products = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
+        Some(InPlace { way: Way::Direct(direct?), input, base: access.base, reach, products })
     }
 
     /// This way to compute it, for the cost model.
@@ -289,18 +294,16 @@ impl InPlace {
         // SAFETY: the room has these bytes from the aligned place on; any bytes are numbers.
         let scratch = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().add(skip).cast::<f32>(), elements) };
         // The operand that is packed.
-        let (layout, is_left, same) = match &self.way {
-            Way::Direct(d) => (d.layout(), !d.places_are_rows, d.batch == 1),
-            Way::Columns(columns) => (columns.layout(), true, true),
+        let (layout, is_left) = match &self.way {
+            Way::Direct(d) => (d.layout(), !d.places_are_rows),
+            Way::Columns(columns) => (columns.layout(), true),
         };
         let (operand, side) = if is_left { (lhs, Side::A) } else { (rhs, Side::B) };
         let source = operand.source::<f32>(bindings)?;
-        let kept = if same || source.same_for_batch() {
-            operand.kept(bindings, &*source, (product_isa(machine.isa), side), layout, &machine.workers)?
-        } else {
-            None
-        };
-        let filters = match kept.as_ref().and_then(|form| packed(form, &layout)) {
+        let how = (product_isa(machine.isa), side);
+        let products = if source.same_for_batch() { 1 } else { self.products };
+        let kept = operand.kept(bindings, &*source, how, (layout, products), &machine.workers)?;
+        let filters = match kept.as_ref().and_then(|form| packed(form, &layout, products)) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };
@@ -309,11 +312,11 @@ impl InPlace {
             Way::Columns(c) if c.batches.len() == 1 => {
                 let (layout, source) = (c.right_layout(), rhs.source::<f32>(bindings)?);
                 let how = (product_isa(machine.isa), Side::B);
-                rhs.kept(bindings, &*source, how, layout, &machine.workers)?.map(|form| (form, layout))
+                rhs.kept(bindings, &*source, how, (layout, 1), &machine.workers)?.map(|form| (form, layout))
             }
             _ => None,
         };
-        let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout));
+        let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout, 1));
         let image = origin.base.cast::<f32>().wrapping_offset(self.base);
         // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
         // it alive and unwritten. The output is this contraction's.

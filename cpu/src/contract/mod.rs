@@ -232,7 +232,7 @@ impl<T: Sum> Contraction<T> {
             return Ok(None);
         }
         let layout = gemm.packed_layout(side);
-        let form = operand.kept(bindings, source, (gemm.isa, side), layout, &self.machine.workers)?;
+        let form = operand.kept(bindings, source, (gemm.isa, side), (layout, 1), &self.machine.workers)?;
         Ok(form.map(|f| (f, layout)))
     }
 
@@ -310,8 +310,8 @@ impl<T: Sum> Run for Contraction<T> {
         // Operands that stay the same are packed once.
         let kept_a = self.kept(&gemm, gemm::Side::A, bindings)?;
         let kept_b = self.kept(&gemm, gemm::Side::B, bindings)?;
-        let packed_a = kept_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout)?, *layout));
-        let packed_b = kept_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout)?, *layout));
+        let packed_a = kept_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
+        let packed_b = kept_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
         let room = room(bindings)?;

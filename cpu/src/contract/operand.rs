@@ -130,14 +130,14 @@ impl Operand {
         Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }), form })
     }
 
-    /// The whole operand, product 0 of it, packed in this layout, if its value is kept and there is room for that. `source` is what
-    /// packs it, for this instruction set and side.
+    /// The whole operand, as many of its products as these, packed one after the other in this layout, if its value is kept and there is
+    /// room for that. `source` is what packs it, for this instruction set and side.
     pub(super) fn kept<T: Sum>(
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
         how: (gemm::Isa, gemm::Side),
-        layout: PackedLayout,
+        (layout, products): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {
         let Some((input, name)) = &self.form else { return Ok(None) };
@@ -148,15 +148,15 @@ impl Operand {
         let place = binding.offset.wrapping_sub(binding.start);
         let mut name: FormName = name.clone();
         name.extend([place, how.0 as usize, how.1 as usize, T::DTYPE as usize].map(|n| n as u64));
-        name.extend([rows, depth, panel, kc].map(|n| n as u64));
-        let elements = layout.elements();
-        kept.form(&name, (elements * size_of::<T>()).max(1), |at| {
+        name.extend([rows, depth, panel, kc, products].map(|n| n as u64));
+        let elements = layout.elements().saturating_mul(products);
+        kept.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
             // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.
             let elements = unsafe {
                 at.write_bytes(0, elements * size_of::<T>());
                 std::slice::from_raw_parts_mut(at.cast::<T>(), elements)
             };
-            if layout.pack(source, workers, elements) {
+            if layout.pack(source, products, workers, elements) {
                 return Ok(());
             }
             Err(Error::internal("an operand that is kept is smaller than its product needs"))
@@ -233,9 +233,9 @@ impl Operand {
     }
 }
 
-/// The elements of a kept form; `None` if there are fewer than the layout has.
-pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout) -> Option<&'a [T]> {
-    let elements = layout.elements();
+/// The elements of a kept form; `None` if there are fewer than so many products in the layout have.
+pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, products: usize) -> Option<&'a [T]> {
+    let elements = layout.elements().checked_mul(products)?;
     let bytes = form.memory().bytes.checked_sub(form.offset())?;
     let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
     // SAFETY: a form is memory that `Operand::kept` filled with such elements, and that nobody writes any more.

@@ -140,7 +140,7 @@ impl Copied {
 
 /// The filters of a run.
 pub(crate) enum Filters<'a> {
-    /// Packed before, by [`Direct::layout`].
+    /// Packed before, by [`Direct::layout`]: one product's after the other's; after the last, they are the first one's again.
     Packed(&'a [f32]),
     /// Still to be packed.
     Source(&'a dyn PackSource<f32>),
@@ -198,11 +198,13 @@ impl Direct {
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
         // Portions are whole groups, and those are whole panels.
         debug_assert!(group.is_multiple_of(kernels.panel));
-        let groups = channels.div_ceil(group);
+        // Without a copy of each image, products mostly are computed together.
+        let products = if matches!(reading, Reading::InPlace | Reading::Inside(_)) { batches.len() } else { 1 };
+        let groups = channels.div_ceil(group).saturating_mul(products);
         if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
             chunks = chunks.max(places.len().div_ceil(MOST_CHUNK));
         }
-        // Each thread should have a few, although filters are read once more for each chunk. Products are computed one by one.
+        // Each thread should have a few, although filters are read once more for each chunk.
         let wanted = (TASKS_EACH * threads).div_ceil(groups);
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
@@ -326,40 +328,51 @@ impl Direct {
         let copy = Shared(copy.as_mut_ptr());
         let room = Shared(room.as_mut_ptr());
         let image = Shared(image.cast_mut());
-        let portion = if let Filters::Packed(_) = filters { self.channels } else { self.portion };
-        for (first, b) in (0..self.channels).step_by(portion).flat_map(|c| (0..self.batch).map(move |b| (c, b))) {
+        let (portion, same) = match filters {
+            Filters::Packed(_) => (self.channels, true),
+            Filters::Source(source) => (self.portion, source.same_for_batch()),
+        };
+        // Products that need nothing done between them are computed together.
+        let together = if same && self.copy.is_none() { self.batch } else { 1 };
+        let steps = (0..self.channels).step_by(portion);
+        for (first, b) in steps.flat_map(|c| (0..self.batch).step_by(together).map(move |b| (c, b))) {
             let some = portion.min(self.channels - first);
             let layout = PackedLayout { rows: some, ..self.layout() };
-            let packed: *const f32 = match filters {
-                Filters::Packed(all) => all.as_ptr(),
+            // Filters, and for how many products there are some.
+            let (packed, own): (&[f32], usize) = match filters {
+                Filters::Packed(all) => (all, all.len() / layout.elements()),
                 Filters::Source(source) => {
-                    if b == 0 || !source.same_for_batch() {
-                        // SAFETY: the room has the layout's elements, and no task runs.
-                        let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
+                    // SAFETY: the room has the layout's elements, and no task runs.
+                    let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
+                    if b == 0 || !same {
                         layout.write(*source, b, first, workers, room);
                     }
-                    room.0
+                    (room, 1)
                 }
             };
-            let panels = Panels { packed: Shared::read(packed), first, padded: layout.padded_rows() };
-            let mut base = Shared(image.offset(self.batches[b]));
+            let mut base = Shared(image.at(0));
             if let Some(copied) = &self.copy {
                 workers.run(copied.tasks(), &|i| {
                     // SAFETY: the caller's for what is read; the room has the copy's elements, each task writes its own.
-                    unsafe { copied.copy(i, base.at(0), copy.at(0)) };
+                    unsafe { copied.copy(i, image.offset(self.batches[b]), copy.at(0)) };
                 });
                 base = Shared(copy.at(copied.first()));
             }
             let groups = some.div_ceil(self.group);
-            workers.run(self.chunk * groups, &|i| {
+            let tasks = self.chunk * groups;
+            workers.run(together * tasks, &|i| {
+                let (b, i) = (b + i / tasks, i % tasks);
                 let (chunk, group) =
                     if self.by_channels { (i % self.chunk, i / self.chunk) } else { (i / groups, i % groups) };
                 let (place, places) = part(self.places, self.chunk, chunk);
                 let channel = first + group * self.group;
                 let channels = self.group.min(first + some - channel);
                 let task = Task { b, chunk, place, places, channel, channels, fresh: true };
+                let packed = packed[b % own * layout.elements()..].as_ptr();
+                let panels = Panels { packed, first, padded: layout.padded_rows() };
+                let image = if self.copy.is_some() { base.at(0) } else { base.offset(self.batches[b]) };
                 // SAFETY: the caller's; tasks write different parts of the output.
-                unsafe { self.task(&task, base.at(0), &panels, out) };
+                unsafe { self.task(&task, image, &panels, out) };
             });
         }
     }
@@ -409,7 +422,6 @@ impl Direct {
         let layout = self.layout;
         let (k, width) = (layout.depth, layout.panel);
         let &Panels { packed, first: of, padded } = filters;
-        let packed = packed.at(0).cast_const();
         let runs = self.tables.runs(task.chunk);
         let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
@@ -508,7 +520,7 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
 
 /// Packed filters: those of channels from `first` on, with as many as fill the last panel.
 struct Panels {
-    packed: Shared<f32>,
+    packed: *const f32,
     first: usize,
     padded: usize,
 }

@@ -46,14 +46,23 @@ impl PackedLayout {
         self.padded_rows() * self.depth
     }
 
-    /// Packs product 0 of `source` into the first [`PackedLayout::elements`] elements of `dst`; false if there are fewer,
-    /// or if the source is smaller than the layout.
-    pub fn pack<T: Element>(&self, source: &dyn PackSource<T>, workers: &Workers, dst: &mut [T]) -> bool {
-        let Some(dst) = dst.get_mut(..self.elements()) else { return false };
-        if !source.covers(1, self.rows, self.depth) {
+    /// Packs the first products of `source` into as many times [`PackedLayout::elements`] elements of `dst`; false if there are fewer,
+    /// or if the source is smaller than that.
+    pub fn pack<T: Element>(
+        &self,
+        source: &dyn PackSource<T>,
+        products: usize,
+        workers: &Workers,
+        dst: &mut [T],
+    ) -> bool {
+        let elements = self.elements();
+        let Some(dst) = elements.checked_mul(products).and_then(|all| dst.get_mut(..all)) else { return false };
+        if !source.covers(products, self.rows, self.depth) {
             return false;
         }
-        self.write(source, 0, 0, workers, dst);
+        for (b, dst) in dst.chunks_exact_mut(elements.max(1)).enumerate() {
+            self.write(source, b, 0, workers, dst);
+        }
         true
     }
 

@@ -175,7 +175,7 @@ fn layouts<T: Element>(source: &dyn PackSource<T>, layout: PackedLayout, what: &
     for threads in [1, 3] {
         // Any bytes that are not the operand's.
         let mut got: Vec<T> = want.iter().rev().copied().collect();
-        assert!(layout.pack(source, &Workers::new(threads), &mut got));
+        assert!(layout.pack(source, 1, &Workers::new(threads), &mut got));
         // Pairs may be bits of numbers that are not equal to themselves.
         assert!(bytes(&got) == bytes(&want), "{what} {layout:?} on {threads} threads");
     }
@@ -226,7 +226,7 @@ fn a_product_with_weights_packed_before_is_bit_identical() {
             let la = layout(Side::A, if round % 3 == 0 { &other } else { &blocking });
             let lb = layout(Side::B, &blocking);
             let (mut pa, mut pb) = (vec![0f32; la.elements()], vec![0f32; lb.elements()]);
-            assert!(la.pack(&sa, &workers, &mut pa) && lb.pack(&sb, &workers, &mut pb));
+            assert!(la.pack(&sa, 1, &workers, &mut pa) && lb.pack(&sb, 1, &workers, &mut pb));
             let (pa, pb) = (Packed::new(&pa, la).unwrap(), Packed::new(&pb, lb).unwrap());
             let compute = |a: &dyn PackSource<f32>, b: &dyn PackSource<f32>| {
                 let mut c = vec![0f32; shape.batch * shape.m * shape.n];

@@ -104,7 +104,7 @@ fn convolution_speed() {
         let blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
         let layout = PackedLayout::new::<f32>(Side::A, isa, shape, &blocking);
         let mut packed = vec![0f32; layout.elements()];
-        assert!(layout.pack(&Strided::dense_a(&weights, 1, m, k).unwrap(), &workers, &mut packed));
+        assert!(layout.pack(&Strided::dense_a(&weights, 1, m, k).unwrap(), 1, &workers, &mut packed));
         let a = Packed::new(&packed, layout).unwrap();
         let g = Gemm { isa, shape, a: &a, b: &b, out: Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap()), blocking };
         let mut ws = vec![0u8; g.workspace(1)];
