@@ -50,10 +50,9 @@ pub fn parse(name: &str) -> Option<Compute> {
     let (oh, ow) = (out(h, r)?, out(w, s)?);
     let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
     let bytes = product(&[n, c, h, w])? + product(&[k, within, r, s])? + product(&[n, k, oh, ow])?;
-    product(&[n, k, oh, ow])?.checked_mul(product(&[within, r, s])?)?.checked_mul(2)?;
     // Products with the zeros around the image need not be computed.
-    let down = taps((h, r), stride, padding, oh);
-    let flop = 2 * product(&[n, k, within, down, taps((w, s), stride, padding, ow)])?;
+    let (down, along) = (taps((h, r), stride, padding, oh), taps((w, s), stride, padding, ow));
+    let flop = product(&[n, k, within])?.checked_mul(product(&[down, along])?)?.checked_mul(2)?;
     Some(Compute {
         dtype: DType::F32,
         inputs: vec![vec![n, c, h, w], vec![k, within, r, s]],

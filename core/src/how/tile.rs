@@ -41,8 +41,8 @@ pub struct Variant {
     pub copied: u64,
     /// The products that are computed, where they are others than the operation says.
     pub products: Option<ContractSizes>,
-    /// Whether products with the zeros of padding are left out.
-    pub skips: bool,
+    /// Products of two numbers that are computed in all, where those with the zeros of padding are left out.
+    pub computed: Option<u64>,
     /// Tasks for each product of the batch, where the largest block is not what one task computes.
     pub tasks: Option<usize>,
     /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
@@ -57,7 +57,7 @@ impl Variant {
 
     /// A variant with a tile that copies nothing.
     pub fn tiled(family: &'static str, tile: Tile) -> Variant {
-        Variant { family, tile, copied: 0, products: None, skips: false, tasks: None, edges: None }
+        Variant { family, tile, copied: 0, products: None, computed: None, tasks: None, edges: None }
     }
 
     /// Whether the kernel is of a vendor's library.

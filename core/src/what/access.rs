@@ -5,13 +5,14 @@
 //! overlapping strides the same map expresses padding, pooling windows and the im2col of a convolution, so no operation
 //! ever needs a padded or unfolded copy.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use super::dtype::DType;
 use super::layout::{Dims, Layout, Strides, elements};
 use super::scalar::Scalar;
+
+/// Indices of all dimensions but the longest beyond which those that a guard allows are not counted.
+const MOST_COUNTED: usize = 1 << 12;
 
 /// The affine map of one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +25,8 @@ pub struct Access {
     pub strides: Strides,
     /// Conditions under which the element exists. Empty for a plain access. Outputs have none.
     pub guards: SmallVec<[Guard; 0]>,
-    /// What a read gives where a guard does not hold.
+    /// What a read gives where a guard does not hold. Products with a zero that is read so may be left out of a sum, whatever the other
+    /// factor is.
     pub fill: Scalar,
 }
 
@@ -46,23 +48,15 @@ impl Guard {
         at >= 0 && (at as usize) < self.limit
     }
 
-    /// At how many indices of those of these dimensions that move it the condition holds.
-    fn count(&self, dims: &[usize]) -> usize {
+    /// At how many indices of those of these dimensions that move it the condition holds; `None` where counting would take long.
+    fn count(&self, dims: &[usize]) -> Option<usize> {
         let mut moving: SmallVec<[(usize, isize); 4]> =
             dims.iter().copied().zip(self.coefficients.iter().copied()).filter(|(_, by)| *by != 0).collect();
         moving.sort_unstable();
-        let Some((most, by)) = moving.pop() else { return usize::from(self.holds(&[])) };
-        // How often each coordinate occurs, one dimension after the other; along the longest one, those that hold are neighbours.
-        let mut at = BTreeMap::from([(self.offset, 1usize)]);
-        for (n, by) in moving {
-            let mut next = BTreeMap::new();
-            for (coordinate, times) in at {
-                for i in 0..n as isize {
-                    let there = next.entry(coordinate.saturating_add(i.saturating_mul(by))).or_insert(0usize);
-                    *there = there.saturating_add(times);
-                }
-            }
-            at = next;
+        let Some((most, by)) = moving.pop() else { return Some(usize::from(self.holds(&[]))) };
+        let others = moving.iter().fold(1, |n: usize, (size, _)| n.saturating_mul(*size));
+        if others > MOST_COUNTED {
+            return None;
         }
         let (step, limit) = (by.unsigned_abs(), isize::try_from(self.limit).unwrap_or(isize::MAX));
         // Steps along the longest dimension that stay below a bound, of a coordinate that grows.
@@ -72,7 +66,15 @@ impl Guard {
             // Its negative grows: it must be above -limit, and below 1.
             _ => below(c.saturating_neg(), 1) - below(c.saturating_neg(), limit.saturating_neg().saturating_add(1)),
         };
-        at.into_iter().fold(0, |sum: usize, (c, times)| sum.saturating_add(holding(c).saturating_mul(times)))
+        let count = (0..others).map(|mut i| {
+            let mut at = self.offset;
+            for &(size, by) in &moving {
+                at = at.saturating_add(((i % size) as isize).saturating_mul(by));
+                i /= size;
+            }
+            holding(at)
+        });
+        Some(count.fold(0, usize::saturating_add))
     }
 }
 
@@ -126,15 +128,17 @@ impl Access {
         product.min(reach.saturating_add(1)).min(through)
     }
 
-    /// How many indices of these dimensions have an element: exact where no dimension occurs in two guards, else all of them.
+    /// How many indices of these dimensions have an element, at most: exact where no dimension occurs in two guards and windows are of a
+    /// usual size.
     pub fn existing(&self, dims: &[usize]) -> usize {
         let in_guards = |d: usize| self.guards.iter().filter(|g| g.coefficients[d] != 0).count();
         let all = elements(dims);
         if all == 0 || (0..dims.len()).any(|d| in_guards(d) > 1) {
             return all;
         }
-        let free = (0..dims.len()).filter(|&d| in_guards(d) == 0).map(|d| dims[d]);
-        self.guards.iter().map(|g| g.count(dims)).chain(free).fold(1, usize::saturating_mul)
+        let free = (0..dims.len()).filter(|&d| in_guards(d) == 0).map(|d| Some(dims[d]));
+        let mut counts = self.guards.iter().map(|g| g.count(dims)).chain(free);
+        counts.try_fold(1, |n: usize, count| Some(n.saturating_mul(count?))).unwrap_or(all)
     }
 
     /// The product of the sizes of dimensions that move the access but occur in no guard.

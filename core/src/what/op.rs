@@ -306,7 +306,7 @@ impl Op {
         elements(&sizes)
     }
 
-    /// Products in the sums of a contraction, without those of which one factor does not exist and counts as zero.
+    /// Products in the sums of a contraction, at most, without those of which one factor does not exist and counts as zero.
     pub fn products(&self) -> u64 {
         let Body::Contract(c) = &self.body else { return 0 };
         let existing = |expr: &Expr| match expr.nodes() {

@@ -71,7 +71,8 @@ pub(super) fn strides(op: &Op) -> [Option<(isize, isize)>; 2] {
 /// Whether planes of an image lie so far apart that their elements crowd a few sets of the first-level cache.
 fn crowds(access: &Access, op: &Op, depths: Range<usize>) -> bool {
     let guarded = |d: usize| access.guards.iter().any(|g| g.coefficients[d] != 0);
-    depths.into_iter().any(|d| op.dims[d] > FEW_PLANES && !guarded(d) && access.strides[d] % CROWDING == 0)
+    let apart = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
+    depths.into_iter().any(|d| op.dims[d] > FEW_PLANES && !guarded(d) && apart(d))
 }
 
 impl InPlace {
@@ -188,10 +189,13 @@ impl InPlace {
             return None;
         }
         let plain = view(access, places.clone());
+        let filters = as_stored::<f32>(if places_are_rows { &c.rhs } else { &c.lhs }, c.acc);
+        let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
+        let products = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
         let way = |reading: Reading, strides: &[isize]| {
             let walked = view(&Access::new(DType::F32, strides), places.clone());
             let tables = (walked.row.offsets(), walked.depth.offsets());
-            let batches = plain.batch.offsets();
+            let batches = (plain.batch.offsets(), products == 1);
             Direct::new((isa, threads), batches, size(op, channels.clone()), places_are_rows, tables, reading)
         };
         let direct = if access.is_plain() && single && reads == all {
@@ -203,19 +207,17 @@ impl InPlace {
             let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
             let tables = Some(()).filter(|()| zero).and_then(|()| view::Tables::new(&plain, access, &op.dims));
             let sets = tables.and_then(|t| Sets::new(&t.guards));
-            let near = !sparse && !crowds(access, op, c.k..op.dims.len());
-            let inside = sets.clone().filter(|_| near).and_then(|sets| way(Reading::Inside(sets), &access.strides));
             let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
                 None if !access.is_plain() => None,
                 None => way(Reading::InPlace, &access.strides),
-                Some((border, strides)) => way(Reading::Border(border, sets), &strides),
+                Some((border, strides)) => way(Reading::Border(border, sets.clone()), &strides),
             };
+            let badly = sparse || crowds(access, op, c.k..op.dims.len());
+            let inside = sets.filter(|_| !badly || copied.is_none());
+            let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
             inside.into_iter().chain(copied).min_by_key(Direct::effort)
         };
         let reach = reach(access, &op.dims)?;
-        let filters = as_stored::<f32>(if places_are_rows { &c.rhs } else { &c.lhs }, c.acc);
-        let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
-        let products = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
         Some(InPlace { way: Way::Direct(direct?), input, base: access.base, reach, products })
     }
 
@@ -242,8 +244,11 @@ impl InPlace {
             Way::Direct(direct) => (direct.lanes(), 1),
             Way::Columns(columns) => (1, 2 * columns.lanes()),
         };
-        let skips = matches!(&self.way, Way::Direct(direct) if direct.skips());
-        Variant { copied, skips, tasks, edges: Some(edges), ..Variant::tiled(family, Tile { blocks }) }
+        let computed = match &self.way {
+            Way::Direct(direct) => direct.computed(),
+            Way::Columns(_) => None,
+        };
+        Variant { copied, computed, tasks, edges: Some(edges), ..Variant::tiled(family, Tile { blocks }) }
     }
 
     /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.

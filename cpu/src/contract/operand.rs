@@ -73,8 +73,9 @@ enum General {
 pub(super) struct Operand {
     matrix: Option<Matrix>,
     general: General,
-    /// If it is one input without guards: the input, and what says which of its elements are packed in which order.
-    form: Option<(usize, FormName)>,
+    /// If it is one input without guards: the input, and what says which of its elements are packed in which order, for one product and
+    /// from product to product.
+    form: Option<(usize, FormName, FormName)>,
 }
 
 /// The dimensions of one side.
@@ -98,9 +99,10 @@ impl Operand {
         if let Some(i) = plain {
             let view = view(i)?;
             form = op.inputs.get(i).filter(|a| a.is_plain()).map(|a| {
-                let axes = [side.row.clone(), side.depth.clone()].into_iter().flatten();
-                let walk = axes.flat_map(|d| [op.dims[d] as u64, a.strides[d] as u64]);
-                (i, [a.dtype as u64, a.base as u64, side.row.len() as u64].into_iter().chain(walk).collect())
+                let walk = |axes: Range<usize>| axes.flat_map(|d| [op.dims[d] as u64, a.strides[d] as u64]);
+                let first = [a.dtype as u64, a.base as u64, side.row.len() as u64].into_iter();
+                let one = first.chain(walk(side.row.clone())).chain(walk(side.depth.clone())).collect();
+                (i, one, walk(side.batch.clone()).collect())
             });
             if let (true, Some(row), Some(depth)) = (view.is_plain(), view.row.single(), view.depth.single()) {
                 let batch = BatchPlaces::of(&view);
@@ -140,7 +142,7 @@ impl Operand {
         (layout, products): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {
-        let Some((input, name)) = &self.form else { return Ok(None) };
+        let Some((input, name, walk)) = &self.form else { return Ok(None) };
         let binding = find(bindings.inputs, *input)?;
         let Some(kept) = binding.kept else { return Ok(None) };
         // Whatever decides about the bytes is part of the name.
@@ -149,6 +151,9 @@ impl Operand {
         let mut name: FormName = name.clone();
         name.extend([place, how.0 as usize, how.1 as usize, T::DTYPE as usize].map(|n| n as u64));
         name.extend([rows, depth, panel, kc, products].map(|n| n as u64));
+        if products > 1 {
+            name.extend(walk.iter().copied());
+        }
         let elements = layout.elements().saturating_mul(products);
         kept.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
             // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.

@@ -3,9 +3,9 @@
 //! The packed product copies both operands into panels. For a convolution one of them is an image of which every element
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
-//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Of padding, nothing is
-//! computed: places at the edges have tables of those elements that exist ([`Sets`]). Where there would be too many such tables for too few
-//! places, the image is copied with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
+//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
+//! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few places
+//! would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
 //! tiles ([`Tiles`]); nothing larger than that is ever written. Where places are rows of the result, sums become results in registers; where
 //! they are columns, sums are turned first.
 //!
@@ -168,7 +168,7 @@ impl Direct {
 
     /// Whether places are rows of a matrix that lie one after the other, with their depths side by side.
     pub(crate) fn is_matrix(&self) -> bool {
-        self.places_are_rows && self.pixels && self.even
+        self.places_are_rows && self.pixels && self.even && self.computed().is_none()
     }
 
     /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
@@ -179,7 +179,7 @@ impl Direct {
     /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
     pub(crate) fn new(
         (isa, threads): (Isa, usize),
-        batches: Vec<isize>,
+        (batches, same_filters): (Vec<isize>, bool),
         channels: usize,
         places_are_rows: bool,
         (places, depths): (Vec<isize>, Vec<isize>),
@@ -198,8 +198,9 @@ impl Direct {
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
         // Portions are whole groups, and those are whole panels.
         debug_assert!(group.is_multiple_of(kernels.panel));
-        // Without a copy of each image, products mostly are computed together.
-        let products = if matches!(reading, Reading::InPlace | Reading::Inside(_)) { batches.len() } else { 1 };
+        // Without a copy of each image, and with the same filters, products are computed together.
+        let together = same_filters && matches!(reading, Reading::InPlace | Reading::Inside(_));
+        let products = if together { batches.len() } else { 1 };
         let groups = channels.div_ceil(group).saturating_mul(products);
         if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
             chunks = chunks.max(places.len().div_ceil(MOST_CHUNK));
@@ -270,9 +271,11 @@ impl Direct {
         self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
     }
 
-    /// Whether products with elements that do not exist are left out.
-    pub(crate) fn skips(&self) -> bool {
-        self.tables.products() < self.places as u64 * self.depths as u64
+    /// Products of two numbers that are computed in all, if some with elements that do not exist are left out.
+    pub(crate) fn computed(&self) -> Option<u64> {
+        let products = self.tables.products();
+        let fewer = products < self.places as u64 * self.depths as u64;
+        fewer.then(|| products.saturating_mul(self.channels as u64).saturating_mul(self.batch as u64))
     }
 
     /// Channels, places and depth of what registers, the first and the second level of memory hold.
@@ -436,7 +439,9 @@ impl Direct {
             for run in runs {
                 let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
                 let chain = chain.filter(|_| last);
-                let (results, area) = ((task.place + done, task.channel), (places.len(), task.channels));
+                // Where places are columns, all that is asked for is used after the last tile.
+                let place = if self.places_are_rows { places[0].at as usize } else { task.place + done };
+                let (results, area) = ((place, task.channel), (places.len(), task.channels));
                 let ((row, col), (rows, cols)) =
                     if self.places_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
                 let tile = Tile {

@@ -121,45 +121,57 @@ fn work(places: usize, depths: usize, full: usize) -> u64 {
 /// Sets that become one where that takes less time.
 struct Merger {
     full: usize,
-    /// The set of the depths of two others.
+    /// How many depths two sets have together.
     both: HashMap<(usize, usize), usize>,
 }
 
-impl Merger {
-    /// The set of the depths of two sets.
-    fn both(&mut self, (a, b): (usize, usize), sets: &mut Vec<Vec<usize>>) -> usize {
-        *self.both.entry((a.min(b), a.max(b))).or_insert_with(|| {
-            let mut union = [&sets[a][..], &sets[b][..]].concat();
-            union.sort_unstable();
-            union.dedup();
-            sets.iter().position(|s| *s == union).unwrap_or_else(|| {
-                sets.push(union);
-                sets.len() - 1
-            })
-        })
+/// How many numbers two lists have together; each list is in order.
+fn together(a: &[usize], b: &[usize]) -> usize {
+    let (mut i, mut j, mut count) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+        count += 1;
     }
+    count + (a.len() - i) + (b.len() - j)
+}
 
+/// The set of the depths of two sets.
+fn union(a: usize, b: usize, sets: &mut Vec<Vec<usize>>) -> usize {
+    let mut union = [&sets[a][..], &sets[b][..]].concat();
+    union.sort_unstable();
+    union.dedup();
+    sets.iter().position(|s| *s == union).unwrap_or_else(|| {
+        sets.push(union);
+        sets.len() - 1
+    })
+}
+
+impl Merger {
     /// Joins those of a chunk's groups, the places of one set each, that are better one.
     fn join(&mut self, groups: &mut Vec<(usize, Vec<usize>)>, sets: &mut Vec<Vec<usize>>) {
         loop {
-            let mut best = (0, 0, 0, 0);
+            let mut best = (0, 0, 0);
             for i in 0..groups.len() {
                 for j in i + 1..groups.len() {
-                    let both = self.both((groups[i].0, groups[j].0), sets);
-                    let work = |set: usize, places: usize| work(places, sets[set].len(), self.full);
-                    let (m, n) = (groups[i].1.len(), groups[j].1.len());
-                    let saved = (work(groups[i].0, m) + work(groups[j].0, n)).saturating_sub(work(both, m + n));
+                    let ((a, m), (b, n)) = ((groups[i].0, groups[i].1.len()), (groups[j].0, groups[j].1.len()));
+                    let key = (a.min(b), a.max(b));
+                    let both = *self.both.entry(key).or_insert_with(|| together(&sets[a], &sets[b]));
+                    let work = |places: usize, depths: usize| work(places, depths, self.full);
+                    let apart = work(m, sets[a].len()) + work(n, sets[b].len());
+                    let saved = apart.saturating_sub(work(m + n, both));
                     if saved > best.0 {
-                        best = (saved, both, i, j);
+                        best = (saved, i, j);
                     }
                 }
             }
-            let (saved, both, i, j) = best;
+            let (saved, i, j) = best;
             if saved == 0 {
                 return;
             }
-            let (_, more) = groups.remove(j);
-            groups[i].0 = both;
+            let (set, more) = groups.remove(j);
+            groups[i].0 = union(groups[i].0, set, sets);
             groups[i].1.extend(more);
             groups[i].1.sort_unstable();
         }

@@ -79,16 +79,26 @@ fn parts_of_a_kept_value_are_told_apart() {
             assert_eq!(bits(&x.matmul(&back(&all))), bits(&x.matmul(&back(&w))), "{row} {col} flipped");
         }
     }
+    // Products that begin at the same place, but lie otherwise from there on.
+    let w = tensor(&mut r, &[4, 40, 300], &device);
+    let x = tensor(&mut r, &[2, 300, 41], &device);
+    let all = w.copy().keep().unwrap();
+    for _ in 0..2 {
+        for (first, step) in [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)] {
+            let part = |t: &Tensor| t.slice(0, first, first + step + 1, step);
+            assert_eq!(bits(&part(&all).matmul(&x)), bits(&part(&w).matmul(&x)), "{first} by {step}");
+        }
+    }
 }
 
 #[test]
 fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     for channels in [Channels::First, Channels::Last] {
-        for groups in [1, 3] {
-            let shape = if channels == Channels::First { [2, 6, 11, 13] } else { [2, 11, 13, 6] };
-            let (x, w) = (tensor(&mut r, &shape, &device), tensor(&mut r, &[36, 6 / groups, 3, 3], &device));
-            let bias = tensor(&mut r, &[36], &device);
+        for (groups, out) in [(1, 36), (3, 36), (3, 96)] {
+            let shape = if channels == Channels::First { [2, 6, 17, 16] } else { [2, 17, 16, 6] };
+            let (x, w) = (tensor(&mut r, &shape, &device), tensor(&mut r, &[out, 6 / groups, 3, 3], &device));
+            let bias = tensor(&mut r, &[out], &device);
             let how = Conv::new().padding(1).groups(groups).channels(channels);
             let plain = bits(&x.conv2d(&w, Some(&bias), &how).relu());
             let kept = w.copy().keep()?;
