@@ -55,6 +55,8 @@ const TASKS_EACH: usize = 2;
 /// Tasks for each thread below which long ones leave some threads without work in the end.
 const EVEN_TASKS: usize = 6;
 const LEAST_CHUNK: usize = 4 * MOST_PLACES;
+/// Products of two vectors in the time that another job takes.
+const JOB: usize = 1 << 13;
 
 /// A contraction with its sizes and tables, ready for any memory.
 pub(crate) struct Direct {
@@ -267,7 +269,8 @@ impl Direct {
     pub(crate) fn effort(&self) -> u64 {
         let vectors = self.kernels.panel / self.kernels.lanes;
         let panels = self.channels.div_ceil(self.kernels.panel);
-        let copied = self.copy.as_ref().map_or(0, Copied::elements) as u64;
+        // A copy is another job, and keeps products from being computed together.
+        let copied = self.copy.as_ref().map_or(0, |copy| copy.elements() + JOB) as u64;
         self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
     }
 
