@@ -128,7 +128,7 @@ impl Workers {
     pub fn new(threads: usize) -> Workers {
         let threads = threads.max(1);
         // Spinning on a core that a working thread needs would slow the work down.
-        let spin = threads <= crate::topology::usable_cores();
+        let spin = threads > 1 && threads <= crate::topology::usable_cores();
         let shared = Shared {
             seats: (0..threads)
                 .map(|_| Seat { share: Line(AtomicU64::new(0)), done: Line(AtomicU32::new(0)) })

@@ -25,7 +25,8 @@ pub enum Channels {
 
 /// How a convolution goes over its input. By default: each place, no padding, one group, channels first.
 ///
-/// Padding counts as zero. Products with it may be left out, so that a filter's infinity adds either nothing or NaN there.
+/// Padding counts as zero. Products with it may be left out, so that a filter's infinity or NaN adds either nothing or NaN there, which may
+/// differ between devices and numbers of threads.
 ///
 /// ```
 /// use millstream::{Conv, Tensor};

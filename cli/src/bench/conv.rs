@@ -4,6 +4,7 @@
 use millstream::{Accuracy, Conv, DType, Tensor};
 
 use super::compute::{Compute, Shown};
+use super::networks::taps;
 use super::random::Normal;
 
 /// The form of the name, for people.
@@ -51,7 +52,7 @@ pub fn parse(name: &str) -> Option<Compute> {
     let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
     let bytes = product(&[n, c, h, w])? + product(&[k, within, r, s])? + product(&[n, k, oh, ow])?;
     // Products with the zeros around the image need not be computed.
-    let (down, along) = (taps((h, r), stride, padding, oh), taps((w, s), stride, padding, ow));
+    let (down, along) = (taps(h, r, stride, padding, oh), taps(w, s, stride, padding, ow));
     let flop = product(&[n, k, within])?.checked_mul(product(&[down, along])?)?.checked_mul(2)?;
     Some(Compute {
         dtype: DType::F32,
@@ -66,15 +67,6 @@ pub fn parse(name: &str) -> Option<Compute> {
         shown: Shown::Flop,
         sizes,
     })
-}
-
-/// Elements inside the image that the windows of one axis have in all.
-fn taps((size, window): (usize, usize), stride: usize, padding: usize, places: usize) -> usize {
-    let inside = |place: usize| {
-        let first = place * stride;
-        (first + window).min(size + padding).saturating_sub(first.max(padding))
-    };
-    (0..places).map(inside).sum()
 }
 
 fn options(sizes: &[usize]) -> Conv {

@@ -10,7 +10,7 @@ mod resnet50;
 
 use millstream::{Accuracy, DType, Device, Result, Tensor};
 
-pub use layers::{Work, images};
+pub use layers::{Work, images, taps};
 
 /// The forms of the names, for people.
 pub const FORMS: [(&str, &str); 2] = [

@@ -81,8 +81,8 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             // Edge tiles cost as much as whole ones, unless there are kernels for them.
             let edges = v.edges.unwrap_or((first.m, first.n));
             let (m, n, k) = (round(s.m, edges.0), round(s.n, edges.1), s.k as f64);
-            let all = (s.batch * s.m * s.n * s.k).max(1) as f64;
-            let share = v.computed.map_or(1.0, |computed| computed as f64 / all);
+            let whole = s.batch as f64 * s.m as f64 * s.n as f64 * k;
+            let share = v.computed.map_or(1.0, |computed| computed as f64 / whole.max(1.0));
             let padded = s.batch as f64 * m * n * k * share;
             // Waves: the last round of tasks leaves units idle.
             let each = v.tasks.unwrap_or_else(|| s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1)));

@@ -61,13 +61,11 @@ impl Guard {
         let (step, limit) = (by.unsigned_abs(), isize::try_from(self.limit).unwrap_or(isize::MAX));
         // Steps along the longest dimension that stay below a bound, of a coordinate that grows.
         let below = |c: isize, bound: isize| bound.saturating_sub(c).max(0).unsigned_abs().div_ceil(step).min(most);
-        let holding = |c: isize| match by {
-            1.. => below(c, limit) - below(c, 0),
-            // Its negative grows: it must be above -limit, and below 1.
-            _ => below(c.saturating_neg(), 1) - below(c.saturating_neg(), limit.saturating_neg().saturating_add(1)),
-        };
+        // Backwards, the same coordinates come in the other order.
+        let least = by.min(0).saturating_mul(most as isize - 1);
+        let holding = |c: isize| below(c, limit) - below(c, 0);
         let count = (0..others).map(|mut i| {
-            let mut at = self.offset;
+            let mut at = self.offset.saturating_add(least);
             for &(size, by) in &moving {
                 at = at.saturating_add(((i % size) as isize).saturating_mul(by));
                 i /= size;

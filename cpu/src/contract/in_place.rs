@@ -10,7 +10,7 @@ use millstream_core::{Access, Body, DType, Expr, Op, Result};
 
 use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
-use super::view::{self, View, reach};
+use super::view::{Tables, View, reach};
 use crate::backend::Machine;
 use crate::columns::Columns;
 use crate::direct::{Border, Direct, Filters, Reading, Sets};
@@ -182,7 +182,6 @@ impl InPlace {
         own[..c.m].fill(1);
         let single = !places_are_rows && access.distinct(&own) >= reads;
         let sparse = inner.is_some_and(|s| s > 1) && single;
-        let all = size(op, places.clone()).saturating_mul(size(op, c.k..op.dims.len()));
         let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
         let of_batch = size(op, 0..c.m);
         if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
@@ -198,15 +197,15 @@ impl InPlace {
             let batches = (plain.batch.offsets(), products == 1);
             Direct::new((isa, threads), batches, size(op, channels.clone()), places_are_rows, tables, reading)
         };
-        let direct = if access.is_plain() && single && reads == all {
+        let direct = if access.is_plain() && single && reads == of_places * of_depths {
             way(Reading::Tiles, &access.strides)
         } else if access.is_plain() && !sparse {
             way(Reading::InPlace, &access.strides)
         } else {
             // What does not exist and counts as zero is left out.
             let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
-            let tables = Some(()).filter(|()| zero).and_then(|()| view::Tables::new(&plain, access, &op.dims));
-            let sets = tables.and_then(|t| Sets::new(&t.guards));
+            let guards = if zero { Tables::guards(&plain) } else { None };
+            let sets = guards.and_then(|guards| Sets::new(&guards));
             let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
                 None if !access.is_plain() => None,
                 None => way(Reading::InPlace, &access.strides),

@@ -228,11 +228,14 @@ impl View {
     }
 }
 
+/// The coordinates of every row and of every depth, and the limit, of each guard.
+pub(super) type Guards = Vec<(Vec<i32>, Vec<i32>, i32)>;
+
 /// A view as tables: the offset of every row and depth, and of every guard its coordinates and its limit.
 pub(super) struct Tables {
     pub(super) rows: Vec<isize>,
     pub(super) depths: Vec<isize>,
-    pub(super) guards: Vec<(Vec<i32>, Vec<i32>, i32)>,
+    pub(super) guards: Guards,
     /// The least and the largest offset from index 0 that any index has at which all guards hold, or a bound on them.
     reach: (isize, isize),
 }
@@ -243,6 +246,12 @@ impl Tables {
 
     /// The tables of a view, if guards do not depend on the batch and numbers are of a usual size.
     pub(super) fn new(view: &View, access: &Access, dims: &[usize]) -> Option<Tables> {
+        let guards = Tables::guards(view)?;
+        Some(Tables { rows: view.row.offsets(), depths: view.depth.offsets(), guards, reach: reach(access, dims)? })
+    }
+
+    /// Of every guard its coordinates and its limit, under the same conditions.
+    pub(super) fn guards(view: &View) -> Option<Guards> {
         let fits =
             view.row.size.saturating_add(view.depth.size) <= Tables::MOST && view.row.size > 0 && view.depth.size > 0;
         if !fits || view.batch.guards.iter().any(|(c, outer)| *c != 0 || outer.iter().any(|&o| o != 0)) {
@@ -263,7 +272,7 @@ impl Tables {
         for (g, &(offset, limit)) in view.guards.iter().enumerate() {
             guards.push((table(&view.row, g, 0)?, table(&view.depth, g, offset)?, i32::try_from(limit).ok()?));
         }
-        Some(Tables { rows: view.row.offsets(), depths: view.depth.offsets(), guards, reach: reach(access, dims)? })
+        Some(guards)
     }
 
     /// Whether everything that the view reads lies in this memory.

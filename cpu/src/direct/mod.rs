@@ -4,10 +4,10 @@
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
 //! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
-//! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few places
-//! would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose places are columns of the result are better copied by
-//! tiles ([`Tiles`]); nothing larger than that is ever written. Where places are rows of the result, sums become results in registers; where
-//! they are columns, sums are turned first.
+//! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few
+//! places would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
+//! places are columns of the result are better copied by tiles ([`Tiles`]); nothing larger than that is ever
+//! written. Where places are rows of the result, sums become results in registers; where they are columns, sums are turned first.
 //!
 //! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
 //! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
@@ -212,20 +212,20 @@ impl Direct {
         chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
         let batch = batches.len();
         let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
-        let whole = Sets::whole(places.len(), depths.len());
         let (copy, (places, depths), lines, sets, join) = match reading {
-            Reading::InPlace => (None, (places, depths), far, whole, None),
-            Reading::Inside(sets) => (None, (places, depths), far, sets, None),
+            Reading::InPlace => (None, (places, depths), far, None, None),
+            Reading::Inside(sets) => (None, (places, depths), far, Some(sets), None),
             Reading::Border(border, sets) => {
                 let join = sets.as_ref().map(|_| kernels.full());
-                (Some(Copied::Border(border)), (places, depths), far, sets.unwrap_or(whole), join)
+                (Some(Copied::Border(border)), (places, depths), far, sets, join)
             }
             Reading::Tiles => {
                 let tiles = Tiles::new(places, depths, chunks);
                 let tables = tiles.tables();
-                (Some(Copied::Tiles(tiles)), tables, 0, whole, None)
+                (Some(Copied::Tiles(tiles)), tables, 0, None, None)
             }
         };
+        let sets = sets.unwrap_or_else(|| Sets::whole(places.len(), depths.len()));
         let layout = layout(kernels, channels, depths.len(), lines);
         let tables = Tables::new((&places, &depths), sets, chunks, (layout.kc, layout.panel), join)?;
         // An image is copied once.

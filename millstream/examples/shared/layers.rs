@@ -81,14 +81,19 @@ pub struct Work {
     pub weights: u64,
 }
 
+/// Elements inside the image that the windows of so many places along one side have in all.
+pub fn taps(side: usize, window: usize, stride: usize, padding: usize, places: usize) -> usize {
+    let inside = |first: usize| (first + window).min(side + padding).saturating_sub(first.max(padding));
+    (0..places).map(|place| inside(place * stride)).sum()
+}
+
 impl Work {
     /// Adds a layer over images of so many pixels a side, and gives the side of its result.
     pub fn layer(&mut self, layer: &Layer, side: usize) -> usize {
         let (window, stride) = (layer.filters.shape()[3], layer.stride);
-        let (filters, border, result) = (layer.filters.len(), window / 2, side.div_ceil(stride));
-        // Elements of windows that lie in the image, along one side: products with the zeros around it need not be computed.
-        let inside = |first: usize| (first + window).min(side + border).saturating_sub(first.max(border));
-        let taps: usize = (0..result).map(|place| inside(place * stride)).sum();
+        let (filters, result) = (layer.filters.len(), side.div_ceil(stride));
+        // Products with the zeros around the image need not be computed.
+        let taps = taps(side, window, stride, window / 2, result);
         self.flop += (2 * filters / (window * window) * taps * taps) as u64;
         self.weights += (filters + layer.bias.len()) as u64;
         result
