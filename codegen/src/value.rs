@@ -30,6 +30,14 @@ impl Values {
         self.names[id.at()] = Some(name.into());
     }
 
+    /// The name of a node; `hidden` from a compiler that would merge the operation that reads it with the one that gave it.
+    fn opaque(&self, id: Id, register: Register, hidden: bool) -> String {
+        match hidden && register.is_float() {
+            true => format!("keep_{}({})", register.name(), self.get(id)),
+            false => self.get(id).to_string(),
+        }
+    }
+
     /// Writes what these nodes need and is not written yet. `leaf` gives the text of inputs, parameters, indices and
     /// accumulators; reductions must be known already.
     pub(crate) fn write(
@@ -54,7 +62,12 @@ impl Values {
                     self.set(id, name);
                     continue;
                 }
-                Node::Unary(op, a) => unary(op, expr.dtype(a), self.get(a)),
+                Node::Unary(op, a) => {
+                    let register = Register::of(expr.dtype(a));
+                    // Shader compilers take the root of 1 / x for 1 / sqrt(x), which is wrong for -0.
+                    let merged = matches!(op, Unary::Recip | Unary::Sqrt | Unary::Rsqrt);
+                    unary(op, expr.dtype(a), &self.opaque(a, register, merged))
+                }
                 Node::Binary(op, a, b) => {
                     let register = Register::of(expr.dtype(a));
                     use Binary::*;
@@ -62,10 +75,7 @@ impl Values {
                     // Shader compilers take x - x for 0, (x + y) - y for x, x + y >= x for y >= 0 and the larger of two numbers,
                     // chosen by a comparison, for their maximum, all of which is wrong for infinities or NaN: what they cannot
                     // see through they leave alone.
-                    let second = match (folded && register.is_float()).then(|| register.name()) {
-                        Some(r) => format!("keep_{r}({})", self.get(b)),
-                        None => self.get(b).to_string(),
-                    };
+                    let second = self.opaque(b, register, folded);
                     binary(op, expr.dtype(a), self.get(a), &second)
                 }
                 Node::Select(c, a, b) => format!("select({}, {}, {})", self.get(b), self.get(a), self.get(c)),
