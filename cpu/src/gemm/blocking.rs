@@ -111,8 +111,6 @@ pub struct Blocking {
     pub kc: usize,
 }
 
-/// Bytes of a row of B's panels that are multiplied with so many rows of A that one comes from L2 meanwhile.
-const WIDE: usize = 128;
 /// Multiply-adds that make a task worth a fork where threads would have none, and where there are some for each.
 const TASK_WORK: usize = 32 * 64 * 64;
 const LONG_WORK: usize = 128 * 128 * 128;
@@ -135,7 +133,7 @@ impl Blocking {
 
         // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have
         // half of L2 beside them.
-        let wide = nr * size >= WIDE && mr >= BUSY;
+        let wide = table.wide();
         let (near, share_m, share_n) = if wide { (l2 / 8, 2, 1) } else { (l1 / 2, 6, 4) };
         let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
         let most_m = (l2 / share_m / (kc * size)).clamp(4 * mr, 32 * mr);
@@ -169,7 +167,8 @@ impl Blocking {
             if work(&self) <= if idle { TASK_WORK } else { LONG_WORK } {
                 break;
             }
-            let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (8 * self.mr, 4 * self.nr) };
+            let few = if self.mr >= BUSY { 1 } else { 4 };
+            let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (16 * self.mr, few * self.nr) };
             // Tasks that have all rows pack their columns themselves; short ones are better off without another fork for that.
             let all_rows = m <= self.mc && work(&self) <= SMALL_WORK;
             if mc > rows && (mc >= nc && !all_rows || nc <= columns) {

@@ -145,9 +145,12 @@ pub(super) fn unpacked<T>(
         let panels = if crowded(mr, row) { 2 } else { 16 };
         tiny || n <= 2 * nr || depth == 1 && n <= panels * nr
     });
-    // A vector of B's columns is loaded as it lies.
+    // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1.
+    let wide = kernels.wide();
     let b = b.is_some_and(|(row, depth)| {
-        row == 1 && (tiny || m <= 2 * mr || near(depth) && !crowded(kc, depth) && m <= 24 * mr)
+        let kept =
+            if wide { near(depth / 2) && m <= 40 * mr } else { near(depth) && !crowded(kc, depth) && m <= 24 * mr };
+        row == 1 && (tiny || m <= 2 * mr || kept)
     });
     [a, b]
 }

@@ -128,6 +128,8 @@ pub(super) struct Kernels<T: 'static> {
 
 /// Independent sums that keep a core busy: two at a time, each of which takes four to five cycles.
 pub(super) const BUSY: usize = 10;
+/// Bytes of a row of B's panels from which they are wide.
+const WIDE: usize = 128;
 
 impl<T> Kernels<T> {
     /// Rows and columns that kernels for edges come in. A single vector of few rows waits for its own sums.
@@ -138,6 +140,11 @@ impl<T> Kernels<T> {
 
     pub fn nr(&self) -> usize {
         self.lanes * self.vectors
+    }
+
+    /// Whether a row of B's panels is multiplied with so many rows of A that the next one comes from L2 meanwhile.
+    pub fn wide(&self) -> bool {
+        self.nr() * size_of::<T>() >= WIDE && self.mr >= BUSY
     }
 
     /// The kernel for a tile of `rows` (1 to `mr`) and `vectors` (1 to `self.vectors`).
