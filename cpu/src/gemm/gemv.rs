@@ -22,6 +22,9 @@ const SLICED_TASKS: usize = 64;
 /// Bytes of a line of scaled rows that a task takes, if there are so many.
 const LINE: usize = 16 << 10;
 
+/// Rows whose slices are added up by one task.
+const PIECE: usize = 256;
+
 /// How a product with a vector is cut.
 pub(super) struct Plan {
     shape: Shape,
@@ -93,8 +96,9 @@ impl Plan {
         let Some(kernels) = &super::kernels::<T>(isa).vector else { return };
         let base = Shared(sums.as_mut_ptr());
         let per_batch = self.chunks * self.slices;
-        let emit = |batch: usize, chunk: usize, sums: &[T]| {
-            let (first, count) = (chunk * self.chunk, self.chunk.min(self.rows - chunk * self.chunk));
+        // Gives away the sums of rows from `first` on, if there are so many.
+        let emit = |batch: usize, first: usize, sums: &[T]| {
+            let count = sums.len().min(self.rows - first);
             let at = if self.matrix_is_a {
                 TileAt { batch, row: first, col: 0, rows: count, cols: 1, ld: 1 }
             } else {
@@ -127,20 +131,31 @@ impl Plan {
                 }
             }
             if self.slices == 1 {
-                emit(batch, chunk, sums);
+                emit(batch, row, sums);
             }
         });
         if self.slices > 1 {
-            workers.run(self.shape.batch * self.chunks, &|task| {
-                // SAFETY: all slices are complete, and only this task uses those of its rows now.
-                let all = unsafe { base.part(task * self.slices * self.chunk, self.slices * self.chunk) };
-                let (sum, rest) = all.split_at_mut(self.chunk);
-                for part in rest.chunks_exact(self.chunk) {
-                    for (s, &x) in sum.iter_mut().zip(part) {
-                        *s = s.add(x);
-                    }
+            // The slices' sums are in the caches of all cores: they are added by pieces of rows, for each thread to have some.
+            let pieces = self.chunk.div_ceil(PIECE);
+            workers.run(self.shape.batch * self.chunks * pieces, &|task| {
+                let (batch, chunk) = (task / pieces / self.chunks, task / pieces % self.chunks);
+                let from = task % pieces * PIECE;
+                let (row, n) = (chunk * self.chunk + from, PIECE.min(self.chunk - from));
+                if row >= self.rows {
+                    return;
                 }
-                emit(task / self.chunks, task % self.chunks, sum);
+                let slice = |i: usize| ((batch * self.chunks + chunk) * self.slices + i) * self.chunk + from;
+                // SAFETY: all slices are complete, and only this task uses those of its rows now.
+                let sums = unsafe { base.part(slice(0), n) };
+                let mut i = 1;
+                while i < self.slices {
+                    let (which, count) = fitting(self.slices - i, true);
+                    let lines = Lines { n, first: base.0.wrapping_add(slice(i)), line: self.chunk as isize, ahead: 0 };
+                    // SAFETY: as above; each line is multiplied with 1, which is exact.
+                    unsafe { kernels.scaled[which](&lines, [T::ONE; MOST].as_ptr(), sums.as_mut_ptr()) };
+                    i += count;
+                }
+                emit(batch, row, sums);
             });
         }
     }
@@ -171,6 +186,12 @@ const FAR: usize = 8 << 20;
 const AHEAD: usize = 128 << 10;
 /// Bytes between an element and what is asked for with it, where the next lines are too long for that.
 const ALONG: isize = 2048;
+
+/// The kernel that takes as many of these lines as possible, and how many; of those from memory, or not the most.
+fn fitting(left: usize, most: bool) -> (usize, usize) {
+    let fit = |&(_, count): &(usize, usize)| count <= left && (most || count < MOST);
+    TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
+}
 
 /// What a task computes: `rows` sums over `depth`.
 struct Part<'a, T> {
@@ -312,8 +333,7 @@ impl<T: Element> Part<'_, T> {
 
     /// The kernel that takes as many of these lines as possible, and how many.
     fn together(&self, left: usize) -> (usize, usize) {
-        let fit = |&(_, count): &(usize, usize)| count <= left && (self.far || count < MOST);
-        TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
+        fitting(left, self.far)
     }
 
     /// Asks for what is read after these `n` elements.

@@ -56,6 +56,8 @@ const WAYS: usize = 8;
 /// Multiply-adds of a thread's part of a product, up to which its tasks pack their columns themselves: that takes less than one
 /// more fork, after which what is packed would come from other cores.
 const OWN_WORK: usize = 128 * 128 * 128;
+/// Tiles for each thread from which it matters little if some have one more.
+const ROUNDS: usize = 4;
 /// The alignment of everything in the workspace.
 pub(super) const ALIGN: usize = 128;
 
@@ -110,21 +112,25 @@ impl Kind {
 
     /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows
     /// and depth blocks of `kc`.
-    pub fn sorts(panel: usize, kc: usize, k: usize) -> [Kind; 4] {
+    pub fn sorts(side: Side, panel: usize, kc: usize, k: usize) -> [Kind; 6] {
         let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
-        // An operand read in place needs none, however it is read.
-        let in_place = Kind { prepacked: Some((panel, kc, k)), ..packing };
+        let prepacked = Kind { prepacked: Some((panel, kc, k)), ..packing };
+        // Strides with which it is read in place if it ever is.
+        let strides = if side == Side::A { (0, 1) } else { (1, 0) };
+        let in_place = Kind { direct: Some(strides), ..packing };
         let same = |kind: Kind| Kind { same_for_batch: true, ..kind };
-        [packing, same(packing), in_place, same(in_place)]
+        [packing, same(packing), prepacked, same(prepacked), in_place, same(in_place)]
     }
 }
 
-/// Whether each operand is better read where it lies than packed, by its strides from row to row and from depth to depth, if it has any.
+/// Whether each operand is better read where it lies than packed, by its strides from row to row and from depth to depth, if it has any,
+/// for so many threads.
 pub(super) fn unpacked<T>(
     kernels: &Kernels<T>,
     Shape { m, n, k, .. }: Shape,
     kc: usize,
     [a, b]: [Option<(isize, isize)>; 2],
+    threads: usize,
 ) -> [bool; 2] {
     if !kernels.strided {
         return [false; 2];
@@ -145,12 +151,14 @@ pub(super) fn unpacked<T>(
         let panels = if crowded(mr, row) { 2 } else { 16 };
         tiny || n <= 2 * nr || depth == 1 && n <= panels * nr
     });
-    // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1.
-    let wide = kernels.wide();
+    // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1; what each thread would read of them once packed
+    // comes from all others.
     let b = b.is_some_and(|(row, depth)| {
-        let kept =
-            if wide { near(depth / 2) && m <= 40 * mr } else { near(depth) && !crowded(kc, depth) && m <= 24 * mr };
-        row == 1 && (tiny || m <= 2 * mr || kept)
+        let near = match kernels.wide() {
+            true => near(depth / 2) && m.div_ceil(threads.max(1)) <= 40 * mr,
+            false => near(depth) && !crowded(kc, depth) && m <= 24 * mr,
+        };
+        row == 1 && (tiny || m <= 2 * mr || near)
     });
     [a, b]
 }
@@ -172,13 +180,25 @@ impl Plan {
         let kc = even(k, blocking.kc, kernels.unit);
         let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
 
-        let [a_direct, b_direct] = unpacked(kernels, shape, kc, [a.direct, b.direct]);
+        let [a_direct, b_direct] = unpacked(kernels, shape, kc, [a.direct, b.direct], threads);
         let mut a_mode = match a.prepacked {
             Some(p) if p == (mr, kc, k) => Mode::Prepacked,
             _ if a_direct => Mode::Direct,
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
+        let slice_k = k.div_ceil(kc).div_ceil(slices(shape, mr, nr)).max(1) * kc;
+        let slices = k.div_ceil(slice_k).max(1);
+        if a_mode == Mode::Direct && threads > 1 {
+            // Rows that are not packed need not be whole panels: a few tiles for each thread are as many for all.
+            let others = tiles_n.saturating_mul(slices).saturating_mul(batch);
+            let tiles = tiles_m.saturating_mul(others);
+            if tiles > threads && tiles < ROUNDS * threads {
+                tiles_m = tiles.next_multiple_of(threads).div_ceil(others).min(m);
+            }
+            mc = m.div_ceil(tiles_m.max(1)).max(1);
+            tiles_m = m.div_ceil(mc);
+        }
         let own = threads > 1 && a_mode != Mode::Shared && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;
         let mut b_mode = match b.prepacked {
             Some(p) if p == (nr, kc, k) => Mode::Prepacked,
@@ -186,9 +206,6 @@ impl Plan {
             _ if (tiles_m == 1 || own) && !(b.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
-
-        let slice_k = k.div_ceil(kc).div_ceil(slices(shape, mr, nr)).max(1) * kc;
-        let slices = k.div_ceil(slice_k).max(1);
 
         let fit = |limit: usize, each: usize, most: usize| (limit / each.max(1)).clamp(1, most.max(1));
         let area = |x: usize, y: usize| x.saturating_mul(y).saturating_mul(size);
