@@ -497,6 +497,10 @@ impl<T: Element> Job<'_, '_, T> {
                 let rows = if !packed_a && left > mr && left < 2 * mr { left.div_ceil(2) } else { mr.min(left) };
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
+                let then = match i + rows < mb {
+                    true => c.wrapping_offset(rows as isize * target.ld),
+                    false => target.c.wrapping_add(j + nr),
+                };
                 let direct = whole || target.padded;
                 let tile = Tile {
                     k: depth,
@@ -507,6 +511,7 @@ impl<T: Element> Job<'_, '_, T> {
                     b_depth: b.depth,
                     c: if direct { c } else { edge.as_mut_ptr().cast() },
                     c_row: if direct { target.ld } else { nr as isize },
+                    then,
                     add,
                     rows,
                     tail,

@@ -32,6 +32,8 @@ pub(super) struct Tile<T> {
     pub b_depth: isize,
     pub c: *mut T,
     pub c_row: isize,
+    /// C of the tile after this one, whose lines kernels ask for; it need not be there.
+    pub then: *const T,
     /// Add to C rather than replace it.
     pub add: bool,
     /// Rows of this tile; kernels made for one number of rows ignore it.

@@ -153,7 +153,7 @@ macro_rules! simd_kernels {
                 }
                 macro_rules! fetch_row {
                     ($row:expr) => {
-                        let row = t.c.wrapping_offset($row as isize * t.c_row);
+                        let row = t.then.wrapping_offset($row as isize * t.c_row);
                         $prefetch(row.cast::<i8>());
                         $prefetch(row.wrapping_add(V * $lanes - 1).cast::<i8>());
                     };
@@ -161,9 +161,6 @@ macro_rules! simd_kernels {
                 // What is needed later is asked for little by little: a core waits for a few lines at a time.
                 let (unrolled, mut next, mut lines) = if READING == PACKED { (t.k / 4, t.next, t.lines) } else { (0, t.next, 0) };
                 let (mut fetched, each) = (0, lines.div_ceil(unrolled.max(1)));
-                for i in unrolled.min(M)..M {
-                    fetch_row!(i);
-                }
                 let mut acc = [[$zero; V]; M];
                 macro_rules! step {
                     () => {
@@ -216,6 +213,10 @@ macro_rules! simd_kernels {
                     step!();
                 }
                 for _ in 0..t.k - 4 * unrolled {
+                    if fetched < M {
+                        fetch_row!(fetched);
+                        fetched += 1;
+                    }
                     step!();
                 }
                 if t.add {
