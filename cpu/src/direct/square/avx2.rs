@@ -52,25 +52,22 @@ pub unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, c
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe fn turned(from: *const f32, wide: isize) -> [__m256; SIDE] {
-    let mut r = [_mm256_setzero_ps(); SIDE];
-    for (i, r) in r.iter_mut().enumerate() {
+    // Four columns of two rows in one vector, the later row in its upper half: what remains is to turn four by four in each half.
+    let load = |row: usize, column: usize| {
+        let at = |row: usize| from.wrapping_offset(row as isize * wide).wrapping_add(column);
         // SAFETY: the caller's.
-        *r = unsafe { _mm256_loadu_ps(from.wrapping_offset(i as isize * wide)) };
-    }
-    let mut half = [_mm256_setzero_ps(); SIDE];
-    for i in 0..2 {
-        let [a, b, c, d] = [r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]];
+        let (low, high) = unsafe { (_mm_loadu_ps(at(row)), _mm_loadu_ps(at(row + 4))) };
+        _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
+    };
+    let mut done = [_mm256_setzero_ps(); SIDE];
+    for column in [0, 4] {
+        let [a, b, c, d] = [load(0, column), load(1, column), load(2, column), load(3, column)];
         let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
         let (low2, high2) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-        half[4 * i] = _mm256_shuffle_ps::<0b01_00_01_00>(low, low2);
-        half[4 * i + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(low, low2);
-        half[4 * i + 2] = _mm256_shuffle_ps::<0b01_00_01_00>(high, high2);
-        half[4 * i + 3] = _mm256_shuffle_ps::<0b11_10_11_10>(high, high2);
-    }
-    let mut done = [_mm256_setzero_ps(); SIDE];
-    for i in 0..4 {
-        done[i] = _mm256_permute2f128_ps::<0x20>(half[i], half[4 + i]);
-        done[i + 4] = _mm256_permute2f128_ps::<0x31>(half[i], half[4 + i]);
+        done[column] = _mm256_shuffle_ps::<0b01_00_01_00>(low, low2);
+        done[column + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(low, low2);
+        done[column + 2] = _mm256_shuffle_ps::<0b01_00_01_00>(high, high2);
+        done[column + 3] = _mm256_shuffle_ps::<0b11_10_11_10>(high, high2);
     }
     done
 }
