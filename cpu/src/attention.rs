@@ -115,6 +115,7 @@ impl Kernel for AttentionKernel {
 /// A type in which scores are computed.
 trait Score: Element + PartialOrd {
     const LOWEST: Self;
+    const ONE: Self;
     const ELEM: Elem;
     fn of(scalar: &Scalar) -> Self;
     fn less(self, other: Self) -> Self;
@@ -125,6 +126,7 @@ macro_rules! scores {
     ($($t:ty, $elem:ident);+) => {$(
         impl Score for $t {
             const LOWEST: $t = <$t>::NEG_INFINITY;
+            const ONE: $t = 1.0;
             const ELEM: Elem = Elem::$elem;
             fn of(scalar: &Scalar) -> $t {
                 scalar.to_f64() as $t

@@ -127,7 +127,7 @@ impl Workers {
     /// A pool that computes on `threads` threads, the caller's included; 0 counts as 1. Starts no thread yet.
     pub fn new(threads: usize) -> Workers {
         let threads = threads.max(1);
-        // Spinning on a core that a working thread needs would slow the work down.
+        // Spinning on a core that a working thread needs would slow the work down. One thread waits for nobody.
         let spin = threads > 1 && threads <= crate::topology::usable_cores();
         let shared = Shared {
             seats: (0..threads)

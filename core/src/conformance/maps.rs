@@ -119,12 +119,12 @@ pub(super) fn other(random: &mut Random) -> Result<Vec<Case>> {
     }
     for dtype in [DType::F16, DType::F32, DType::F64] {
         // Roots and inverses of each other, which a compiler may take for one function that differs at zeros.
-        let both = [Unary::Recip, Unary::Sqrt, Unary::Rsqrt];
-        for first in both {
+        let all = [Unary::Recip, Unary::Sqrt, Unary::Rsqrt];
+        for first in all {
             let mut b = ExprBuilder::new();
             let x = b.input(0, dtype);
             let x = b.unary(first, x)?;
-            let outputs = both.into_iter().map(|second| b.unary(second, x)).collect::<Result<Vec<_>>>()?;
+            let outputs = all.into_iter().map(|second| b.unary(second, x)).collect::<Result<Vec<_>>>()?;
             let form = Form::Contiguous(203);
             out.push(map("roots and inverses", dtype, form, &[(dtype, Domain::Any)], b.finish(&outputs), random)?);
         }

@@ -95,7 +95,8 @@ impl Shape {
 
 /// How a product is cut. One task computes an `mc` by `nc` tile of C, in depth blocks of `kc`.
 ///
-/// It is advice: the driver rounds `mc` and `nc` up to the micro-kernel's tile and evens the blocks out. Results depend
+/// It is advice: the driver rounds `mc` and `nc` up to the micro-kernel's tile and evens the blocks out, by rows and among threads
+/// where A is read in place. Results depend
 /// on the blocking (float sums are grouped by `kc`), never on the number of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Blocking {
@@ -167,8 +168,12 @@ impl Blocking {
             if work(&self) <= if idle { TASK_WORK } else { LONG_WORK } {
                 break;
             }
-            let few = if self.mr >= BUSY { 1 } else { 4 };
-            let (rows, columns) = if idle { (2 * self.mr, self.nr) } else { (16 * self.mr, few * self.nr) };
+            // Panels of many rows are better shared by tasks of few columns than cut themselves.
+            let (rows, columns) = match (idle, self.mr >= BUSY) {
+                (true, _) => (2 * self.mr, self.nr),
+                (false, true) => (16 * self.mr, self.nr),
+                (false, false) => (8 * self.mr, 4 * self.nr),
+            };
             // Tasks that have all rows pack their columns themselves; short ones are better off without another fork for that.
             let all_rows = m <= self.mc && work(&self) <= SMALL_WORK;
             if mc > rows && (mc >= nc && !all_rows || nc <= columns) {

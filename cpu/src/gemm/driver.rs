@@ -497,11 +497,13 @@ impl<T: Element> Job<'_, '_, T> {
                 let rows = if !packed_a && left > mr && left < 2 * mr { left.div_ceil(2) } else { mr.min(left) };
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
-                let then = match i + rows < mb {
-                    true => c.wrapping_offset(rows as isize * target.ld),
-                    false => target.c.wrapping_add(j + nr),
-                };
                 let direct = whole || target.padded;
+                // The micro-tile below, or the first one of the next panel; after the last, the next depths begin with the first again.
+                let then = if i + rows < mb {
+                    c.wrapping_offset(rows as isize * target.ld)
+                } else {
+                    target.c.wrapping_add(if j + nr < nb { j + nr } else { 0 })
+                };
                 let tile = Tile {
                     k: depth,
                     a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
@@ -511,7 +513,7 @@ impl<T: Element> Job<'_, '_, T> {
                     b_depth: b.depth,
                     c: if direct { c } else { edge.as_mut_ptr().cast() },
                     c_row: if direct { target.ld } else { nr as isize },
-                    then,
+                    then: if direct { then } else { edge.as_ptr().cast() },
                     add,
                     rows,
                     tail,

@@ -14,8 +14,6 @@ use crate::simd::{Float, Kernel, Simd, vectorize};
 pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// The neutral element of addition. All its bytes are zero.
     const ZERO: Self;
-    /// The neutral element of multiplication.
-    const ONE: Self;
 
     /// Sum; integers wrap.
     fn add(self, other: Self) -> Self;
@@ -154,7 +152,6 @@ macro_rules! float_element {
     ($t:ty, $avx2:ident, $avx512:ident, $neon:ident, [$($pairs:pat => $table:expr),*]) => {
         impl Element for $t {
             const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
 
             #[inline(always)]
             fn add(self, other: Self) -> Self {
@@ -201,7 +198,6 @@ macro_rules! int_element {
     ($($t:ty $(: [$($pairs:pat => $table:ident),*])?;)*) => {$(
         impl Element for $t {
             const ZERO: Self = 0;
-            const ONE: Self = 1;
 $(
             fn has_kernels(isa: Isa) -> bool {
                 match isa {
@@ -243,7 +239,6 @@ macro_rules! complex_element {
     ($($t:ty)*) => {$(
         impl Element for Complex<$t> {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };
-            const ONE: Self = Complex { re: 1.0, im: 0.0 };
 
             #[inline(always)]
             fn add(self, other: Self) -> Self {

@@ -140,22 +140,21 @@ impl Plan {
             workers.run(self.shape.batch * self.chunks * pieces, &|task| {
                 let (batch, chunk) = (task / pieces / self.chunks, task / pieces % self.chunks);
                 let from = task % pieces * PIECE;
-                let (row, n) = (chunk * self.chunk + from, PIECE.min(self.chunk - from));
-                if row >= self.rows {
-                    return;
-                }
+                let row = chunk * self.chunk + from;
+                let n = PIECE.min(self.chunk - from).min(self.rows.saturating_sub(row));
                 let slice = |i: usize| ((batch * self.chunks + chunk) * self.slices + i) * self.chunk + from;
                 // SAFETY: all slices are complete, and only this task uses those of its rows now.
                 let sums = unsafe { base.part(slice(0), n) };
-                let mut i = 1;
-                while i < self.slices {
-                    let (which, count) = fitting(self.slices - i, true);
-                    let lines = Lines { n, first: base.0.wrapping_add(slice(i)), line: self.chunk as isize, ahead: 0 };
-                    // SAFETY: as above; each line is multiplied with 1, which is exact.
-                    unsafe { kernels.scaled[which](&lines, [T::ONE; MOST].as_ptr(), sums.as_mut_ptr()) };
-                    i += count;
+                for i in 1..self.slices {
+                    // SAFETY: as above.
+                    let more = unsafe { base.part(slice(i), n) };
+                    for (s, &x) in sums.iter_mut().zip(&*more) {
+                        *s = s.add(x);
+                    }
                 }
-                emit(batch, row, sums);
+                if n > 0 {
+                    emit(batch, row, sums);
+                }
             });
         }
     }
@@ -186,12 +185,6 @@ const FAR: usize = 8 << 20;
 const AHEAD: usize = 128 << 10;
 /// Bytes between an element and what is asked for with it, where the next lines are too long for that.
 const ALONG: isize = 2048;
-
-/// The kernel that takes as many of these lines as possible, and how many; of those from memory, or not the most.
-fn fitting(left: usize, most: bool) -> (usize, usize) {
-    let fit = |&(_, count): &(usize, usize)| count <= left && (most || count < MOST);
-    TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
-}
 
 /// What a task computes: `rows` sums over `depth`.
 struct Part<'a, T> {
@@ -333,7 +326,8 @@ impl<T: Element> Part<'_, T> {
 
     /// The kernel that takes as many of these lines as possible, and how many.
     fn together(&self, left: usize) -> (usize, usize) {
-        fitting(left, self.far)
+        let fit = |&(_, count): &(usize, usize)| count <= left && (self.far || count < MOST);
+        TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
     }
 
     /// Asks for what is read after these `n` elements.

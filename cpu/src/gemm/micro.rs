@@ -54,7 +54,7 @@ impl Micro {
             add: of.add,
             rows,
             tail: self.0.lanes,
-            then: std::ptr::null(),
+            then: of.c,
             next: std::ptr::null(),
             lines: 0,
         };

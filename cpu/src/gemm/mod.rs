@@ -106,8 +106,8 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
     let most = |shape: Shape, blocking: &Blocking| {
         let mut most = 0;
         let kc = blocking::even(shape.k, blocking.kc, table.unit);
-        for a in Kind::sorts(Side::A, table.mr, kc, shape.k) {
-            for b in Kind::sorts(Side::B, table.nr(), kc, shape.k) {
+        for a in Kind::sorts(table.mr, kc, shape.k) {
+            for b in Kind::sorts(table.nr(), kc, shape.k) {
                 // What a plain output needs is never more than what a sink does.
                 let rest = if holds { Rest::InSink } else { Rest::Nowhere };
                 most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], rest, threads), threads));
@@ -120,7 +120,8 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
     most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
 }
 
-/// Whether each operand, with these strides from row to row and from depth to depth, is read where it lies and not packed by one thread.
+/// Whether a single thread would read each operand, with these strides from row to row and from depth to depth, where it lies rather
+/// than pack it.
 pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
     let table = kernels::<T>(isa);
     plan::unpacked(table, shape, blocking::even(shape.k, kc, table.unit), strides, 1)

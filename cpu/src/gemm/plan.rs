@@ -1,5 +1,5 @@
 //! Decides, from the shape, the blocking, the kinds of the operands and the threads, how a product is executed and where in
-//! the workspace everything lies. The number of threads decides how C is cut, how much is packed ahead and how many private
+//! the workspace everything lies. The number of threads decides how C is cut, what is packed, how much ahead, and how many private
 //! buffers there are, never how a sum is grouped: that is by blocks and slices of the depth, which know the shape only.
 
 use super::Side;
@@ -48,7 +48,7 @@ const LEAST_STRIP: usize = 4;
 const BATCH_BYTES: usize = 4 << 20;
 /// Products of fewer operations than this are not worth packing.
 const TINY: usize = 72 * 72 * 72;
-/// Bytes between unpacked rows up to which some of them share a page.
+/// Bytes between unpacked rows up to which some of them share a page; two where panels are wide.
 const NEAR: usize = 1024;
 /// Bytes after which places of a first-level cache repeat, and how many lines with the same place it has room for.
 const PERIOD: usize = 4096;
@@ -112,14 +112,12 @@ impl Kind {
 
     /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows
     /// and depth blocks of `kc`.
-    pub fn sorts(side: Side, panel: usize, kc: usize, k: usize) -> [Kind; 6] {
+    pub fn sorts(panel: usize, kc: usize, k: usize) -> [Kind; 4] {
         let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
         let prepacked = Kind { prepacked: Some((panel, kc, k)), ..packing };
-        // Strides with which it is read in place if it ever is.
-        let strides = if side == Side::A { (0, 1) } else { (1, 0) };
-        let in_place = Kind { direct: Some(strides), ..packing };
-        let same = |kind: Kind| Kind { same_for_batch: true, ..kind };
-        [packing, same(packing), prepacked, same(prepacked), in_place, same(in_place)]
+        // Strides with which A is read in place if it ever is. A B in place needs no more than one packed before.
+        let in_place = Kind { direct: Some((0, 1)), ..packing };
+        [packing, Kind { same_for_batch: true, ..packing }, prepacked, in_place]
     }
 }
 
@@ -139,7 +137,7 @@ pub(super) fn unpacked<T>(
     // Packing pays for itself by the number of times that an element is read again from another place: for A, once
     // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
     let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
-    let near = |stride: isize| stride.unsigned_abs() <= NEAR / size;
+    let within = |stride: isize, bytes: usize| stride.unsigned_abs() <= bytes / size;
     // So many lines, this far apart, share so few places of L1 that they do not stay there.
     let crowded = |lines: usize, stride: isize| {
         let step = (stride.unsigned_abs() * size).max(1);
@@ -151,12 +149,12 @@ pub(super) fn unpacked<T>(
         let panels = if crowded(mr, row) { 2 } else { 16 };
         tiny || n <= 2 * nr || depth == 1 && n <= panels * nr
     });
-    // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1; what each thread would read of them once packed
-    // comes from all others.
+    // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1. Packed by all threads, most of one would come from
+    // other cores: the more threads, the less packing pays.
     let b = b.is_some_and(|(row, depth)| {
         let near = match kernels.wide() {
-            true => near(depth / 2) && m.div_ceil(threads.max(1)) <= 40 * mr,
-            false => near(depth) && !crowded(kc, depth) && m <= 24 * mr,
+            true => within(depth, 2 * NEAR) && m.div_ceil(threads.max(1)) <= 40 * mr,
+            false => within(depth, NEAR) && !crowded(kc, depth) && m <= 24 * mr,
         };
         row == 1 && (tiny || m <= 2 * mr || near)
     });
@@ -189,14 +187,17 @@ impl Plan {
         };
         let slice_k = k.div_ceil(kc).div_ceil(slices(shape, mr, nr)).max(1) * kc;
         let slices = k.div_ceil(slice_k).max(1);
-        if a_mode == Mode::Direct && threads > 1 {
-            // Rows that are not packed need not be whole panels: a few tiles for each thread are as many for all.
-            let others = tiles_n.saturating_mul(slices).saturating_mul(batch);
-            let tiles = tiles_m.saturating_mul(others);
-            if tiles > threads && tiles < ROUNDS * threads {
-                tiles_m = tiles.next_multiple_of(threads).div_ceil(others).min(m);
+        let others = tiles_n.saturating_mul(slices).saturating_mul(batch);
+        let tiles = tiles_m.saturating_mul(others);
+        if a_mode == Mode::Direct && threads > 1 && tiles > threads && tiles < ROUNDS * threads {
+            // Rows that are not packed need not be whole panels: where threads have few tiles each, more and smaller ones may give
+            // them the same number. What the busiest thread computes, in rows of tiles, is to become less.
+            let more = tiles.next_multiple_of(threads).div_ceil(others).min(m);
+            let busiest = |tiles_m: usize| (tiles_m * others).div_ceil(threads);
+            if busiest(more) * tiles_m < busiest(tiles_m) * more {
+                tiles_m = more;
             }
-            mc = m.div_ceil(tiles_m.max(1)).max(1);
+            mc = m.div_ceil(tiles_m);
             tiles_m = m.div_ceil(mc);
         }
         let own = threads > 1 && a_mode != Mode::Shared && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;

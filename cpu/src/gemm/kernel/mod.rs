@@ -32,7 +32,7 @@ pub(super) struct Tile<T> {
     pub b_depth: isize,
     pub c: *mut T,
     pub c_row: isize,
-    /// C of the tile after this one, whose lines kernels ask for; it need not be there.
+    /// C of the tile after this one, with rows as far apart, whose lines kernels ask for; it need not be readable.
     pub then: *const T,
     /// Add to C rather than replace it.
     pub add: bool,

@@ -187,7 +187,7 @@ macro_rules! simd_kernels {
                         b = b.wrapping_offset(bk);
                     };
                 }
-                // Kernels for unpacked operands serve small products: they are many, so they are kept short.
+                // Kernels for unpacked operands are many, so they are kept short.
                 for _ in 0..unrolled {
                     if READING == PACKED {
                         // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.

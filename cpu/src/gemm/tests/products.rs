@@ -262,7 +262,15 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     let topology = crate::topology::Topology::detect();
-    let shapes = [(1, 3000, 700), (700, 1, 3000), (1, 1, 100_000), (64, 64, 4096), (150, 130, 300), (20, 700, 600)];
+    let shapes = [
+        (1, 3000, 700),
+        (700, 1, 3000),
+        (1, 1, 100_000),
+        (64, 64, 4096),
+        (150, 130, 300),
+        (20, 700, 600),
+        (900, 200, 300),
+    ];
     for isa in isas() {
         for (m, n, k) in shapes {
             let shape = Shape::new(m, n, k);
@@ -285,6 +293,53 @@ fn results_do_not_depend_on_the_number_of_threads() {
                     format!("{isa:?} {shape:?} at {i} {j}")
                 });
             }
+        }
+    }
+}
+
+#[test]
+fn matrices_in_place_give_what_packed_ones_do() {
+    // One thread packs B where several read it in place, and cut A between panels.
+    let mut r = Random::new();
+    let (m, n, k) = (900, 200, 300);
+    let shape = Shape::new(m, n, k);
+    let topology = crate::topology::Topology::detect();
+    let [a, b] = [m * k, k * n].map(|count| (0..count).map(|_| f32::random(&mut r)).collect::<Vec<f32>>());
+    for isa in isas() {
+        let results = [1, 2, 3, 7].map(|threads| {
+            let blocking = Blocking::for_caches::<f32>(&topology, isa, shape).spread(shape, threads);
+            let mut c = vec![f32::NAN; m * n];
+            let (sa, sb) = (Strided::dense_a(&a, 1, m, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
+            let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
+            run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &Workers::new(threads));
+            c.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        });
+        assert!(results.iter().all(|r| *r == results[0]), "{isa:?}");
+        for (_, i, j) in spots(&mut r, shape) {
+            let mut pairs = (0..k).map(|q| (a[i * k + q], b[q * n + j]));
+            f32::check(f32::from_bits(results[0][i * n + j]), &mut pairs, &|| format!("{isa:?} at {i} {j}"));
+        }
+    }
+}
+
+#[test]
+fn complex_sums_that_overflow_do_so_wherever_they_are() {
+    // A row by a matrix whose depth is cut into slices.
+    let (n, k) = (4096, 128);
+    let shape = Shape::new(1, n, k);
+    let workers = Workers::new(2);
+    let large = Complex::new(1e20f32, 0.0);
+    for isa in isas() {
+        for at in [3, 100] {
+            let (mut a, mut b) = (vec![Complex::new(0f32, 0.0); k], vec![Complex::new(0f32, 0.0); k * n]);
+            a[at] = large;
+            b[at * n..(at + 1) * n].fill(large);
+            let mut c = vec![Complex::new(f32::NAN, f32::NAN); n];
+            let (sa, sb) = (Strided::dense_a(&a, 1, 1, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
+            let out = Output::Plain(Plain::dense(&mut c, 1, 1, n).unwrap());
+            let blocking = Blocking { mr: 4, nr: 8, mc: 4, nc: 64, kc: 64 };
+            run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &workers);
+            assert!(c.iter().all(|x| *x == Complex::new(f32::INFINITY, 0.0)), "{isa:?}, depth {at}: {}", c[0]);
         }
     }
 }
