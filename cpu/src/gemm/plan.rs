@@ -48,7 +48,7 @@ const LEAST_STRIP: usize = 4;
 const BATCH_BYTES: usize = 4 << 20;
 /// Products of fewer operations than this are not worth packing.
 const TINY: usize = 72 * 72 * 72;
-/// Bytes between unpacked rows up to which some of them share a page; two where panels are wide.
+/// Bytes between unpacked rows up to which some of them share a page; wide panels allow twice as many.
 const NEAR: usize = 1024;
 /// Bytes after which places of a first-level cache repeat, and how many lines with the same place it has room for.
 const PERIOD: usize = 4096;

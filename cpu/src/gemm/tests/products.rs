@@ -262,15 +262,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     let topology = crate::topology::Topology::detect();
-    let shapes = [
-        (1, 3000, 700),
-        (700, 1, 3000),
-        (1, 1, 100_000),
-        (64, 64, 4096),
-        (150, 130, 300),
-        (20, 700, 600),
-        (900, 200, 300),
-    ];
+    let shapes = [(1, 3000, 700), (700, 1, 3000), (1, 1, 100_000), (64, 64, 4096), (150, 130, 300), (20, 700, 600)];
     for isa in isas() {
         for (m, n, k) in shapes {
             let shape = Shape::new(m, n, k);
