@@ -1,12 +1,12 @@
 //! Products of which one operand is read where it lies against the reference, on one thread and on two: the right one a few columns at
-//! a time, or the rows of the left one element by element.
+//! a time, or the rows of the left one element by element; and windows whose places lie in lines of whole vectors.
 
 mod common;
 
 use common::{Random, backends, check, check_with, extent};
 use millstream_core::backend::Backend;
 use millstream_core::what::HostTensor;
-use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Node, Op, Scalar};
+use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar};
 use millstream_cpu::{CpuBackend, Isa};
 
 fn input(n: u16) -> Expr {
@@ -204,4 +204,127 @@ fn images_of_which_places_are_left_out_are_copied_first() {
     let op = Op::contract(&[batch, f, h, w, c], inputs, vec![result], contract).unwrap();
     assert!(is_known(&op, "columns"));
     check(&op, &mut random, &[]);
+}
+
+/// A convolution: filter[f, c, r, s] by windows of image[n, c, stride * h + dilation * r - border, ...], of `h` lines of `w` places.
+/// Dimensions: n | f | h, w | c, r, s.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    batch: usize,
+    f: usize,
+    c: usize,
+    places: (usize, usize),
+    window: (usize, usize),
+    stride: (usize, usize),
+    dilation: (usize, usize),
+    /// Rows and columns before the image's first, of which elements count as `fill`; none for windows inside the image.
+    border: Option<(usize, usize)>,
+    fill: f32,
+}
+
+impl Windows {
+    fn op(&self) -> Op {
+        let Windows { batch, f, c, places: (h, w), window: (r, s), stride, dilation, border, fill } = *self;
+        let access = |strides: [usize; 7]| Access::new(DType::F32, &strides.map(|s| s as isize));
+        let reach = |places: usize, window: usize, stride: usize, dilation: usize| {
+            (places - 1) * stride + (window - 1) * dilation + 1
+        };
+        let (high, wide) = (reach(h, r, stride.0, dilation.0), reach(w, s, stride.1, dilation.1));
+        // With a border, the image is that much smaller, but for an odd row and column at its end.
+        let (rows, columns) = border.map_or((high, wide), |(y, x)| (high - 2 * y + 1, wide - 2 * x + 1));
+        let mut image = access([
+            c * rows * columns,
+            0,
+            stride.0 * columns,
+            stride.1,
+            rows * columns,
+            dilation.0 * columns,
+            dilation.1,
+        ]);
+        if let Some((y, x)) = border {
+            image.base = -((y * columns + x) as isize);
+            image.fill = Scalar::new(fill);
+            let guard = |coefficients: [usize; 7], before: usize, limit: usize| Guard {
+                coefficients: coefficients.map(|c| c as isize).as_slice().into(),
+                offset: -(before as isize),
+                limit,
+            };
+            image.guards.push(guard([0, 0, stride.0, 0, 0, dilation.0, 0], y, rows));
+            image.guards.push(guard([0, 0, 0, stride.1, 0, 0, dilation.1], x, columns));
+        }
+        let contract = Contract {
+            m: 1,
+            n: 2,
+            k: 4,
+            lhs: input(0),
+            rhs: input(1),
+            acc: DType::F32,
+            epilogue: Expr::acc(DType::F32),
+            accuracy: Default::default(),
+        };
+        let filter = access([0, c * r * s, 0, 0, r * s, s, 1]);
+        let result = access([f * h * w, h * w, w, 1, 0, 0, 0]);
+        Op::contract(&[batch, f, h, w, c, r, s], vec![filter, image], vec![result], contract).unwrap()
+    }
+}
+
+#[test]
+fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
+    let mut random = Random::new();
+    let stem = Windows {
+        batch: 1,
+        f: 14,
+        c: 3,
+        places: (9, 48),
+        window: (7, 7),
+        stride: (2, 2),
+        dilation: (1, 1),
+        border: Some((3, 3)),
+        fill: 0.0,
+    };
+    for windows in [
+        stem,
+        // Two images, another fill, phases that are not pairs.
+        Windows { batch: 2, stride: (1, 3), places: (5, 16), window: (2, 4), border: Some((1, 2)), fill: 7.5, ..stem },
+        // Depths of several phases, with gaps; more lines than tasks.
+        Windows { dilation: (2, 3), places: (37, 80), window: (3, 3), border: Some((2, 3)), ..stem },
+        Windows { stride: (1, 1), places: (20, 64), window: (3, 3), border: Some((1, 1)), c: 11, ..stem },
+        // So deep that sums wait between passes.
+        Windows { stride: (1, 2), places: (4, 32), window: (3, 3), border: Some((1, 1)), c: 70, f: 13, ..stem },
+        // One row of a window, and more border than image.
+        Windows { stride: (1, 2), places: (3, 16), window: (1, 31), border: Some((0, 15)), ..stem },
+        // Inside the image: where it lies.
+        Windows { stride: (1, 1), places: (6, 32), window: (3, 5), border: None, c: 5, ..stem },
+        Windows { stride: (2, 1), dilation: (1, 2), places: (4, 16), window: (3, 3), border: None, batch: 2, ..stem },
+    ] {
+        println!("{windows:?}");
+        let op = windows.op();
+        // Strips are wide enough with these vectors only.
+        let wide = |b: &CpuBackend| b.isa() == Isa::Avx512;
+        let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.family == "columns");
+        assert!(backends().iter().all(|b| !wide(b) || known(b)), "{windows:?}");
+        check(&op, &mut random, &[]);
+    }
+}
+
+#[test]
+fn random_windows_agree() {
+    let mut random = Random::new();
+    for _ in 0..16 {
+        let mut from = |least: usize, more: usize| least + random.below(more);
+        let window = (from(1, 4), from(2, 4));
+        let windows = Windows {
+            batch: from(1, 2),
+            f: from(12, 20),
+            c: from(1, 6),
+            places: (from(2, 12), 16 * from(1, 4)),
+            window,
+            stride: (from(1, 3), from(1, 4)),
+            dilation: (from(1, 2), from(1, 2)),
+            border: Some((from(0, window.0), from(0, window.1))).filter(|_| random.below(3) > 0),
+            fill: [0.0, -1.25][random.below(2)],
+        };
+        println!("{windows:?}");
+        check(&windows.op(), &mut random, &[]);
+    }
 }

@@ -1,7 +1,7 @@
 //! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first product to the result.
 
-use crate::gemm::Link;
-use crate::links::apply;
+use crate::gemm::Chain;
+use crate::links::{apply, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -16,10 +16,13 @@ pub(super) const ROWS: usize = 6;
 #[repr(C, align(64))]
 pub(super) struct Line(pub [f32; LINE]);
 
+/// Depths after which some more results are asked for.
+const STEP: usize = 16;
+
 /// Elements of a cache line.
 pub(super) const LINE: usize = crate::links::LINE;
 
-type Run = unsafe fn(&Tile, &[Link]);
+type Run = unsafe fn(&Tile, Option<&Chain>);
 
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
@@ -27,10 +30,10 @@ pub(super) struct Kernels {
     pub lanes: usize,
     /// Columns of a panel: so many vectors that [`ROWS`] rows of sums fill the registers.
     pub panel: usize,
-    /// By the vectors of columns and the rows of a tile, each less one.
-    tiles: &'static [[Run; ROWS]],
+    /// By the vectors of columns and the rows of a tile, each less one, and by whether depths are listed.
+    tiles: &'static [[[Run; 2]; ROWS]],
     /// Twice as many rows, in two panels one after the other, of a single vector.
-    tall: Run,
+    tall: [Run; 2],
     pack: unsafe fn(*const f32, isize, &mut [Line]),
 }
 
@@ -40,10 +43,10 @@ impl Kernels {
         of_isa!(isa, AVX512, AVX2, NEON)
     }
 
-    const fn new<S: Simd>(tiles: &'static [[Run; ROWS]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[[Run; 2]; ROWS]]) -> Kernels {
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
-        Kernels { lanes, panel, tiles, tall: tile::<S, { 2 * ROWS }, 1>, pack: pack::<S> }
+        Kernels { lanes, panel, tiles, tall: lists::<S, { 2 * ROWS }, 1>(), pack: pack::<S> }
     }
 
     /// Most rows of a tile of so many columns.
@@ -56,10 +59,10 @@ impl Kernels {
     ///
     /// # Safety
     /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, links: &[Link], rows: usize, width: usize) {
+    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, rows: usize, width: usize) {
         let run = if rows > ROWS { self.tall } else { self.tiles[width.div_ceil(self.lanes) - 1][rows - 1] };
         // SAFETY: passed on.
-        unsafe { run(tile, links) }
+        unsafe { run[usize::from(!tile.depths.is_null())](tile, chain) }
     }
 
     /// Copies so many pieces of `width` elements, `apart` elements from one to the next, to panel rows of their own; the rest of a row is
@@ -87,7 +90,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[Run; ROWS]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[Run; 2]; ROWS]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -100,15 +103,27 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of columns.
-const fn row<S: Simd, const V: usize>() -> [Run; ROWS] {
-    [tile::<S, 1, V>, tile::<S, 2, V>, tile::<S, 3, V>, tile::<S, 4, V>, tile::<S, 5, V>, tile::<S, 6, V>]
+const fn row<S: Simd, const V: usize>() -> [[Run; 2]; ROWS] {
+    [
+        lists::<S, 1, V>(),
+        lists::<S, 2, V>(),
+        lists::<S, 3, V>(),
+        lists::<S, 4, V>(),
+        lists::<S, 5, V>(),
+        lists::<S, 6, V>(),
+    ]
+}
+
+/// Tiles of `R` rows by `V` vectors of columns, by whether depths are listed.
+const fn lists<S: Simd, const R: usize, const V: usize>() -> [Run; 2] {
+    [tile::<S, R, V, false>, tile::<S, R, V, true>]
 }
 
 /// # Safety
 /// The machine has the instruction set, and the contract of [`Tile`] for `R` rows and `V` vectors.
-unsafe fn tile<S: Simd, const R: usize, const V: usize>(tile: &Tile, links: &[Link]) {
+unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<R, V>(tile, links)) };
+    unsafe { S::enter(Sums::<R, V, LISTED>(tile, chain)) };
 }
 
 /// # Safety
@@ -120,55 +135,80 @@ unsafe fn pack<S: Simd>(from: *const f32, apart: isize, to: &mut [Line]) {
 
 /// What the kernel reads and writes, for some tiles one below the other, all of as many rows.
 ///
-/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel; `from`, if it is not
-/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of their links readable.
+/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel, or, where depths
+/// are listed, for the tiles' vectors from each of `k` entries on; `from`, if it is not
+/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of a chain's links readable.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub tiles: usize,
     pub k: usize,
     pub left: *const f32,
-    pub right: *const Line,
+    pub right: *const f32,
+    /// From `right` to the elements of each depth; null where they are rows of a panel.
+    pub depths: *const i32,
     /// Sums to add, rows of a panel one after the other; null where there are none.
     pub from: *const f32,
     pub to: *mut f32,
     pub apart: isize,
-    /// The first tile's first row and column, for its links.
+    /// The first tile's first row and column, for a chain's links.
     pub row: usize,
     pub col: usize,
+    /// Results of the chain that, with what they are made of, are asked for ahead: the first one's row and column, and how many there are.
+    pub ahead: (usize, usize),
+    pub rows: usize,
+    pub cols: usize,
 }
 
-/// `R` rows by `V` vectors of columns.
-struct Sums<'a, const R: usize, const V: usize>(&'a Tile, &'a [Link]);
+/// `R` rows by `V` vectors of columns; whether depths are `LISTED`.
+struct Sums<'a, const R: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
 
-impl<const R: usize, const V: usize> Kernel for Sums<'_, R, V> {
+impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Sums(t, links) = self;
+        let Sums(t, chain) = self;
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         let panel = t.k * ROWS;
+        // Little by little: a core waits for a few lines at a time.
+        let some = t.rows.div_ceil(t.k.div_ceil(STEP).max(1) * t.tiles);
+        let mut asked = 0;
         for _ in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; R];
-            let (mut left, mut right) = (t.left, t.right.cast::<f32>());
-            for _ in 0..t.k {
-                // SAFETY: the contract; `k` steps are taken.
-                unsafe {
-                    let mut columns = [s.f32(0.0); V];
-                    for v in 0..V {
-                        columns[v] = S::F32::load(right.add(v * lanes));
-                    }
-                    for r in 0..R {
-                        let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
+            let (mut left, mut right, mut depths) = (t.left, t.right, t.depths);
+            let mut steps = t.k;
+            while steps > 0 {
+                if let Some(chain) = chain.filter(|_| asked < t.rows) {
+                    soon::<true>(chain, (t.ahead.0 + asked, t.ahead.1), (some.min(t.rows - asked), t.cols));
+                    asked += some;
+                }
+                let now = steps.min(STEP);
+                steps -= now;
+                for _ in 0..now {
+                    // SAFETY: the contract; `k` steps are taken.
+                    unsafe {
+                        if LISTED {
+                            right = t.right.wrapping_offset(*depths as isize);
+                            depths = depths.add(1);
+                        }
+                        let mut columns = [s.f32(0.0); V];
                         for v in 0..V {
-                            sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                            columns[v] = S::F32::load(right.add(v * lanes));
+                        }
+                        for r in 0..R {
+                            let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
+                            for v in 0..V {
+                                sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                            }
+                        }
+                        left = left.add(ROWS);
+                        if !LISTED {
+                            right = right.add(width);
                         }
                     }
-                    left = left.add(ROWS);
-                    right = right.add(width);
                 }
             }
             // SAFETY: the contract.
@@ -181,7 +221,9 @@ impl<const R: usize, const V: usize> Kernel for Sums<'_, R, V> {
                     }
                     t.from = t.from.add(R * width);
                 }
-                sums = apply(s, sums, links, t.row, t.col);
+                if let Some(chain) = chain {
+                    sums = apply(s, sums, &chain.links, t.row, t.col);
+                }
                 for r in 0..R {
                     for v in 0..V {
                         sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));

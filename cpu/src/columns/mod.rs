@@ -1,8 +1,12 @@
-//! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image.
+//! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image, or in lines of places.
 //!
 //! The right operand is taken a few vectors of columns at a time: they are copied to the first-level cache just before their use, and
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
 //! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
+//!
+//! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
+//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::direct`]). An image with a border, or
+//! of which places are a stride apart, is copied before, by each task the rows that it needs, places of a line side by side.
 //!
 //! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
 
@@ -11,16 +15,18 @@ mod kernel;
 use std::cell::RefCell;
 
 use crate::direct::{Border, Filters, part, scatter};
-use crate::gemm::{Link, Output, PackedLayout, TileAt};
-use crate::links::{fetch, fetch_pieces, soon};
+use crate::gemm::{Output, PackedLayout, TileAt};
+use crate::links::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::workers::Workers;
 use kernel::{Kernels, LINE, Line, ROWS, Tile};
 
-/// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide.
+/// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide. Those that are not
+/// copied come from farther away in any case.
 const MOST_DEPTH: usize = 256;
 const WIDE_DEPTH: usize = 128;
+const LISTED_DEPTH: usize = 512;
 /// Tiles that one call of a kernel computes.
 const TILES: usize = 4;
 /// Columns of a task.
@@ -42,12 +48,53 @@ pub(crate) struct Columns {
     pub(crate) k: usize,
     /// Where each product of the batch begins in the right operand's memory; all share the left operand.
     pub(crate) batches: Vec<isize>,
-    /// Elements from one row of the right operand (of the border's copy, if there is one) to the next.
-    depth: isize,
-    pub(crate) border: Option<Border>,
+    right: Right,
     /// Parts that rows, and that strips, are cut into.
     parts: usize,
     chunks: usize,
+}
+
+/// Where the right operand's elements lie.
+pub(crate) enum Right {
+    /// Columns side by side, and so many elements from one row to the next; in a copy, if there is one.
+    Rows(isize, Option<Border>),
+    /// The places of windows.
+    Windows(Windows),
+}
+
+/// Windows that begin in lines of places side by side.
+pub(crate) struct Windows {
+    /// Places of a line.
+    wide: usize,
+    /// Where lines begin, and from there to the elements of each depth; with a copy, those of one task.
+    lines: Vec<isize>,
+    depths: Vec<i32>,
+    /// Each task copies what its lines need, with its border; and so many coordinates of the copy's second axis from one line to the next.
+    copy: Option<(Border, isize)>,
+    /// Lines of all tasks.
+    all: usize,
+}
+
+impl Windows {
+    /// Windows that begin and have their elements at these offsets from index 0, or from that of a copy for some of `all` lines; `None` where
+    /// they do not begin in lines of as many whole vectors, or where strips are narrow: measured, those of few depths take too long.
+    pub(crate) fn new(
+        isa: Isa,
+        (places, depths): (&[isize], &[isize]),
+        copy: Option<(Border, isize)>,
+        all: Option<usize>,
+    ) -> Option<Windows> {
+        let lanes = Kernels::of(isa).filter(|k| k.panel > LINE)?.lanes;
+        let wide = places.windows(2).position(|p| p[1] - p[0] != 1).map_or(places.len(), |i| i + 1);
+        let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
+        if wide == 0 || !wide.is_multiple_of(lanes) || !places.chunks(wide).all(side_by_side) {
+            return None;
+        }
+        let lines: Vec<isize> = places.iter().step_by(wide).copied().collect();
+        let depths = depths.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
+        let all = all.unwrap_or(lines.len());
+        Some(Windows { wide, lines, depths, copy, all })
+    }
 }
 
 impl Columns {
@@ -61,22 +108,30 @@ impl Columns {
         (isa, threads): (Isa, usize),
         (m, n, k): (usize, usize, usize),
         batches: Vec<isize>,
-        depth: isize,
-        border: Option<Border>,
+        right: Right,
     ) -> Option<Columns> {
         let kernels = Kernels::of(isa)?;
         if m < 2 * ROWS || n < kernels.panel || k < kernels.lanes || batches.is_empty() {
             return None;
         }
-        let strips = n.div_ceil(kernels.panel);
+        let (lines, wide) = lines(&right, n);
+        let strips = lines * wide.div_ceil(kernels.panel);
         let chunks = strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel));
         let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
         let tasks = TASKS.max(TASKS_EACH * threads);
         let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
         let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
         // Few rows: more tasks have fewer columns.
-        let chunks = if threads > 1 { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
-        Some(Columns { kernels, m, n, k, batches, depth, border, parts, chunks })
+        let mut chunks = if threads > 1 { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
+        if let Right::Windows(Windows { copy: Some(_), lines, all, .. }) = &right {
+            chunks = all.div_ceil(lines.len());
+        }
+        Some(Columns { kernels, m, n, k, batches, right, parts, chunks })
+    }
+
+    /// Whether columns are the places of windows.
+    pub(crate) fn has_windows(&self) -> bool {
+        matches!(self.right, Right::Windows(_))
     }
 
     /// Columns that are taken at a time.
@@ -91,14 +146,32 @@ impl Columns {
 
     /// How the left operand is packed.
     pub(crate) fn layout(&self) -> PackedLayout {
-        let most = if self.kernels.panel > LINE { WIDE_DEPTH } else { MOST_DEPTH };
+        let most = match self.right {
+            Right::Windows(_) => LISTED_DEPTH,
+            Right::Rows(..) if self.kernels.panel > LINE => WIDE_DEPTH,
+            Right::Rows(..) => MOST_DEPTH,
+        };
         let kc = self.k.div_ceil(self.k.div_ceil(most));
         PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
     }
 
-    /// How the right operand is packed where it is kept: as strips are copied otherwise.
-    pub(crate) fn right_layout(&self) -> PackedLayout {
-        PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() }
+    /// How the right operand is packed where it is kept: as strips are copied otherwise, if they are.
+    pub(crate) fn right_layout(&self) -> Option<PackedLayout> {
+        (!self.has_windows()).then(|| PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() })
+    }
+
+    /// The strips of all columns, and of one line of them.
+    fn strips(&self) -> (usize, usize) {
+        let (lines, wide) = lines(&self.right, self.n);
+        let each = wide.div_ceil(self.panel());
+        (lines * each, each)
+    }
+
+    /// A strip's line, the first of its columns there, and how many it has.
+    fn strip(&self, i: usize) -> (usize, usize, usize) {
+        let (_, wide) = lines(&self.right, self.n);
+        let (line, at) = (i / self.strips().1, i % self.strips().1 * self.panel());
+        (line, at, self.panel().min(wide - at))
     }
 
     /// Rows, columns and depth of what registers, the first and the second level of memory hold.
@@ -110,12 +183,24 @@ impl Columns {
 
     /// Bytes that are copied and read again from farther away than the first-level cache.
     pub(crate) fn copied(&self) -> u64 {
-        self.border.as_ref().map_or(0, |b| (self.batches.len() * b.elements() * size_of::<f32>()) as u64)
+        let elements = match &self.right {
+            Right::Rows(_, border) => border.as_ref().map_or(0, Border::elements),
+            Right::Windows(windows) => windows.copy.as_ref().map_or(0, |c| c.0.elements() * self.chunks * self.parts),
+        };
+        (self.batches.len() * elements * size_of::<f32>()) as u64
     }
 
     /// Elements of scratch memory.
     pub(crate) fn scratch(&self) -> usize {
-        self.layout().elements() + self.border.as_ref().map_or(0, Border::elements)
+        self.layout().elements() + self.border().map_or(0, Border::elements)
+    }
+
+    /// The copy of all rows, if there is one.
+    fn border(&self) -> Option<&Border> {
+        match &self.right {
+            Right::Rows(_, border) => border.as_ref(),
+            Right::Windows(_) => None,
+        }
     }
 
     /// Computes it. `right` is the operand's element of index 0, `packed` its form by [`Columns::right_layout`], if it is kept, for a
@@ -143,10 +228,10 @@ impl Columns {
         };
         let copy = Shared(copy.as_mut_ptr());
         let panels = self.m.div_ceil(ROWS);
-        let strips = self.n.div_ceil(self.panel());
+        let (strips, _) = self.strips();
         for (b, &begin) in self.batches.iter().enumerate() {
             let mut right = Shared::read(right.wrapping_offset(begin));
-            if let Some(border) = &self.border {
+            if let Some(border) = self.border() {
                 workers.run(border.tasks(), &|i| {
                     // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
                     unsafe { border.copy(i, right.at(0), copy.at(0)) };
@@ -156,7 +241,14 @@ impl Columns {
             workers.run(self.parts * self.chunks, &|i| {
                 // Neighbours in n one after the other: they share rows, which then stay near.
                 let (first, count) = part(panels, self.parts, i / self.chunks);
-                let (strip, of) = part(strips, self.chunks, i % self.chunks);
+                let (strip, of) = match &self.right {
+                    // Whole lines, as many as a copy has.
+                    Right::Windows(Windows { copy: Some(_), lines, all, .. }) => {
+                        let (first, each) = (i % self.chunks * lines.len(), self.strips().1);
+                        (first * each, lines.len().min(all - first) * each)
+                    }
+                    _ => part(strips, self.chunks, i % self.chunks),
+                };
                 let row = first * ROWS;
                 let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips: of };
                 // SAFETY: the caller's; tasks write different parts of the output.
@@ -176,15 +268,32 @@ impl Columns {
         out: &Output<'_, f32>,
     ) {
         thread_local! {
-            static ROOM: RefCell<(Vec<Line>, Vec<Line>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+            static ROOM: RefCell<[Vec<Line>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
         }
         let layout = self.layout();
         let wide = self.panel();
-        let (padded, strips) = (self.m.next_multiple_of(ROWS), self.n.div_ceil(wide));
+        let (padded, (strips, _)) = (self.m.next_multiple_of(ROWS), self.strips());
+        // Elements from one row to the next, of an operand that is copied strip by strip unless it is kept.
+        let (rows_apart, windows) = match &self.right {
+            Right::Rows(apart, _) => (*apart, None),
+            Right::Windows(windows) => (0, Some(windows)),
+        };
         let chain = out.chain(task.b);
-        ROOM.with_borrow_mut(|(lines, sums)| {
+        ROOM.with_borrow_mut(|[lines, sums, copy]| {
             let blank = Line([0.0; LINE]);
             let of = wide / LINE;
+            // The image, and which of its lines is the first in the table.
+            let (mut right, mut first_line) = (right, 0);
+            if let Some((border, apart)) = windows.and_then(|w| w.copy.as_ref()) {
+                let room = border.elements().div_ceil(LINE);
+                if copy.len() < room {
+                    copy.resize(room, blank);
+                }
+                (first_line, _, _) = self.strip(task.strip);
+                // SAFETY: the caller's for what is read; the room has the border's elements.
+                unsafe { border.copy_from(first_line as isize * apart, right, copy.as_mut_ptr().cast()) };
+                right = copy.as_ptr().cast::<f32>().wrapping_add(border.first);
+            }
             if lines.len() < layout.kc * of {
                 lines.resize(layout.kc * of, blank);
             }
@@ -194,30 +303,36 @@ impl Columns {
             let sums: *mut f32 = sums.as_mut_ptr().cast();
             let tiles = task.rows.div_ceil(ROWS);
             for strip in task.strip..task.strip + task.strips {
-                let col = strip * wide;
-                let width = wide.min(self.n - col);
+                let (line, at, width) = self.strip(strip);
+                let (col, begin) = match windows {
+                    None => (at, at as isize),
+                    Some(w) => (line * w.wide + at, w.lines[line - first_line] + at as isize),
+                };
                 // Results that are whole vectors go where they belong straight from registers.
                 let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
                 let mut start = 0;
                 while start < self.k {
                     let depth = layout.kc.min(self.k - start);
                     let last = start + depth == self.k;
-                    let from = right.wrapping_offset(start as isize * self.depth).wrapping_add(col);
-                    let lines: *const Line = match packed {
-                        Some(all) => all[strips * wide * start + col * depth..][..depth * wide].as_ptr().cast(),
-                        None => {
+                    let from = right.wrapping_offset(start as isize * rows_apart + begin);
+                    let (columns, depths): (*const f32, *const i32) = match (packed, windows) {
+                        (_, Some(windows)) => (from, windows.depths[start..].as_ptr()),
+                        (Some(all), None) => {
+                            (all[strips * wide * start + col * depth..][..depth * wide].as_ptr(), std::ptr::null())
+                        }
+                        (None, None) => {
                             // SAFETY: the operand's elements in these rows and columns.
-                            unsafe { self.kernels.pack(from, self.depth, width, &mut lines[..depth * of]) };
-                            lines.as_ptr()
+                            unsafe { self.kernels.pack(from, rows_apart, width, &mut lines[..depth * of]) };
+                            (lines.as_ptr().cast(), std::ptr::null())
                         }
                     };
                     // What is copied after this: each tile asks for its share of it.
                     let next = if last {
                         right.wrapping_add(col + wide)
                     } else {
-                        from.wrapping_offset(depth as isize * self.depth)
+                        from.wrapping_offset(depth as isize * rows_apart)
                     };
-                    let share = if packed.is_some() { 0 } else { depth.div_ceil(tiles) };
+                    let share = if packed.is_some() || windows.is_some() { 0 } else { depth.div_ceil(tiles) };
                     let panel = left.wrapping_add(padded * start + task.row * depth);
                     let most = self.kernels.most_rows(width);
                     let (mut row, mut asked) = (0, 0);
@@ -228,8 +343,8 @@ impl Columns {
                         let some = (left / rows).min(TILES);
                         let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
                         let more = (panels * share).min(depth - asked);
-                        let from = next.wrapping_offset(asked as isize * self.depth);
-                        fetch_pieces::<false>(from, self.depth, more, wide);
+                        let from = next.wrapping_offset(asked as isize * rows_apart);
+                        fetch_pieces::<false>(from, rows_apart, more, wide);
                         asked += more;
                         // The rows of the next part: over all strips, each tile asks for its panel there.
                         let each = panels * ROWS * depth / LINE / strips + 1;
@@ -240,29 +355,29 @@ impl Columns {
                             tiles: some,
                             k: depth,
                             left: panel.wrapping_add(row * depth),
-                            right: lines,
+                            right: columns,
+                            depths,
                             from: if start > 0 { sums } else { std::ptr::null() },
                             to: sums,
                             apart: wide as isize,
                             row: task.row + row,
                             col,
+                            ahead: (0, 0),
+                            rows: 0,
+                            cols: wide,
                         };
-                        let mut links: &[Link] = &[];
-                        if let Some(chain) = chain.filter(|_| last) {
+                        let chain = chain.filter(|_| last);
+                        if let Some(chain) = chain {
                             tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
                             tile.apart = chain.row;
-                            links = &chain.links;
                             // The tiles after these: asked for now, their lines come in time.
-                            let (after, at) = if all < left {
-                                (row + all, (tile.row + all, col))
-                            } else {
-                                (0, (task.row, col + wide))
-                            };
-                            soon::<true>(chain, at, (all.min(task.rows - after), wide));
+                            let after = if all < left { row + all } else { 0 };
+                            tile.ahead = (task.row + after, if after > 0 { col } else { col + width });
+                            tile.rows = all.min(task.rows - after);
                         }
                         // SAFETY: the packed operand has these panels, the strip `depth` rows; sums have a panel's elements for each row, and
                         // the output and what it is made of have these rows and columns, which are the task's.
-                        unsafe { self.kernels.run(&tile, links, rows, width) };
+                        unsafe { self.kernels.run(&tile, chain, rows, width) };
                         row += all;
                     }
                     start += depth;
@@ -279,6 +394,14 @@ impl Columns {
                 }
             }
         });
+    }
+}
+
+/// Lines of columns, and columns of a line; all rows of `n` columns are one.
+fn lines(right: &Right, n: usize) -> (usize, usize) {
+    match right {
+        Right::Rows(..) => (1, n),
+        Right::Windows(windows) => (windows.all, windows.wide),
     }
 }
 

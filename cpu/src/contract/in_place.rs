@@ -12,7 +12,7 @@ use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
 use super::view::{Tables, View, reach};
 use crate::backend::Machine;
-use crate::columns::Columns;
+use crate::columns::{Columns, Right, Windows};
 use crate::direct::{Border, Direct, Filters, Reading, Sets};
 use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
@@ -31,6 +31,10 @@ const MOST_LEFT: usize = 1 << 19;
 /// Elements whose multiples lie in the same set of the first-level cache, and planes that are too few to crowd it.
 const CROWDING: isize = 1024;
 const FEW_PLANES: usize = 4;
+/// Tasks that copy a part of an image each, at least and for each thread, and elements of one copy that stays in a second-level cache.
+const WINDOW_TASKS: usize = 8;
+const TASKS_EACH: usize = 2;
+const MOST_COPIED: usize = 1 << 15;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -75,6 +79,59 @@ fn crowds(access: &Access, op: &Op, depths: Range<usize>) -> bool {
     depths.into_iter().any(|d| op.dims[d] > FEW_PLANES && !guarded(d) && apart(d))
 }
 
+/// The windows of an image with a border: each task copies those rows of it that it needs, such that places a stride apart become neighbours.
+fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<Windows> {
+    let Body::Contract(c) = &op.body else { return None };
+    // Two dimensions of places: lines, and places of a line.
+    let [a, b] = (c.n..c.k).filter(|&d| op.dims[d] > 1).collect::<Vec<usize>>().try_into().ok()?;
+    let (outer, inner) = if access.strides[a].abs() >= access.strides[b].abs() { (a, b) } else { (b, a) };
+    // The only guard that a dimension moves.
+    let moved = |d: usize| {
+        let mut all = (0..access.guards.len()).filter(|&g| access.guards[g].coefficients[d] != 0);
+        all.next().filter(|_| all.next().is_none())
+    };
+    let (outer_guard, inner_guard) = (moved(outer)?, moved(inner)?);
+    let stride = access.guards[inner_guard].coefficients[inner].unsigned_abs();
+    let moving = c.n..op.dims.len();
+    // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
+    // to move from one to the next.
+    let all = op.dims[outer];
+    let mut lines = all.div_ceil(WINDOW_TASKS.max(TASKS_EACH * threads)).max(2);
+    let mut dims = op.dims.to_vec();
+    let (border, strides) = loop {
+        dims[outer] = lines;
+        let (border, strides) = Border::in_phases(access, &dims, moving.clone(), stride)?;
+        if lines == 2 || border.elements() <= MOST_COPIED {
+            break (border, strides);
+        }
+        lines = lines.div_ceil(2);
+    };
+    let phases = border.phases();
+    if !border.is_second(outer_guard) || stride > 1 && phases.guard != inner_guard {
+        return None;
+    }
+    let view =
+        |strides: &[isize]| View::new(&Access::new(DType::F32, strides), &dims, 0..c.m, c.n..c.k, c.k..op.dims.len());
+    let usual = view(&strides);
+    let (mut places, mut depths) = (usual.row.offsets(), usual.depth.offsets());
+    if stride > 1 {
+        // Coordinates along the axis that has another order.
+        let along = view(&access.guards[inner_guard].coefficients);
+        for (offset, x) in places.iter_mut().zip(along.row.offsets()) {
+            if x < 0 || x % stride as isize != 0 {
+                return None;
+            }
+            *offset += x / stride as isize - x;
+        }
+        for (offset, x) in depths.iter_mut().zip(along.depth.offsets()) {
+            let x = Some(phases.first + x).filter(|x| *x >= 0)?;
+            *offset += phases.at(x) - x;
+        }
+    }
+    let later = access.guards[outer_guard].coefficients[outer];
+    Windows::new(isa, (&places, &depths), Some((border, later)), Some(all))
+}
+
 impl InPlace {
     /// The contraction by a family of these kernels on so many threads, if it is one of them and can be computed so.
     pub(super) fn of(family: &str, op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
@@ -102,28 +159,45 @@ impl InPlace {
         if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
             return None;
         }
-        let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
-        let view = |a: &Access| View::new(a, &op.dims, 0..c.m, c.n..c.k, c.k..op.dims.len());
-        let strides = |view: &View| Some((view.row.single()?, view.depth.single()?)).filter(|(row, _)| *row == 1);
+        let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32)?;
+        let view = |strides: &[isize]| {
+            View::new(&Access::new(DType::F32, strides), &op.dims, 0..c.m, c.n..c.k, c.k..op.dims.len())
+        };
         let sizes = (size(op, c.m..c.n), size(op, c.n..c.k), size(op, c.k..op.dims.len()));
-        let (border, (_, depth)) = match strides(&view(access)) {
-            Some(found) => (None, found),
+        let rows = |strides: &[isize]| {
+            let view = view(strides);
+            view.depth.single().filter(|_| view.row.single() == Some(1))
+        };
+        let plain = Some(&access.strides[..]).filter(|_| access.is_plain());
+        let right = match plain.and_then(rows) {
+            Some(apart) => Right::Rows(apart, None),
+            None if sizes.1.saturating_add(sizes.2) > MOST_ENTRIES => return None,
             None => {
-                // Places that are apart, each read once.
-                let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
-                let reads =
-                    (c.m..op.dims.len()).filter(|&d| apart(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
-                let (border, found) = Border::new(access, &op.dims, c.m..op.dims.len())?;
-                let found = strides(&view(&Access::new(DType::F32, &found)))?;
-                let mut own = op.dims.to_vec();
-                own[..c.m].fill(1);
-                if access.distinct(&own) < reads || reads < sizes.1.saturating_mul(sizes.2) {
-                    return None;
+                let in_place = |strides: &[isize]| {
+                    let view = view(strides);
+                    Windows::new(isa, (&view.row.offsets(), &view.depth.offsets()), None, None)
+                };
+                match (plain.and_then(in_place), plain) {
+                    (Some(windows), _) => Right::Windows(windows),
+                    (None, None) => Right::Windows(windows_of(access, op, (isa, threads))?),
+                    (None, Some(_)) => {
+                        // Places that are apart, each read once.
+                        let moving = c.m..op.dims.len();
+                        let apart = |d: &usize| op.dims[*d] > 1 && access.strides[*d] != 0;
+                        let reads = moving.clone().filter(apart).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
+                        let (border, found) = Border::new(access, &op.dims, moving)?;
+                        let apart = rows(&found)?;
+                        let mut own = op.dims.to_vec();
+                        own[..c.m].fill(1);
+                        if access.distinct(&own) < reads || reads < sizes.1.saturating_mul(sizes.2) {
+                            return None;
+                        }
+                        Right::Rows(apart, Some(border))
+                    }
                 }
-                (Some(border), found)
             }
         };
-        let columns = Columns::new((isa, threads), sizes, view(access).batch.offsets(), depth, border)?;
+        let columns = Columns::new((isa, threads), sizes, view(&access.strides).batch.offsets(), right)?;
         let reach = reach(access, &op.dims)?;
         Some(InPlace { way: Way::Columns(columns), input, base: access.base, reach, products: 1 })
     }
@@ -255,6 +329,11 @@ impl InPlace {
         matches!(&self.way, Way::Direct(direct) if direct.is_matrix())
     }
 
+    /// Whether columns are the places of windows.
+    pub(super) fn has_windows(&self) -> bool {
+        matches!(&self.way, Way::Columns(columns) if columns.has_windows())
+    }
+
     /// Bytes of the operand that the packed product would copy: all windows, each written out.
     pub(super) fn windows(&self) -> u64 {
         let elements = match &self.way {
@@ -313,12 +392,15 @@ impl InPlace {
         };
         // Columns that are kept need not be copied.
         let columns = match &self.way {
-            Way::Columns(c) if c.batches.len() == 1 => {
-                let (layout, source) = (c.right_layout(), rhs.source::<f32>(bindings)?);
-                let how = (product_isa(machine.isa), Side::B);
+            Way::Columns(c) if c.batches.len() == 1 => c.right_layout(),
+            _ => None,
+        };
+        let columns = match columns {
+            Some(layout) => {
+                let (how, source) = ((product_isa(machine.isa), Side::B), rhs.source::<f32>(bindings)?);
                 rhs.kept(bindings, &*source, how, (layout, 1), &machine.workers)?.map(|form| (form, layout))
             }
-            _ => None,
+            None => None,
         };
         let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout, 1));
         let image = origin.base.cast::<f32>().wrapping_offset(self.base);

@@ -95,6 +95,8 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
                 v.copied = packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
             }
         }
+        // The same for windows that are no matrix in memory.
+        Some(columns) if columns.has_windows() => {}
         Some(columns) => {
             let copied = columns.windows().saturating_add(sums);
             list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);

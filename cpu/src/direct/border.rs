@@ -32,12 +32,46 @@ pub(crate) struct Border {
     pub(crate) first: usize,
     elements: usize,
     fill: f32,
+    phases: Phases,
+    /// The guard of the second axis, if it is one's.
+    second: usize,
+}
+
+/// How the innermost axis of a copy is ordered: coordinates with the same remainder one after the other, so that places a stride apart
+/// become neighbours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Phases {
+    /// How many remainders there are, and elements from one to the next.
+    count: usize,
+    each: usize,
+    /// The guard whose coordinate it is, and that of index 0, counted from the first one in the copy; 0 where there is one phase.
+    pub(crate) guard: usize,
+    pub(crate) first: isize,
+}
+
+impl Phases {
+    /// From the beginning of a line to the element of a coordinate that is not negative.
+    pub(crate) fn at(&self, coordinate: isize) -> isize {
+        let count = self.count as isize;
+        coordinate % count * self.each as isize + coordinate / count
+    }
 }
 
 impl Border {
     /// The copy for an access, and the strides of these dimensions in it; `None` where the access is not an image with a
     /// border: each dimension moves the coordinates of guards or one dimension of the memory.
     pub(crate) fn new(access: &Access, dims: &[usize], moving: Range<usize>) -> Option<(Border, Vec<isize>)> {
+        Border::in_phases(access, dims, moving, 1)
+    }
+
+    /// As [`Border::new`], with an innermost axis of so many [`Border::phases`], which must be a guard's if there are several; strides are those of
+    /// a copy in its usual order, of lines as long.
+    pub(crate) fn in_phases(
+        access: &Access,
+        dims: &[usize],
+        moving: Range<usize>,
+        count: usize,
+    ) -> Option<(Border, Vec<isize>)> {
         let fill = access.fill.get::<f32>()?;
         let outside = |d: usize| !moving.contains(&d);
         // For each guard: elements for one step of its coordinate, by a dimension that moves no other one.
@@ -83,7 +117,13 @@ impl Border {
             }
         }
         lines.sort_by_key(|(l, _)| std::cmp::Reverse(l.step.abs()));
-        let mut next = 1usize;
+        let mut phases =
+            Phases { count, each: lines.last().map_or(0, |(l, _)| l.size.div_ceil(count)), guard: 0, first: 0 };
+        if count > 1 {
+            let (line, guard) = lines.last().filter(|(_, key)| *key < guards)?;
+            (phases.guard, phases.first) = (*guard, access.guards[*guard].offset - line.low);
+        }
+        let (mut next, inner) = (1usize, lines.len().saturating_sub(1));
         for (i, (line, _)) in lines.iter_mut().enumerate().rev() {
             // Planes a power of two apart would crowd a few sets of the first-level cache.
             if i == 0 && next > 64 {
@@ -91,7 +131,7 @@ impl Border {
                 next += if (next / 16).is_multiple_of(2) { 16 } else { 0 };
             }
             line.pitch = next;
-            next = next.checked_mul(line.size)?;
+            next = next.checked_mul(if i == inner { count.checked_mul(phases.each)? } else { line.size })?;
         }
         if next > 1 << 28 {
             return None;
@@ -108,9 +148,15 @@ impl Border {
             .enumerate()
             .map(|(g, o)| (o.offset - lines.iter().find(|(_, k)| *k == g).map_or(0, |(l, _)| l.low)) * pitch(g))
             .sum();
+        let second = lines.get(1).map_or(usize::MAX, |(_, key)| *key);
         let lines = lines.into_iter().map(|(l, _)| l).collect();
         let first = usize::try_from(first).ok()?;
-        Some((Border { lines, origin: origin - access.base, first, elements: next, fill }, strides))
+        Some((Border { lines, origin: origin - access.base, first, elements: next, fill, phases, second }, strides))
+    }
+
+    /// The order of the innermost axis.
+    pub(crate) fn phases(&self) -> Phases {
+        self.phases
     }
 
     /// Elements of the copy.
@@ -159,6 +205,27 @@ impl Border {
         }
     }
 
+    /// Copies all, from so many coordinates of the second axis on.
+    ///
+    /// # Safety
+    /// As for [`Border::copy`], with the coordinates that exist from there on.
+    pub(crate) unsafe fn copy_from(&self, later: isize, image: *const f32, to: *mut f32) {
+        let image = image.wrapping_offset(self.origin);
+        let [outer, second, rest @ ..] = &self.lines[..] else { return };
+        for (i, j) in (0..outer.size).flat_map(|i| (0..second.size).map(move |j| (i, j))) {
+            let at = [outer.low + i as isize, second.low + later + j as isize];
+            let there = (0..outer.limit).contains(&at[0]) && (0..second.limit).contains(&at[1]);
+            let image = image.wrapping_offset(at[0] * outer.step + at[1] * second.step);
+            // SAFETY: passed on, for one index of both axes.
+            unsafe { self.fill_or_copy(rest, there, image, to.wrapping_add(i * outer.pitch + j * second.pitch)) };
+        }
+    }
+
+    /// Whether the second of three axes is this guard's.
+    pub(crate) fn is_second(&self, guard: usize) -> bool {
+        self.lines.len() == 3 && self.second == guard
+    }
+
     /// # Safety
     /// As for [`Border::copy`], for the lines that are left.
     unsafe fn fill_or_copy(&self, lines: &[Line], there: bool, image: *const f32, to: *mut f32) {
@@ -200,8 +267,12 @@ impl Border {
         image: *const f32,
         to: *mut f32,
     ) {
-        // SAFETY: the line has `size` elements in the copy; `count` of them exist in the image.
+        // SAFETY: the line has `size` elements in the copy, or whole phases; `count` of them exist in the image.
         unsafe {
+            if self.phases.count > 1 {
+                self.copy_phases(line, if there { (before, count) } else { (line.size, 0) }, image, to);
+                return;
+            }
             if !there {
                 fill(to, line.size, self.fill);
                 return;
@@ -217,6 +288,72 @@ impl Border {
                 }
             }
             fill(into.wrapping_add(count), line.size - before - count, self.fill);
+        }
+    }
+
+    /// As [`Border::copy_line`], in phases.
+    ///
+    /// # Safety
+    /// As for [`Border::copy_line`].
+    unsafe fn copy_phases(&self, line: &Line, (before, count): (usize, usize), image: *const f32, to: *mut f32) {
+        let Phases { count: phases, each, .. } = self.phases;
+        let end = before + count;
+        let from = |x: usize| image.wrapping_offset((line.low + x as isize) * line.step);
+        // Of each phase, those up to `first` and from `last` on are single ones: between them, all exist.
+        let (mut first, mut last) = (before.div_ceil(phases), end / phases);
+        if last < first + PAIRS || line.step != 1 || phases != 2 {
+            (first, last) = (each, each);
+        }
+        for phase in 0..phases {
+            for i in (0..first).chain(last..each) {
+                let x = i * phases + phase;
+                // SAFETY: the caller's: each phase has `each` elements, and of the image's those of coordinates from `before` to `end` exist.
+                unsafe {
+                    let element = if (before..end).contains(&x) { from(x).read_unaligned() } else { self.fill };
+                    to.add(phase * each + i).write(element);
+                }
+            }
+        }
+        let mut i = first;
+        while i < last {
+            // The last ones again with some before them.
+            i = i.min(last - PAIRS);
+            // SAFETY: as above.
+            unsafe { part_pairs(from(2 * i), to.add(i), to.add(each + i)) };
+            i += PAIRS;
+        }
+    }
+}
+
+/// Pairs that are parted at a time.
+const PAIRS: usize = 4;
+
+/// The first and the second elements of some pairs, each one after the other.
+///
+/// # Safety
+/// `from` is readable for [`PAIRS`] pairs, `firsts` and `seconds` are writable for as many elements.
+#[inline(always)]
+unsafe fn part_pairs(from: *const f32, firsts: *mut f32, seconds: *mut f32) {
+    // SAFETY: the caller's; SSE is part of x86-64, NEON of AArch64.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use core::arch::x86_64::*;
+            let (low, high) = (_mm_loadu_ps(from), _mm_loadu_ps(from.add(PAIRS)));
+            _mm_storeu_ps(firsts, _mm_shuffle_ps::<0b10_00_10_00>(low, high));
+            _mm_storeu_ps(seconds, _mm_shuffle_ps::<0b11_01_11_01>(low, high));
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            use core::arch::aarch64::*;
+            let parted = vld2q_f32(from);
+            vst1q_f32(firsts, parted.0);
+            vst1q_f32(seconds, parted.1);
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        for i in 0..PAIRS {
+            firsts.add(i).write(from.add(2 * i).read_unaligned());
+            seconds.add(i).write(from.add(2 * i + 1).read_unaligned());
         }
     }
 }
@@ -289,23 +426,42 @@ mod tests {
             };
             let dims = [2, 4, 2, 3, 2];
             let data: Vec<f32> = (0..32).map(|i| i as f32 + 100.0).collect();
-            let (border, strides) = Border::new(&access, &dims, 0..5).unwrap();
-            let mut copy = vec![f32::NAN; border.elements()];
-            for task in 0..border.tasks() {
-                let first = data.as_ptr().wrapping_offset(access.base);
-                // SAFETY: the image has all elements that guards allow, the copy its own.
-                unsafe { border.copy(task, first, copy.as_mut_ptr()) };
-            }
-            for i in 0..dims.iter().product() {
-                let mut rest = i;
-                let mut index = [0; 5];
-                for d in (0..5).rev() {
-                    index[d] = rest % dims[d];
-                    rest /= dims[d];
+            let image = data.as_ptr().wrapping_offset(access.base);
+            // The innermost axis is a guard's where it can have phases.
+            for phases in if x == 1 { 1..4 } else { 1..2 } {
+                let (whole, _) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();
+                // The whole, or each of two places of the first dimension by itself.
+                for some in if whole.is_second(0) { 1..3 } else { 2..3 } {
+                    let dims = [some, 4, 2, 3, 2];
+                    let (border, strides) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();
+                    for later in 0..3 - some {
+                        let mut copy = vec![f32::NAN; border.elements()];
+                        // SAFETY: the image has all elements that guards allow, the copy its own.
+                        unsafe {
+                            match some {
+                                2 => (0..border.tasks()).for_each(|task| border.copy(task, image, copy.as_mut_ptr())),
+                                _ => border.copy_from(2 * later as isize, image, copy.as_mut_ptr()),
+                            }
+                        }
+                        for i in 0..dims.iter().product() {
+                            let mut rest = i;
+                            let mut index = [0; 5];
+                            for d in (0..5).rev() {
+                                index[d] = rest % dims[d];
+                                rest /= dims[d];
+                            }
+                            let at: isize = index.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
+                            let (of, guard) = (border.phases(), &access.guards[border.phases().guard]);
+                            let along = of.first
+                                + index.iter().zip(&guard.coefficients).map(|(&i, c)| i as isize * c).sum::<isize>();
+                            let moved = if phases > 1 { of.at(along) - along } else { 0 };
+                            index[0] += later;
+                            let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
+                            let got = copy[(border.first as isize + at + moved) as usize];
+                            assert_eq!(got, expected, "{index:?}, {phases} phases");
+                        }
+                    }
                 }
-                let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
-                let at: isize = index.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
-                assert_eq!(copy[(border.first as isize + at) as usize], expected, "{index:?}");
             }
         }
     }
