@@ -39,7 +39,7 @@ const WIDE_PASS: usize = 128 << 10;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
 /// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few; those of wide ones
-/// that are rows of the result mostly stay in registers.
+/// that are rows of the result mostly stay in registers. A small image is better not cut.
 const MOST_CHUNK: usize = 112;
 const LONG_CHUNK: usize = 224;
 /// Channels of one task, and of one where there are few tasks.
@@ -193,7 +193,7 @@ impl Direct {
         }
         let long = match kernels.narrow() {
             true => !places_are_rows,
-            false => places_are_rows,
+            false => places_are_rows || places.len() <= LONG_CHUNK,
         };
         let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
         let few = chunks.saturating_mul(channels.div_ceil(CHANNELS)).saturating_mul(batches.len()) < FEW_TASKS;
