@@ -292,7 +292,7 @@ fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
         // So deep that sums wait between passes.
         Windows { stride: (1, 2), places: (4, 32), window: (3, 3), border: Some((1, 1)), c: 70, f: 13, ..stem },
         // One row of a window, and more border than image.
-        Windows { stride: (1, 2), places: (3, 16), window: (1, 31), border: Some((0, 15)), ..stem },
+        Windows { stride: (1, 2), places: (5, 16), window: (1, 31), border: Some((0, 15)), ..stem },
         // Inside the image: where it lies.
         Windows { stride: (1, 1), places: (6, 32), window: (3, 5), border: None, c: 5, ..stem },
         Windows { stride: (2, 1), dilation: (1, 2), places: (4, 16), window: (3, 3), border: None, batch: 2, ..stem },

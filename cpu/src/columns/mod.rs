@@ -69,10 +69,18 @@ pub(crate) struct Windows {
     /// Where lines begin, and from there to the elements of each depth; with a copy, those of one task.
     lines: Vec<isize>,
     depths: Vec<i32>,
-    /// Each task copies what its lines need, with its border; and so many coordinates of the copy's second axis from one line to the next.
-    copy: Option<(Border, isize)>,
+    copy: Option<Part>,
     /// Lines of all tasks.
     all: usize,
+}
+
+/// The part of an image, with its border, that a task copies for its lines.
+pub(crate) struct Part {
+    pub(crate) border: Border,
+    /// Coordinates of the border's second axis from one line to the next.
+    pub(crate) apart: isize,
+    /// Tasks that all lines are cut into.
+    pub(crate) tasks: usize,
 }
 
 impl Windows {
@@ -81,7 +89,7 @@ impl Windows {
     pub(crate) fn new(
         isa: Isa,
         (places, depths): (&[isize], &[isize]),
-        copy: Option<(Border, isize)>,
+        copy: Option<Part>,
         all: Option<usize>,
     ) -> Option<Windows> {
         let lanes = Kernels::of(isa).filter(|k| k.panel > LINE)?.lanes;
@@ -123,8 +131,8 @@ impl Columns {
         let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
         // Few rows: more tasks have fewer columns.
         let mut chunks = if threads > 1 { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
-        if let Right::Windows(Windows { copy: Some(_), lines, all, .. }) = &right {
-            chunks = all.div_ceil(lines.len());
+        if let Right::Windows(Windows { copy: Some(part), .. }) = &right {
+            chunks = part.tasks;
         }
         Some(Columns { kernels, m, n, k, batches, right, parts, chunks })
     }
@@ -185,7 +193,9 @@ impl Columns {
     pub(crate) fn copied(&self) -> u64 {
         let elements = match &self.right {
             Right::Rows(_, border) => border.as_ref().map_or(0, Border::elements),
-            Right::Windows(windows) => windows.copy.as_ref().map_or(0, |c| c.0.elements() * self.chunks * self.parts),
+            Right::Windows(windows) => {
+                windows.copy.as_ref().map_or(0, |c| c.border.elements() * self.chunks * self.parts)
+            }
         };
         (self.batches.len() * elements * size_of::<f32>()) as u64
     }
@@ -241,14 +251,11 @@ impl Columns {
             workers.run(self.parts * self.chunks, &|i| {
                 // Neighbours in n one after the other: they share rows, which then stay near.
                 let (first, count) = part(panels, self.parts, i / self.chunks);
-                let (strip, of) = match &self.right {
-                    // Whole lines, as many as a copy has.
-                    Right::Windows(Windows { copy: Some(_), lines, all, .. }) => {
-                        let (first, each) = (i % self.chunks * lines.len(), self.strips().1);
-                        (first * each, lines.len().min(all - first) * each)
-                    }
-                    _ => part(strips, self.chunks, i % self.chunks),
-                };
+                // What is copied are whole lines.
+                let copied = matches!(&self.right, Right::Windows(Windows { copy: Some(_), .. }));
+                let each = if copied { self.strips().1 } else { 1 };
+                let (strip, of) = part(strips / each, self.chunks, i % self.chunks);
+                let (strip, of) = (strip * each, of * each);
                 let row = first * ROWS;
                 let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips: of };
                 // SAFETY: the caller's; tasks write different parts of the output.
@@ -284,7 +291,7 @@ impl Columns {
             let of = wide / LINE;
             // The image, and which of its lines is the first in the table.
             let (mut right, mut first_line) = (right, 0);
-            if let Some((border, apart)) = windows.and_then(|w| w.copy.as_ref()) {
+            if let Some(Part { border, apart, .. }) = windows.and_then(|w| w.copy.as_ref()) {
                 let room = border.elements().div_ceil(LINE);
                 if copy.len() < room {
                     copy.resize(room, blank);

@@ -12,7 +12,7 @@ use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
 use super::view::{Tables, View, reach};
 use crate::backend::Machine;
-use crate::columns::{Columns, Right, Windows};
+use crate::columns::{Columns, Part, Right, Windows};
 use crate::direct::{Border, Direct, Filters, Reading, Sets};
 use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
@@ -96,15 +96,15 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
     // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
     // to move from one to the next.
     let all = op.dims[outer];
-    let mut lines = all.div_ceil(WINDOW_TASKS.max(TASKS_EACH * threads)).max(2);
+    let mut tasks = WINDOW_TASKS.max(TASKS_EACH * threads);
     let mut dims = op.dims.to_vec();
     let (border, strides) = loop {
-        dims[outer] = lines;
+        dims[outer] = all.div_ceil(tasks).max(2);
         let (border, strides) = Border::in_phases(access, &dims, moving.clone(), stride)?;
-        if lines == 2 || border.elements() <= MOST_COPIED {
+        if dims[outer] == 2 || border.elements() <= MOST_COPIED {
             break (border, strides);
         }
-        lines = lines.div_ceil(2);
+        tasks *= 2;
     };
     let phases = border.phases();
     if !border.is_second(outer_guard) || stride > 1 && phases.guard != inner_guard {
@@ -128,8 +128,8 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
             *offset += phases.at(x) - x;
         }
     }
-    let later = access.guards[outer_guard].coefficients[outer];
-    Windows::new(isa, (&places, &depths), Some((border, later)), Some(all))
+    let part = Part { border, apart: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
+    Windows::new(isa, (&places, &depths), Some(part), Some(all))
 }
 
 impl InPlace {
