@@ -5,8 +5,8 @@
 //! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
 //!
 //! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
-//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::direct`]). An image with a border, or
-//! of which places are a stride apart, is copied before, by each task the rows that it needs, places of a line side by side.
+//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::direct`]). An image with a border along
+//! both of its axes is copied before, by each task the rows that it needs; places a stride apart are side by side there.
 //!
 //! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
 
@@ -66,12 +66,11 @@ pub(crate) enum Right {
 pub(crate) struct Windows {
     /// Places of a line.
     wide: usize,
-    /// Where lines begin, and from there to the elements of each depth; with a copy, those of one task.
+    /// Where lines begin; with a copy, those of one task.
     lines: Vec<isize>,
+    /// From the beginning of a window to its elements of each depth.
     depths: Vec<i32>,
     copy: Option<Part>,
-    /// Lines of all tasks.
-    all: usize,
 }
 
 /// The part of an image, with its border, that a task copies for its lines.
@@ -84,25 +83,37 @@ pub(crate) struct Part {
 }
 
 impl Windows {
-    /// Windows that begin and have their elements at these offsets from index 0, or from that of a copy for some of `all` lines; `None` where
-    /// they do not begin in lines of as many whole vectors, or where strips are narrow: measured, those of few depths take too long.
-    pub(crate) fn new(
-        isa: Isa,
-        (places, depths): (&[isize], &[isize]),
-        copy: Option<Part>,
-        all: Option<usize>,
-    ) -> Option<Windows> {
-        let lanes = Kernels::of(isa).filter(|k| k.panel > LINE)?.lanes;
+    /// Whether strips are so wide that windows are worth their tables: measured, narrow ones of few depths take too long.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some_and(|kernels| kernels.panel > LINE)
+    }
+
+    /// Windows that begin and have their elements at these offsets from index 0; `None` where they do not begin in lines of as many whole vectors.
+    pub(crate) fn in_place(isa: Isa, places: &[isize], depths: &[isize]) -> Option<Windows> {
         let wide = places.windows(2).position(|p| p[1] - p[0] != 1).map_or(places.len(), |i| i + 1);
+        Windows::new(isa, wide, places, depths, None)
+    }
+
+    /// The same in a copy for the lines of one task, of so many places each.
+    pub(crate) fn copied(isa: Isa, wide: usize, places: &[isize], depths: &[isize], part: Part) -> Option<Windows> {
+        Windows::new(isa, wide, places, depths, Some(part))
+    }
+
+    fn new(isa: Isa, wide: usize, places: &[isize], depths: &[isize], copy: Option<Part>) -> Option<Windows> {
+        let lanes = Kernels::of(isa)?.lanes;
         let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
         if wide == 0 || !wide.is_multiple_of(lanes) || !places.chunks(wide).all(side_by_side) {
             return None;
         }
-        let lines: Vec<isize> = places.iter().step_by(wide).copied().collect();
+        let lines = places.iter().step_by(wide).copied().collect();
         let depths = depths.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
-        let all = all.unwrap_or(lines.len());
-        Some(Windows { wide, lines, depths, copy, all })
+        Some(Windows { wide, lines, depths, copy })
     }
+}
+
+/// Tasks that there should be on so many threads, at least.
+pub(crate) fn tasks(threads: usize) -> usize {
+    TASKS.max(TASKS_EACH * threads)
 }
 
 impl Columns {
@@ -124,16 +135,18 @@ impl Columns {
         }
         let (lines, wide) = lines(&right, n);
         let strips = lines * wide.div_ceil(kernels.panel);
-        let chunks = strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel));
+        let part = match &right {
+            Right::Windows(windows) => windows.copy.as_ref(),
+            Right::Rows(..) => None,
+        };
+        let chunks = part.map_or(strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel)), |part| part.tasks);
         let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
-        let tasks = TASKS.max(TASKS_EACH * threads);
+        let tasks = tasks(threads);
         let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
         let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
         // Few rows: more tasks have fewer columns.
-        let mut chunks = if threads > 1 { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
-        if let Right::Windows(Windows { copy: Some(part), .. }) = &right {
-            chunks = part.tasks;
-        }
+        let more = threads > 1 && part.is_none();
+        let chunks = if more { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
         Some(Columns { kernels, m, n, k, batches, right, parts, chunks })
     }
 
@@ -168,17 +181,17 @@ impl Columns {
         (!self.has_windows()).then(|| PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() })
     }
 
-    /// The strips of all columns, and of one line of them.
+    /// The lines of columns, and the strips of each.
     fn strips(&self) -> (usize, usize) {
         let (lines, wide) = lines(&self.right, self.n);
-        let each = wide.div_ceil(self.panel());
-        (lines * each, each)
+        (lines, wide.div_ceil(self.panel()))
     }
 
     /// A strip's line, the first of its columns there, and how many it has.
     fn strip(&self, i: usize) -> (usize, usize, usize) {
         let (_, wide) = lines(&self.right, self.n);
-        let (line, at) = (i / self.strips().1, i % self.strips().1 * self.panel());
+        let each = wide.div_ceil(self.panel());
+        let (line, at) = (i / each, i % each * self.panel());
         (line, at, self.panel().min(wide - at))
     }
 
@@ -191,13 +204,12 @@ impl Columns {
 
     /// Bytes that are copied and read again from farther away than the first-level cache.
     pub(crate) fn copied(&self) -> u64 {
-        let elements = match &self.right {
-            Right::Rows(_, border) => border.as_ref().map_or(0, Border::elements),
-            Right::Windows(windows) => {
-                windows.copy.as_ref().map_or(0, |c| c.border.elements() * self.chunks * self.parts)
-            }
+        let (elements, times) = match &self.right {
+            Right::Rows(_, border) => (border.as_ref().map_or(0, Border::elements), 1),
+            Right::Windows(w) => (w.copy.as_ref().map_or(0, |part| part.border.elements()), self.chunks * self.parts),
         };
-        (self.batches.len() * elements * size_of::<f32>()) as u64
+        let bytes = (elements * size_of::<f32>()) as u64;
+        bytes.saturating_mul(times as u64).saturating_mul(self.batches.len() as u64)
     }
 
     /// Elements of scratch memory.
@@ -238,7 +250,10 @@ impl Columns {
         };
         let copy = Shared(copy.as_mut_ptr());
         let panels = self.m.div_ceil(ROWS);
-        let (strips, _) = self.strips();
+        let (lines, each) = self.strips();
+        // What is copied for a task are whole lines.
+        let copied = matches!(&self.right, Right::Windows(Windows { copy: Some(_), .. }));
+        let (units, unit) = if copied { (lines, each) } else { (lines * each, 1) };
         for (b, &begin) in self.batches.iter().enumerate() {
             let mut right = Shared::read(right.wrapping_offset(begin));
             if let Some(border) = self.border() {
@@ -251,13 +266,10 @@ impl Columns {
             workers.run(self.parts * self.chunks, &|i| {
                 // Neighbours in n one after the other: they share rows, which then stay near.
                 let (first, count) = part(panels, self.parts, i / self.chunks);
-                // What is copied are whole lines.
-                let copied = matches!(&self.right, Right::Windows(Windows { copy: Some(_), .. }));
-                let each = if copied { self.strips().1 } else { 1 };
-                let (strip, of) = part(strips / each, self.chunks, i % self.chunks);
-                let (strip, of) = (strip * each, of * each);
+                let (begin, some) = part(units, self.chunks, i % self.chunks);
+                let (strip, strips) = (begin * unit, some * unit);
                 let row = first * ROWS;
-                let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips: of };
+                let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips };
                 // SAFETY: the caller's; tasks write different parts of the output.
                 unsafe { self.task(&task, left.at(0), right.at(0), packed, out) };
             });
@@ -279,7 +291,8 @@ impl Columns {
         }
         let layout = self.layout();
         let wide = self.panel();
-        let (padded, (strips, _)) = (self.m.next_multiple_of(ROWS), self.strips());
+        let (padded, (all_lines, each)) = (self.m.next_multiple_of(ROWS), self.strips());
+        let strips = all_lines * each;
         // Elements from one row to the next, of an operand that is copied strip by strip unless it is kept.
         let (rows_apart, windows) = match &self.right {
             Right::Rows(apart, _) => (*apart, None),
@@ -296,9 +309,10 @@ impl Columns {
                 if copy.len() < room {
                     copy.resize(room, blank);
                 }
-                (first_line, _, _) = self.strip(task.strip);
+                first_line = task.strip / each;
+                let fewer = windows.map_or(0, |w| w.lines.len()) - task.strips / each;
                 // SAFETY: the caller's for what is read; the room has the border's elements.
-                unsafe { border.copy_from(first_line as isize * apart, right, copy.as_mut_ptr().cast()) };
+                unsafe { border.copy_from(first_line, fewer, *apart, right, copy.as_mut_ptr().cast()) };
                 right = copy.as_ptr().cast::<f32>().wrapping_add(border.first);
             }
             if lines.len() < layout.kc * of {
@@ -408,7 +422,7 @@ impl Columns {
 fn lines(right: &Right, n: usize) -> (usize, usize) {
     match right {
         Right::Rows(..) => (1, n),
-        Right::Windows(windows) => (windows.all, windows.wide),
+        Right::Windows(windows) => (n / windows.wide, windows.wide),
     }
 }
 

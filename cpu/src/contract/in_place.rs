@@ -12,7 +12,7 @@ use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
 use super::product_isa;
 use super::view::{Tables, View, reach};
 use crate::backend::Machine;
-use crate::columns::{Columns, Part, Right, Windows};
+use crate::columns::{self, Columns, Part, Right, Windows};
 use crate::direct::{Border, Direct, Filters, Reading, Sets};
 use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
@@ -31,10 +31,9 @@ const MOST_LEFT: usize = 1 << 19;
 /// Elements whose multiples lie in the same set of the first-level cache, and planes that are too few to crowd it.
 const CROWDING: isize = 1024;
 const FEW_PLANES: usize = 4;
-/// Tasks that copy a part of an image each, at least and for each thread, and elements of one copy that stays in a second-level cache.
-const WINDOW_TASKS: usize = 8;
-const TASKS_EACH: usize = 2;
-const MOST_COPIED: usize = 1 << 15;
+/// Elements that a task copies of an image: as many as leave room in a second-level cache, and at most.
+const COPIED: usize = 1 << 15;
+const MOST_COPIED: usize = 1 << 17;
 /// The alignment of scratch memory: whole vectors.
 const ALIGN: usize = 64;
 
@@ -96,16 +95,20 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
     // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
     // to move from one to the next.
     let all = op.dims[outer];
-    let mut tasks = WINDOW_TASKS.max(TASKS_EACH * threads);
+    let mut tasks = columns::tasks(threads);
     let mut dims = op.dims.to_vec();
     let (border, strides) = loop {
         dims[outer] = all.div_ceil(tasks).max(2);
         let (border, strides) = Border::in_phases(access, &dims, moving.clone(), stride)?;
-        if dims[outer] == 2 || border.elements() <= MOST_COPIED {
+        if dims[outer] == 2 || border.elements() <= COPIED {
             break (border, strides);
         }
         tasks *= 2;
     };
+    // Windows that are so high, or images of so many planes, that each task would copy much for few lines.
+    if border.elements() > MOST_COPIED {
+        return None;
+    }
     let phases = border.phases();
     if !border.is_second(outer_guard) || stride > 1 && phases.guard != inner_guard {
         return None;
@@ -129,7 +132,7 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
         }
     }
     let part = Part { border, apart: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
-    Windows::new(isa, (&places, &depths), Some(part), Some(all))
+    Windows::copied(isa, op.dims[inner], &places, &depths, part)
 }
 
 impl InPlace {
@@ -171,14 +174,15 @@ impl InPlace {
         let plain = Some(&access.strides[..]).filter(|_| access.is_plain());
         let right = match plain.and_then(rows) {
             Some(apart) => Right::Rows(apart, None),
-            None if sizes.1.saturating_add(sizes.2) > MOST_ENTRIES => return None,
             None => {
+                let few = Windows::available(isa) && sizes.1.saturating_add(sizes.2) <= MOST_ENTRIES;
                 let in_place = |strides: &[isize]| {
                     let view = view(strides);
-                    Windows::new(isa, (&view.row.offsets(), &view.depth.offsets()), None, None)
+                    Windows::in_place(isa, &view.row.offsets(), &view.depth.offsets())
                 };
-                match (plain.and_then(in_place), plain) {
+                match (plain.filter(|_| few).and_then(in_place), plain) {
                     (Some(windows), _) => Right::Windows(windows),
+                    (None, None) if !few => return None,
                     (None, None) => Right::Windows(windows_of(access, op, (isa, threads))?),
                     (None, Some(_)) => {
                         // Places that are apart, each read once.

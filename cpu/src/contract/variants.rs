@@ -95,8 +95,11 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
                 v.copied = packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
             }
         }
-        // The same for windows that are no matrix in memory.
-        Some(columns) if columns.has_windows() => {}
+        // Windows: see above, if there is that way, too.
+        Some(columns) if columns.has_windows() => {
+            let copied = 2 * columns.windows();
+            list.iter_mut().filter(|v| direct.is_none() && v.family == "packed").for_each(|v| v.copied = copied);
+        }
         Some(columns) => {
             let copied = columns.windows().saturating_add(sums);
             list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);

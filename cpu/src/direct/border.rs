@@ -34,7 +34,7 @@ pub(crate) struct Border {
     fill: f32,
     phases: Phases,
     /// The guard of the second axis, if it is one's.
-    second: usize,
+    second: Option<usize>,
 }
 
 /// How the innermost axis of a copy is ordered: coordinates with the same remainder one after the other, so that places a stride apart
@@ -148,7 +148,7 @@ impl Border {
             .enumerate()
             .map(|(g, o)| (o.offset - lines.iter().find(|(_, k)| *k == g).map_or(0, |(l, _)| l.low)) * pitch(g))
             .sum();
-        let second = lines.get(1).map_or(usize::MAX, |(_, key)| *key);
+        let second = lines.get(1).map(|(_, key)| *key).filter(|key| *key < guards);
         let lines = lines.into_iter().map(|(l, _)| l).collect();
         let first = usize::try_from(first).ok()?;
         Some((Border { lines, origin: origin - access.base, first, elements: next, fill, phases, second }, strides))
@@ -205,15 +205,19 @@ impl Border {
         }
     }
 
-    /// Copies all, from so many coordinates of the second axis on.
+    /// Copies what a part of the places needs that move along the second axis, `apart` coordinates from one to the next: those from `first` on, `fewer`
+    /// than this border is made for.
     ///
     /// # Safety
-    /// As for [`Border::copy`], with the coordinates that exist from there on.
-    pub(crate) unsafe fn copy_from(&self, later: isize, image: *const f32, to: *mut f32) {
+    /// As for [`Border::copy`]: all coordinates that guards allow exist in the image, beyond those that any place needs, too.
+    pub(crate) unsafe fn copy_from(&self, first: usize, fewer: usize, apart: isize, image: *const f32, to: *mut f32) {
         let image = image.wrapping_offset(self.origin);
         let [outer, second, rest @ ..] = &self.lines[..] else { return };
-        for (i, j) in (0..outer.size).flat_map(|i| (0..second.size).map(move |j| (i, j))) {
-            let at = [outer.low + i as isize, second.low + later + j as isize];
+        // Places that are not there would need the last coordinates, or the first.
+        let less = (fewer * apart.unsigned_abs()).min(second.size);
+        let needed = if apart < 0 { less..second.size } else { 0..second.size - less };
+        for (i, j) in (0..outer.size).flat_map(|i| needed.clone().map(move |j| (i, j))) {
+            let at = [outer.low + i as isize, second.low + first as isize * apart + j as isize];
             let there = (0..outer.limit).contains(&at[0]) && (0..second.limit).contains(&at[1]);
             let image = image.wrapping_offset(at[0] * outer.step + at[1] * second.step);
             // SAFETY: passed on, for one index of both axes.
@@ -223,7 +227,7 @@ impl Border {
 
     /// Whether the second of three axes is this guard's.
     pub(crate) fn is_second(&self, guard: usize) -> bool {
-        self.lines.len() == 3 && self.second == guard
+        self.lines.len() == 3 && self.second == Some(guard)
     }
 
     /// # Safety
@@ -440,7 +444,7 @@ mod tests {
                         unsafe {
                             match some {
                                 2 => (0..border.tasks()).for_each(|task| border.copy(task, image, copy.as_mut_ptr())),
-                                _ => border.copy_from(2 * later as isize, image, copy.as_mut_ptr()),
+                                _ => border.copy_from(later, 0, 2, image, copy.as_mut_ptr()),
                             }
                         }
                         for i in 0..dims.iter().product() {
