@@ -162,6 +162,10 @@ pub(super) fn forms(random: &mut Random) -> Result<Vec<Case>> {
         out.push(convolution_within(Accuracy::Winograd, DType::F32, filters, [1, padding, 1], random)?);
     }
     out.push(grouped_convolution(random)?);
+    // A first layer, windows of one column, and of one element of many channels.
+    for (window, stride, channels) in [([7, 7], 2, 3), ([3, 1], 1, 6), ([1, 1], 1, 17)] {
+        out.push(convolution_in_lines(window, stride, channels, random)?);
+    }
     for dtype in [DType::F32, DType::F16] {
         out.push(prologue(dtype, random)?);
         out.push(several_outputs(dtype, random)?);
@@ -330,6 +334,43 @@ fn convolution_within(
         Accuracy::Winograd => "convolution, Winograd allowed",
     };
     Case::new(name, dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
+}
+
+/// A padded convolution of one image with channels first whose places, lines of whole vectors, are columns of the result.
+fn convolution_in_lines(window: [usize; 2], stride: usize, channels: usize, random: &mut Random) -> Result<Case> {
+    let dtype = DType::F32;
+    let (filters, rows, columns, [height, width]) = (17usize, 9usize, 32usize, window);
+    // As much before the first row and column as behind the last, and at least one.
+    let padding = [height, width].map(|size| size / 2 + usize::from(size == 1));
+    let size = |places: usize, window: usize, padding: usize| (places - 1) * stride + window - 2 * padding;
+    let (h, w) = (size(rows, height, padding[0]), size(columns, width, padding[1]));
+    let dims = [filters, rows, columns, channels, height, width];
+    let (s, [y, x]) = (stride as isize, padding.map(|p| p as isize));
+    let guards = vec![
+        Guard { coefficients: [0, s, 0, 0, 1, 0].as_slice().into(), offset: -y, limit: h },
+        Guard { coefficients: [0, 0, s, 0, 0, 1].as_slice().into(), offset: -x, limit: w },
+    ];
+    let strides = [0, s * w as isize, s, (h * w) as isize, w as isize, 1];
+    let image = Operand::sized(dtype, &strides, channels * h * w, 0);
+    let image = image.guarded(-y * w as isize - x, guards, Scalar::zero(dtype));
+    let taps = (height * width) as isize;
+    let inputs = vec![
+        Operand::new(dtype, &dims, &[channels as isize * taps, 0, 0, taps, width as isize, 1], 0)
+            .random(random, Domain::Small)?,
+        image.random(random, Domain::Small)?,
+    ];
+    let outputs = vec![Operand::new(dtype, &dims, &[(rows * columns) as isize, columns as isize, 1, 0, 0, 0], 0)];
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 3,
+        lhs: operand(0, dtype),
+        rhs: operand(1, dtype),
+        acc: dtype,
+        epilogue: Expr::acc(dtype),
+        accuracy: Default::default(),
+    };
+    Case::new("convolution in lines", dtype, "padded", inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
 
 /// One filter for each channel: the channel is a batch dimension, and there is nothing in n.
