@@ -15,6 +15,12 @@ fn input(n: u16) -> Expr {
     b.finish(&[x])
 }
 
+/// Sums of products of the two inputs; dimensions: a batch | one | others before `k` | depths.
+fn contract(k: usize, epilogue: Expr) -> Contract {
+    let (lhs, rhs) = (input(0), input(1));
+    Contract { m: 1, n: 2, k, lhs, rhs, acc: DType::F32, epilogue, accuracy: Default::default() }
+}
+
 /// What becomes of sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
@@ -86,16 +92,7 @@ impl Case {
         if self.then != Then::Nothing {
             inputs.extend([access(bias), access([m * wide, wide, 1, 0])]);
         }
-        let contract = Contract {
-            m: 1,
-            n: 2,
-            k: 3,
-            lhs: input(0),
-            rhs: input(1),
-            acc: DType::F32,
-            epilogue: self.epilogue(),
-            accuracy: Default::default(),
-        };
+        let contract = contract(3, self.epilogue());
         Op::contract(&[batch, m, n, k], inputs, vec![access([m * wide, wide, 1, 0])], contract).unwrap()
     }
 
@@ -189,16 +186,7 @@ fn images_of_which_places_are_left_out_are_copied_first() {
     let (rows, columns) = (2 * h - 1, 3 * w);
     let access = |strides: [usize; 5]| Access::new(DType::F32, &strides.map(|s| s as isize));
     let image = access([c * rows * columns, 0, 2 * columns, 3, rows * columns]);
-    let contract = Contract {
-        m: 1,
-        n: 2,
-        k: 4,
-        lhs: input(0),
-        rhs: input(1),
-        acc: DType::F32,
-        epilogue: Expr::acc(DType::F32),
-        accuracy: Default::default(),
-    };
+    let contract = contract(4, Expr::acc(DType::F32));
     let result = access([f * h * w, h * w, w, 1, 0]);
     let inputs = vec![access([0, c, 0, 0, 1]), image];
     let op = Op::contract(&[batch, f, h, w, c], inputs, vec![result], contract).unwrap();
@@ -267,16 +255,7 @@ impl Windows {
             image.guards.push(guard([0, 0, stride.0, 0, 0, dilation.0, 0], y, rows));
             image.guards.push(guard([0, 0, 0, stride.1, 0, 0, dilation.1], x, columns));
         }
-        let contract = Contract {
-            m: 1,
-            n: 2,
-            k: 4,
-            lhs: input(0),
-            rhs: input(1),
-            acc: DType::F32,
-            epilogue: Expr::acc(DType::F32),
-            accuracy: Default::default(),
-        };
+        let contract = contract(4, Expr::acc(DType::F32));
         let filter = access([0, c * r * s, 0, 0, r * s, s, 1]);
         let result = access([f * h * w, h * w, w, 1, 0, 0, 0]);
         Op::contract(&[batch, f, h, w, c, r, s], vec![filter, image], vec![result], contract).unwrap()
