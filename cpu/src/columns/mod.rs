@@ -5,7 +5,7 @@
 //! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
 //!
 //! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
-//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::direct`]). An image with a border along
+//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::direct`]). An image of several channels with a border along
 //! both of its axes is copied before, by each task the rows that it needs; places a stride apart are side by side there.
 //!
 //! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.

@@ -95,7 +95,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
                 v.copied = packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
             }
         }
-        // Windows: see above, if there is that way, too.
+        // Copied window by window, as above, where there is no direct way that has said so already.
         Some(columns) if columns.has_windows() => {
             let copied = 2 * columns.windows();
             list.iter_mut().filter(|v| direct.is_none() && v.family == "packed").for_each(|v| v.copied = copied);

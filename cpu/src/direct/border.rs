@@ -209,7 +209,7 @@ impl Border {
     /// than this border is made for.
     ///
     /// # Safety
-    /// As for [`Border::copy`]: all coordinates that guards allow exist in the image, beyond those that any place needs, too.
+    /// As for [`Border::copy`].
     pub(crate) unsafe fn copy_from(&self, first: usize, fewer: usize, apart: isize, image: *const f32, to: *mut f32) {
         let image = image.wrapping_offset(self.origin);
         let [outer, second, rest @ ..] = &self.lines[..] else { return };
