@@ -38,8 +38,8 @@ const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
 /// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
 const MOST_DEPTH: usize = 160;
-/// Places of one task: as many as its sums leave room for in the first-level cache. Those of narrow panels are few; those of wide ones
-/// that are rows of the result mostly stay in registers. A small image is better not cut.
+/// Places of one task. Where panels are narrow and places are rows of the result, as many as their sums leave room for in the first-level
+/// cache; else more, so that there are several at each edge of an image.
 const MOST_CHUNK: usize = 112;
 const LONG_CHUNK: usize = 224;
 /// Channels of one task, and of one where there are few tasks.
@@ -50,6 +50,8 @@ const FEW_TASKS: usize = 32;
 const FILTERS: usize = 384 << 10;
 /// Bytes of filters that are packed at a time where they are not kept, for each two threads: each time, all threads meet.
 const PORTION: usize = 2 << 20;
+/// Bytes of results that need not be asked for before sums are turned. Measured: those of a single image are found soon enough.
+const NEAR: u64 = 4 << 20;
 /// Tasks for each thread, as long as they have so many places.
 const TASKS_EACH: usize = 2;
 /// Tasks for each thread below which long ones leave some threads without work in the end.
@@ -191,10 +193,7 @@ impl Direct {
         if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
             return None;
         }
-        let long = match kernels.narrow() {
-            true => !places_are_rows,
-            false => places_are_rows || places.len() <= LONG_CHUNK,
-        };
+        let long = !kernels.narrow() || !places_are_rows;
         let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
         let few = chunks.saturating_mul(channels.div_ceil(CHANNELS)).saturating_mul(batches.len()) < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
@@ -375,7 +374,7 @@ impl Direct {
                 let channels = self.group.min(first + some - channel);
                 let task = Task { b, chunk, place, places, channel, channels, fresh: true };
                 let packed = packed[b % own * layout.elements()..].as_ptr();
-                let panels = Panels { packed, first, padded: layout.padded_rows() };
+                let panels = Panels { packed, first, padded: layout.padded_rows(), channels: some };
                 let image = if self.copy.is_some() { base.at(0) } else { base.offset(self.batches[b]) };
                 // SAFETY: the caller's; tasks write different parts of the output.
                 unsafe { self.task(&task, image, &panels, out) };
@@ -427,7 +426,9 @@ impl Direct {
     unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, sums: &mut [f32], chain: Option<&Chain>) {
         let layout = self.layout;
         let (k, width) = (layout.depth, layout.panel);
-        let &Panels { packed, first: of, padded } = filters;
+        let &Panels { packed, first: of, padded, channels } = filters;
+        // Sums that are turned are written when all are there; results that a cache may hold are soon found then.
+        let ask = self.places_are_rows || self.turned() > NEAR;
         let runs = self.tables.runs(task.chunk);
         let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
@@ -435,13 +436,15 @@ impl Direct {
         for (piece, start) in (0..k).step_by(layout.kc).enumerate() {
             let depth = layout.kc.min(k - start);
             let last = start + depth == k;
-            // What is read after this piece of the panel: each tile fetches its share of it.
-            let mut next = if last { panel_at(0, task.channel + width) } else { panel_at(start + depth, task.channel) };
-            let share = depth.div_ceil(tiles);
+            // What is read after this piece of the panel: each tile fetches its share of it. After the last panel that is the first one
+            // again, unless they are the same.
+            let after = if task.channel + width < of + channels { task.channel + width } else { of };
+            let mut next = if last { panel_at(0, after) } else { panel_at(start + depth, task.channel) };
+            let share = if last && after == task.channel { 0 } else { depth.div_ceil(tiles) };
             let mut done = 0;
             for run in runs {
                 let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
-                let chain = chain.filter(|_| last);
+                let chain = chain.filter(|_| last && ask);
                 // Where places are columns, all that is asked for is used after the last tile.
                 let place = if self.places_are_rows { places[0].at as usize } else { task.place + done };
                 let (results, area) = ((place, task.channel), (places.len(), task.channels));
@@ -526,11 +529,12 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
     }
 }
 
-/// Packed filters: those of channels from `first` on, with as many as fill the last panel.
+/// Packed filters: those of so many channels from `first` on, with as many as fill the last panel.
 struct Panels {
     packed: *const f32,
     first: usize,
     padded: usize,
+    channels: usize,
 }
 
 /// A part of the result.

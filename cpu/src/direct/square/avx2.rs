@@ -19,31 +19,46 @@ pub(super) fn available() -> bool {
 ///
 /// # Safety
 /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
+#[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 pub unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
     // SAFETY: the caller's.
     unsafe {
         let turned = turned(from, wide);
-        for (i, row) in turned.iter().enumerate() {
-            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), *row);
+        for i in 0..SIDE {
+            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), turned[i]);
         }
     }
 }
 
-/// Eight rows of eight sums become results of a chain, from this row and column on.
+/// Eight sums of each place become results of a chain, from this row and column on: squares of eight places up to `whole`, of which the last one
+/// may begin inside the one before it, so as to end with the last of all `places`.
 ///
 /// # Safety
-/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`; the chain has all these elements.
+/// AVX2 is present; there are eight places at least, `from` is readable for eight elements at as many multiples of `wide`, and the chain has all
+/// these elements.
+#[allow(clippy::needless_range_loop)] // By iterators, vectors would pass through memory.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, col: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        let token = Avx2::new_unchecked();
-        let mut sums = [[token.f32(0.0)]; SIDE];
-        for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
-            sum[0] = token.vector(turned);
+pub unsafe fn finish(
+    from: *const f32,
+    wide: isize,
+    (whole, places): (usize, usize),
+    chain: &Chain,
+    row: usize,
+    col: usize,
+) {
+    for p in (0..whole).step_by(SIDE) {
+        let p = p.min(places - SIDE);
+        // SAFETY: the caller's.
+        unsafe {
+            let token = Avx2::new_unchecked();
+            let turned = turned(from.wrapping_offset(p as isize * wide), wide);
+            let mut sums = [[token.f32(0.0)]; SIDE];
+            for i in 0..SIDE {
+                sums[i][0] = token.vector(turned[i]);
+            }
+            finish_rows(token, sums, chain, row, col + p);
         }
-        finish_rows(token, sums, chain, row, col);
     }
 }
 

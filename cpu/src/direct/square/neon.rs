@@ -18,30 +18,45 @@ pub(super) fn available() -> bool {
 ///
 /// # Safety
 /// `from` is readable for four elements at four multiples of `wide`, `to` writable so by `apart`.
+#[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
     // SAFETY: the caller's.
     unsafe {
-        for (i, row) in turned(from, wide).into_iter().enumerate() {
-            vst1q_f32(to.wrapping_offset(i as isize * apart), row);
+        let turned = turned(from, wide);
+        for i in 0..SIDE {
+            vst1q_f32(to.wrapping_offset(i as isize * apart), turned[i]);
         }
     }
 }
 
-/// Four rows of four sums become results of a chain, from this row and column on.
+/// Four sums of each place become results of a chain, from this row and column on: squares of four places up to `whole`, of which the last one
+/// may begin inside the one before it, so as to end with the last of all `places`.
 ///
 /// # Safety
-/// `from` is readable for four elements at four multiples of `wide`; the chain has all these elements.
+/// There are four places at least, `from` is readable for four elements at as many multiples of `wide`, and the chain has all these elements.
+#[allow(clippy::needless_range_loop)] // By iterators, vectors would pass through memory.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn finish(from: *const f32, wide: isize, chain: &Chain, row: usize, col: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        let token = Neon::new_unchecked();
-        let mut sums = [[token.f32(0.0)]; SIDE];
-        for (sum, turned) in sums.iter_mut().zip(turned(from, wide)) {
-            sum[0] = token.vector(turned);
+pub(super) unsafe fn finish(
+    from: *const f32,
+    wide: isize,
+    (whole, places): (usize, usize),
+    chain: &Chain,
+    row: usize,
+    col: usize,
+) {
+    for p in (0..whole).step_by(SIDE) {
+        let p = p.min(places - SIDE);
+        // SAFETY: the caller's.
+        unsafe {
+            let token = Neon::new_unchecked();
+            let turned = turned(from.wrapping_offset(p as isize * wide), wide);
+            let mut sums = [[token.f32(0.0)]; SIDE];
+            for i in 0..SIDE {
+                sums[i][0] = token.vector(turned[i]);
+            }
+            finish_rows(token, sums, chain, row, col + p);
         }
-        finish_rows(token, sums, chain, row, col);
     }
 }
 

@@ -20,11 +20,20 @@ pub(super) unsafe fn turn(from: *const f32, _: isize, to: *mut f32, _: isize) {
     unsafe { to.write(from.read()) };
 }
 
-/// A sum becomes the result of a chain, at this row and column.
+/// The sums of places become results of a chain, from this row and column on.
 ///
 /// # Safety
-/// `from` is readable; the chain has the element.
-pub(super) unsafe fn finish(from: *const f32, _: isize, chain: &Chain, row: usize, col: usize) {
-    // SAFETY: the caller's.
-    unsafe { single(chain, from.read(), row, col) };
+/// `from` is readable at so many multiples of `wide`; the chain has these elements.
+pub(super) unsafe fn finish(
+    from: *const f32,
+    wide: isize,
+    (whole, _): (usize, usize),
+    chain: &Chain,
+    row: usize,
+    col: usize,
+) {
+    for p in 0..whole {
+        // SAFETY: the caller's.
+        unsafe { single(chain, from.wrapping_offset(p as isize * wide).read(), row, col + p) };
+    }
 }
