@@ -13,23 +13,26 @@
 //! - The order and the thread of a task are unspecified: a result may depend on the task index only.
 //!
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
-//! waits for the slowest task of an operation and for the next operation of a graph.
+//! waits for the slowest task of an operation and for the next operation of a graph. A worker that another program keeps from its core in the
+//! middle of a task gets its caller's, who waits for it ([`cores`]).
 //!
 //! How: each share is a 64-bit word on a cache line of its own, on which its worker waits. Taking a task is one compare-exchange
 //! on it; whoever succeeds holds the job open until it has counted that task as complete, so only then is the job's description
 //! read. A late worker finds nothing to take and touches nothing. Each thread counts what it has completed on its own line, and
 //! the caller adds that up: threads wait for each other's lines once when a job begins and once when it ends.
 
+mod cores;
 mod gate;
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use cores::{Core, Spot};
 use gate::Gate;
 use parking_lot::Mutex;
 
@@ -65,6 +68,12 @@ const SPIN: Duration = Duration::from_micros(100);
 const PREEMPTED: Duration = Duration::from_micros(200);
 /// After being preempted while spinning, a thread goes to sleep at once this many times.
 const SPIN_HOLIDAY: u32 = 16;
+/// A worker with a task that runs for none of this time does not run.
+const GLANCE: Duration = Duration::from_micros(5);
+/// How long a caller sleeps before it looks again for workers that do not run.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+const NO_CORE: Core = Core::MAX;
 
 /// A fork-join pool; see the module's text for what it promises.
 pub struct Workers {
@@ -82,9 +91,17 @@ struct Line<T>(T);
 struct Seat {
     /// Its [`Share`] of the job.
     share: Line<AtomicU64>,
-    /// Tasks that it has completed, in all jobs, modulo 2^32. Only the thread in this seat writes it; in the first one
-    /// that is whoever holds `busy`.
-    done: Line<AtomicU32>,
+    /// What it has done. Only the thread in this seat writes it; in the first one that is whoever holds `busy`.
+    done: Line<Done>,
+    /// Where its thread runs; of the first one nothing is known.
+    spot: Spot,
+}
+
+struct Done {
+    /// Tasks that it has completed, in all jobs, modulo 2^32.
+    count: AtomicU32,
+    /// Whether it has taken a task that is not counted yet.
+    working: AtomicBool,
 }
 
 struct Shared {
@@ -95,6 +112,8 @@ struct Shared {
     job: UnsafeCell<Job>,
     /// Jobs so far. A worker that has nothing to do in small ones stays awake while there are any.
     jobs: Line<AtomicU32>,
+    /// The caller's core, as of its last job; [`NO_CORE`] where nobody knows.
+    core: Line<AtomicUsize>,
     /// Workers sleep here.
     idle: Gate,
     /// The caller sleeps here, for tasks that workers have taken.
@@ -131,11 +150,16 @@ impl Workers {
         let spin = threads > 1 && threads <= crate::topology::usable_cores();
         let shared = Shared {
             seats: (0..threads)
-                .map(|_| Seat { share: Line(AtomicU64::new(0)), done: Line(AtomicU32::new(0)) })
+                .map(|_| Seat {
+                    share: Line(AtomicU64::new(0)),
+                    done: Line(Done { count: AtomicU32::new(0), working: AtomicBool::new(false) }),
+                    spot: Spot::default(),
+                })
                 .collect(),
             busy: Line(AtomicBool::new(false)),
             job: UnsafeCell::new(Job { f: None, first: 0, single: false, total: 0 }),
             jobs: Line(AtomicU32::new(0)),
+            core: Line(AtomicUsize::new(NO_CORE)),
             idle: Gate::new(),
             finished: Gate::new(),
             panic: Mutex::new(None),
@@ -213,13 +237,17 @@ impl Workers {
         }
         s.jobs.0.store(s.jobs.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         s.idle.wake(2);
+        let core = Spot::here().unwrap_or(NO_CORE);
+        if s.core.0.load(Ordering::Relaxed) != core {
+            s.core.0.store(core, Ordering::Relaxed);
+        }
 
         s.work(0);
 
-        let complete =
-            || s.seats.iter().fold(0u32, |sum, seat| sum.wrapping_add(seat.done.0.load(Ordering::Acquire))) == total;
+        let counts = || s.seats.iter().map(|seat| seat.done.0.count.load(Ordering::Acquire));
+        let complete = || counts().fold(0, u32::wrapping_add) == total;
         if !(complete() || s.spin && spin_until(&complete)) {
-            s.finished.wait(complete);
+            s.wait(complete);
         }
         s.panic.lock().take()
     }
@@ -249,14 +277,49 @@ impl Drop for Workers {
 }
 
 impl Shared {
+    /// Returns when every task is complete: the caller has nothing else to do.
+    fn wait(&self, complete: impl Fn() -> bool) {
+        while !complete() {
+            let lent = self.held_up(&complete).filter(|_| self.spin).and_then(|seat| {
+                let spot = &self.seats[seat].spot;
+                spot.bring(Spot::here()?).then_some(spot)
+            });
+            self.finished.wait_for(&complete, if lent.is_some() { 10 * PATIENCE } else { PATIENCE });
+            if let Some(spot) = lent {
+                spot.send_back();
+            }
+        }
+    }
+
+    /// The seat of a worker that has a task and does not run, unless all become complete.
+    fn held_up(&self, complete: &dyn Fn() -> bool) -> Option<usize> {
+        (1..self.seats.len()).find(|&seat| {
+            let Seat { done, spot, .. } = &self.seats[seat];
+            let working = || done.0.working.load(Ordering::Relaxed) && !complete();
+            let Some(before) = working().then(|| spot.time()).flatten() else { return false };
+            let start = Instant::now();
+            while start.elapsed() < GLANCE {
+                std::hint::spin_loop();
+            }
+            working() && spot.time() == Some(before)
+        })
+    }
+
     /// The life of the worker in a seat.
     fn worker(&self, seat: usize) {
+        let spot = &self.seats[seat].spot;
+        spot.enter();
         let share = || Share::of(self.seats[seat].share.0.load(Ordering::Relaxed)).left() > 0;
         while !self.stop.load(Ordering::Relaxed) {
             let jobs = self.jobs.0.load(Ordering::Relaxed);
-            if !self.spin || !spin_until(&share) {
-                if self.spin && self.jobs.0.load(Ordering::Relaxed) != jobs {
+            // On a core that the caller lent it, and wants back, a worker does not spin.
+            let spin = self.spin && !spot.is_lent();
+            if !spin || !spin_until(&share) {
+                if spin && self.jobs.0.load(Ordering::Relaxed) != jobs {
                     continue;
+                }
+                if spin {
+                    spot.avoid(Some(self.core.0.load(Ordering::Relaxed)).filter(|core| *core != NO_CORE));
                 }
                 self.idle.wait(|| self.fullest(seat).is_some() || self.stop.load(Ordering::SeqCst));
             }
@@ -266,12 +329,17 @@ impl Shared {
             }
             self.work(seat);
         }
+        spot.leave();
     }
 
     /// Takes and executes tasks until none is left to take, as the thread in this seat.
     fn work(&self, seat: usize) {
         let mut done = 0u32;
+        let Done { count, working } = &self.seats[seat].done.0;
         while let Some(task) = self.take(seat) {
+            if done == 0 {
+                working.store(true, Ordering::Relaxed);
+            }
             // SAFETY: this thread holds a taken task, so the job cannot end and `job` is not written.
             let job = unsafe { *self.job.get() };
             if let Some(f) = job.f
@@ -291,7 +359,7 @@ impl Shared {
             }
         }
         if done > 0 {
-            let count = &self.seats[seat].done.0;
+            working.store(false, Ordering::Relaxed);
             count.store(count.load(Ordering::Relaxed).wrapping_add(done), Ordering::Release);
             self.finished.wake(1);
         }

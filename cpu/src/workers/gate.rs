@@ -5,6 +5,7 @@
 //! lost. Waking costs the fence and one atomic load when nobody sleeps.
 
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::{Duration, Instant};
 
 pub(super) struct Gate {
     /// Changes with every wake-up; sleepers sleep on it.
@@ -30,14 +31,24 @@ impl Gate {
 
     /// Returns when `ready` has returned true.
     pub(super) fn wait(&self, ready: impl Fn() -> bool) {
+        self.until(ready, None);
+    }
+
+    /// As [`Gate::wait`], or when so much time has passed.
+    pub(super) fn wait_for(&self, ready: impl Fn() -> bool, time: Duration) {
+        self.until(ready, Instant::now().checked_add(time));
+    }
+
+    fn until(&self, ready: impl Fn() -> bool, end: Option<Instant>) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         loop {
             let ticket = self.ticket.load(Ordering::SeqCst);
-            if ready() {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if ready() || left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            self.sleep(ticket);
+            self.sleep(ticket, left);
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -57,16 +68,20 @@ impl Gate {
     }
 
     #[cfg(target_os = "linux")]
-    fn sleep(&self, ticket: u32) {
+    fn sleep(&self, ticket: u32, most: Option<Duration>) {
+        let most = most.map(|most| libc::timespec {
+            tv_sec: most.as_secs() as libc::time_t,
+            tv_nsec: most.subsec_nanos() as libc::c_long,
+        });
         // SAFETY: the address is that of a live, aligned 32-bit word; the kernel compares it with `ticket` and sleeps only
-        // if equal. An early return (signal, changed word) is handled by the caller's loop.
+        // if equal, for no longer than the time, if there is one. An early return (signal, changed word) is handled by the caller's loop.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
                 self.ticket.as_ptr(),
                 libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
                 ticket,
-                std::ptr::null::<libc::timespec>(),
+                most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
             );
         }
     }
@@ -85,10 +100,13 @@ impl Gate {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn sleep(&self, ticket: u32) {
+    fn sleep(&self, ticket: u32, most: Option<Duration>) {
         let mut guard = self.lock.lock();
         if self.ticket.load(Ordering::SeqCst) == ticket {
-            self.condition.wait(&mut guard);
+            match most {
+                Some(most) => drop(self.condition.wait_for(&mut guard, most)),
+                None => self.condition.wait(&mut guard),
+            }
         }
     }
 

@@ -273,3 +273,134 @@ fn fork_join_latency() {
         println!("two tasks of 200 us after {pause} us of sleep: overhead median {:.2} us", times[times.len() / 2]);
     }
 }
+
+#[cfg(target_os = "linux")]
+mod on_linux {
+    use super::*;
+    use crate::workers::cores::Spot;
+
+    /// The cores that this thread is allowed.
+    fn allowed() -> Vec<usize> {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+        list.trim()
+            .split(',')
+            .flat_map(|range| {
+                let (from, to) = range.split_once('-').unwrap_or((range, range));
+                from.parse().unwrap()..=to.parse().unwrap()
+            })
+            .collect()
+    }
+
+    /// What a thread of its own, with its spot, answers.
+    fn beside<T: Send>(ask: impl FnOnce(&Spot) -> T + Send) -> T {
+        let spot = Spot::default();
+        let ask = || {
+            spot.enter();
+            let answer = ask(&spot);
+            spot.leave();
+            answer
+        };
+        std::thread::scope(|scope| scope.spawn(ask).join().unwrap())
+    }
+
+    #[test]
+    fn a_worker_sleeps_elsewhere_than_on_its_callers_core() {
+        let all = allowed();
+        for &core in &all {
+            let (without, again) = beside(|spot| {
+                spot.avoid(Some(core));
+                let without = allowed();
+                spot.avoid(None);
+                (without, allowed())
+            });
+            let others: Vec<usize> = all.iter().copied().filter(|c| *c != core).collect();
+            assert_eq!(without, if others.is_empty() { all.clone() } else { others });
+            assert_eq!(again, without, "a core that nobody knows changes nothing");
+        }
+        // Then another one's core: the first is allowed again.
+        if let [first, second, ..] = all[..] {
+            let cores = beside(|spot| {
+                spot.avoid(Some(first));
+                spot.avoid(Some(second));
+                allowed()
+            });
+            assert_eq!(cores, all.iter().copied().filter(|c| *c != second).collect::<Vec<usize>>());
+        }
+    }
+
+    #[test]
+    fn a_worker_that_is_brought_is_sent_back_to_what_it_was_allowed() {
+        let all = allowed();
+        for &core in &all {
+            let (brought, still, back) = beside(|spot| {
+                assert!(spot.bring(core) && spot.is_lent() && !spot.bring(core), "nobody is lent two cores");
+                let brought = allowed();
+                // Sleeping there does not make it forget where it belongs.
+                spot.avoid(Some(core));
+                let still = allowed();
+                spot.send_back();
+                assert!(!spot.is_lent());
+                spot.send_back();
+                (brought, still, allowed())
+            });
+            assert_eq!((brought, still, back), (vec![core], vec![core], all.clone()));
+        }
+    }
+
+    #[test]
+    fn cores_that_somebody_else_forbids_stay_forbidden() {
+        let all = allowed();
+        let [first, second, ..] = all[..] else { return };
+        let cores = beside(|spot| {
+            spot.avoid(Some(first));
+            // Somebody moves the thread by hand, here by another spot of it.
+            let hand = Spot::default();
+            hand.enter();
+            assert!(hand.bring(first));
+            spot.avoid(Some(second));
+            allowed()
+        });
+        assert_eq!(cores, [first]);
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_not_moved() {
+        let spot = Spot::default();
+        assert!(spot.time().is_none() && !spot.bring(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                spot.enter();
+                assert!(spot.time().is_some());
+                spot.leave();
+            });
+        });
+        assert!(spot.time().is_none() && !spot.bring(0) && !spot.bring(usize::MAX));
+    }
+
+    #[test]
+    fn a_worker_that_stands_still_in_a_task_completes_it_and_keeps_its_cores() {
+        let w = Workers::new(2);
+        let me = std::thread::current().id();
+        let before = allowed();
+        for _ in 0..4 {
+            let begun = AtomicUsize::new(0);
+            let seen = counts(2);
+            w.run(2, &|i| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                let patience = Instant::now() + Duration::from_secs(20);
+                while begun.load(Ordering::SeqCst) < 2 && Instant::now() < patience {
+                    std::thread::yield_now();
+                }
+                // Whoever sleeps does not run, as one whose core a neighbour has.
+                if std::thread::current().id() != me {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                seen[i].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(all_once(&seen));
+        }
+        assert_eq!(allowed(), before, "the caller's own cores are nobody's business");
+        assert!(!w.shared.seats[1].spot.is_lent());
+    }
+}
