@@ -1,4 +1,7 @@
 //! The steps of a [`crate::gemm::Chain`] on sums in registers, and ahead of them.
+//!
+//! What kernels use while they have sums must be inlined, whether crates are optimised together or not: a call makes all sums leave their
+//! registers.
 
 use crate::gemm::{Chain, Link, LinkOp, LinkWith};
 use crate::simd::{Float, Simd};
@@ -8,7 +11,7 @@ pub(crate) const LINE: usize = 64 / size_of::<f32>();
 
 /// Asks for `count` lines, `apart` elements from one to the next; the elements need not be readable. They are wanted in the
 /// first-level cache if `NEAR`, else in the second.
-#[inline]
+#[inline(always)]
 pub(crate) fn fetch<const NEAR: bool>(from: *const f32, apart: isize, count: usize) {
     #[cfg(target_arch = "x86_64")]
     for i in 0..count {
@@ -22,7 +25,7 @@ pub(crate) fn fetch<const NEAR: bool>(from: *const f32, apart: isize, count: usi
 }
 
 /// As [`fetch`], for pieces of `wide` elements, of which most begin inside a line, unless they are aligned.
-#[inline]
+#[inline(always)]
 pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, count: usize, wide: usize) {
     for at in (0..wide).step_by(LINE) {
         fetch::<NEAR>(from.wrapping_add(at), apart, count);
@@ -32,71 +35,19 @@ pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, cou
     }
 }
 
-/// The lines on which a chain's results for some rows and columns lie, one after the other, to be asked for a few at a time: a core waits for
-/// some twenty lines at once, and bursts of more keep it from its products.
-pub(crate) struct Ahead {
-    /// Lines of a row, and columns.
-    lines: usize,
-    cols: usize,
-    /// The next line, counted from the first row's first one.
-    row: usize,
-    line: usize,
-    /// Lines not yet asked for, and how many are asked for at a time.
-    left: usize,
-    each: usize,
-}
-
-impl Ahead {
-    /// Those of so many rows and columns, from this row and column on, for all to have been asked for after so many times.
-    #[inline(always)]
-    pub(crate) fn new(
-        chain: Option<&Chain>,
-        (row, col): (usize, usize),
-        (rows, cols): (usize, usize),
-        times: usize,
-    ) -> Ahead {
-        let Some(chain) = chain else { return Ahead { lines: 1, cols, row: 0, line: 0, left: 0, each: 0 } };
-        let first = place(chain.to, chain.row, row, col) as usize;
-        let aligned = first.is_multiple_of(LINE * size_of::<f32>()) && chain.row % LINE as isize == 0;
-        // Rows that begin inside a line end on another one.
-        let lines = cols.div_ceil(LINE) + usize::from(!aligned);
-        let left = rows * lines;
-        Ahead { lines, cols, row: 0, line: 0, left, each: left.div_ceil(times.max(1)) }
-    }
-
-    /// How many lines are to be asked for now.
-    #[inline(always)]
-    pub(crate) fn now(&mut self) -> usize {
-        let now = self.each.min(self.left);
-        self.left -= now;
-        now
-    }
-
-    /// The next line: its row, from the first one on, and a column on it.
-    #[inline(always)]
-    pub(crate) fn step(&mut self) -> (usize, usize) {
-        let at = (self.row, (self.line * LINE).min(self.cols - 1));
-        self.line += 1;
-        if self.line == self.lines {
-            (self.row, self.line) = (self.row + 1, 0);
-        }
-        at
-    }
-}
-
-/// Asks for the line on which a chain's result for this row and column, and for those on which what it is made of, lie.
+/// Asks for the lines on which a chain's results for so many rows of `wide` columns, and what they are made of, lie.
 #[inline(always)]
-pub(crate) fn soon<const NEAR: bool>(chain: &Chain, row: usize, col: usize) {
-    // Not by the list itself: that would be a call, for which all sums leave their registers, unless crates are optimised together.
+pub(crate) fn soon<const NEAR: bool>(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
+    // Not by the list itself, whose iterator is a call.
     for link in chain.links.iter() {
         // What is the same for all rows is near.
         if let LinkWith::Elements(base, by) = link.with
             && by != 0
         {
-            fetch::<NEAR>(place(base, by, row, col), 0, 1);
+            fetch_pieces::<NEAR>(place(base, by, row, col), by, rows, wide);
         }
     }
-    fetch::<NEAR>(place(chain.to, chain.row, row, col), 0, 1);
+    fetch_pieces::<NEAR>(place(chain.to, chain.row, row, col), chain.row, rows, wide);
 }
 
 /// An operand's element for this row and column.
@@ -240,37 +191,5 @@ pub(crate) unsafe fn finish_rows<S: Simd, const R: usize>(
         for i in 0..R {
             done[i][0].store(place(chain.to, chain.row, row + i, col).cast_mut());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use smallvec::SmallVec;
-
-    use super::*;
-
-    #[test]
-    fn every_line_of_the_results_is_asked_for_once_and_in_time() {
-        let mut results = vec![0.0f32; 4096];
-        let start = results.as_ptr().align_offset(LINE * size_of::<f32>());
-        for (row, first, rows, cols, times) in
-            [(64, 0, 6, 64, 4), (64, 0, 5, 20, 100), (49, 3, 7, 49, 9), (10, 1, 3, 6, 1)]
-        {
-            let chain = Chain { links: SmallVec::new(), to: results[start..].as_mut_ptr(), row };
-            let mut ahead = Ahead::new(Some(&chain), (0, first), (rows, cols), times);
-            let mut asked = std::collections::BTreeSet::new();
-            for _ in 0..times {
-                for _ in 0..ahead.now() {
-                    let (r, c) = ahead.step();
-                    assert!(r < rows && c < cols);
-                    asked.insert((r as isize * row + (first + c) as isize) as usize / LINE);
-                }
-            }
-            assert_eq!(ahead.now(), 0);
-            let all = (0..rows).flat_map(|r| (0..cols).map(move |c| r * row as usize + first + c));
-            assert_eq!(asked, all.map(|at| at / LINE).collect());
-        }
-        // Nothing is asked for where there are no results to come.
-        assert_eq!(Ahead::new(None, (0, 0), (8, 8), 2).now(), 0);
     }
 }

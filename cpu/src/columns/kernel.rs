@@ -1,7 +1,7 @@
 //! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first product to the result.
 
 use crate::gemm::Chain;
-use crate::links::{Ahead, apply, soon};
+use crate::links::{apply, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -174,17 +174,16 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, 
         let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         let panel = t.k * ROWS;
         // Little by little: a core waits for a few lines at a time.
-        let mut results = Ahead::new(chain, t.ahead, (t.rows, t.cols), t.k.div_ceil(STEP) * t.tiles);
+        let some = t.rows.div_ceil(t.k.div_ceil(STEP).max(1) * t.tiles);
+        let mut asked = 0;
         for _ in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; R];
             let (mut left, mut right, mut depths) = (t.left, t.right, t.depths);
             let mut steps = t.k;
             while steps > 0 {
-                if let Some(chain) = chain {
-                    for _ in 0..results.now() {
-                        let (row, col) = results.step();
-                        soon::<true>(chain, t.ahead.0 + row, t.ahead.1 + col);
-                    }
+                if let Some(chain) = chain.filter(|_| asked < t.rows) {
+                    soon::<true>(chain, (t.ahead.0 + asked, t.ahead.1), (some.min(t.rows - asked), t.cols));
+                    asked += some;
                 }
                 let now = steps.min(STEP);
                 steps -= now;

@@ -1,7 +1,7 @@
 //! The micro-kernel: a few places of the image by one to four vectors of channels.
 
 use crate::gemm::Chain;
-use crate::links::{Ahead, LINE, apply_rows, fetch, place, single, soon};
+use crate::links::{LINE, apply_rows, fetch, place, single, soon};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -176,7 +176,8 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
             apart = t.rows > 2 * P * t.tiles;
             t.rows = if apart { P * t.tiles } else { t.rows };
         }
-        let mut results = Ahead::new(chain, (t.row, t.col), (t.rows, t.cols), steps * t.tiles);
+        let some_rows = t.rows.div_ceil(steps * t.tiles);
+        let mut asked = 0;
         for tile in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; P];
             if t.add {
@@ -206,13 +207,18 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                     fetch::<true>(next, LINE as isize, each);
                 }
                 next = next.wrapping_add(each * LINE);
-                if let Some(chain) = chain {
-                    for _ in 0..results.now() {
-                        let (row, col) = results.step();
-                        // SAFETY: the contract: there are as many places as rows that are apart.
-                        let row = if apart { unsafe { (*all.add(row)).at as usize } } else { t.row + row };
-                        soon::<false>(chain, row, t.col + col);
+                if let Some(chain) = chain.filter(|_| asked < t.rows) {
+                    let some = some_rows.min(t.rows - asked);
+                    if apart {
+                        for i in asked..asked + some {
+                            // SAFETY: the contract: there are as many places as rows.
+                            let row = unsafe { (*all.add(i)).at } as usize;
+                            soon::<false>(chain, (row, t.col), (1, t.cols));
+                        }
+                    } else {
+                        soon::<false>(chain, (t.row + asked, t.col), (some, t.cols));
                     }
+                    asked += some;
                 }
                 for p in 0..later {
                     // SAFETY: the contract: there is another tile.
