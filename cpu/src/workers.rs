@@ -280,10 +280,9 @@ impl Shared {
     /// Returns when every task is complete: the caller has nothing else to do.
     fn wait(&self, complete: impl Fn() -> bool) {
         while !complete() {
-            let lent = self.held_up(&complete).filter(|_| self.spin).and_then(|seat| {
-                let spot = &self.seats[seat].spot;
-                spot.bring(Spot::here()?).then_some(spot)
-            });
+            // Where threads have no core each, those that do not run are nothing new.
+            let held_up = if self.spin { self.held_up(&complete) } else { None };
+            let lent = held_up.and_then(|spot| spot.bring(Spot::here()?).then_some(spot));
             self.finished.wait_for(&complete, if lent.is_some() { 10 * PATIENCE } else { PATIENCE });
             if let Some(spot) = lent {
                 spot.send_back();
@@ -291,18 +290,18 @@ impl Shared {
         }
     }
 
-    /// The seat of a worker that has a task and does not run, unless all become complete.
-    fn held_up(&self, complete: &dyn Fn() -> bool) -> Option<usize> {
-        (1..self.seats.len()).find(|&seat| {
-            let Seat { done, spot, .. } = &self.seats[seat];
-            let working = || done.0.working.load(Ordering::Relaxed) && !complete();
-            let Some(before) = working().then(|| spot.time()).flatten() else { return false };
+    /// A worker that has a task and does not run, unless all become complete.
+    fn held_up(&self, complete: &dyn Fn() -> bool) -> Option<&Spot> {
+        let does_not_run = |seat: &&Seat| {
+            let working = || seat.done.0.working.load(Ordering::Relaxed) && !complete();
+            let Some(before) = working().then(|| seat.spot.time()).flatten() else { return false };
             let start = Instant::now();
             while start.elapsed() < GLANCE {
                 std::hint::spin_loop();
             }
-            working() && spot.time() == Some(before)
-        })
+            working() && seat.spot.time() == Some(before)
+        };
+        self.seats[1..].iter().find(does_not_run).map(|seat| &seat.spot)
     }
 
     /// The life of the worker in a seat.

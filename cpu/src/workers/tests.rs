@@ -383,6 +383,7 @@ mod on_linux {
         let w = Workers::new(2);
         let me = std::thread::current().id();
         let before = allowed();
+        let lent = AtomicUsize::new(0);
         for _ in 0..4 {
             let begun = AtomicUsize::new(0);
             let seen = counts(2);
@@ -395,11 +396,14 @@ mod on_linux {
                 // Whoever sleeps does not run, as one whose core a neighbour has.
                 if std::thread::current().id() != me {
                     std::thread::sleep(Duration::from_millis(5));
+                    lent.fetch_add(usize::from(w.shared.seats[1].spot.is_lent()), Ordering::Relaxed);
                 }
                 seen[i].fetch_add(1, Ordering::Relaxed);
             });
             assert!(all_once(&seen));
         }
+        // Only one that has a core of its own is waited for in this way.
+        assert!(lent.into_inner() > 0 || !w.shared.spin, "the caller lent its core");
         assert_eq!(allowed(), before, "the caller's own cores are nobody's business");
         assert!(!w.shared.seats[1].spot.is_lent());
     }
