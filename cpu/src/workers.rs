@@ -14,7 +14,8 @@
 //!
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
 //! waits for the slowest task of an operation and for the next operation of a graph. A worker that another program keeps from its core in the
-//! middle of a task gets its caller's, who waits for it ([`cores`]).
+//! middle of a task gets its caller's, who waits for it (`cores`). So the cores that a worker may use change; a thread that a task starts
+//! inherits those of the moment.
 //!
 //! How: each share is a 64-bit word on a cache line of its own, on which its worker waits. Taking a task is one compare-exchange
 //! on it; whoever succeeds holds the job open until it has counted that task as complete, so only then is the job's description
@@ -279,29 +280,33 @@ impl Drop for Workers {
 impl Shared {
     /// Returns when every task is complete: the caller has nothing else to do.
     fn wait(&self, complete: impl Fn() -> bool) {
+        // Where threads have no core each, those that do not run are nothing new.
+        if !self.spin || !Spot::KNOWN {
+            self.finished.wait(complete);
+            return;
+        }
         while !complete() {
-            // Where threads have no core each, those that do not run are nothing new.
-            let held_up = if self.spin { self.held_up(&complete) } else { None };
-            let lent = held_up.and_then(|spot| spot.bring(Spot::here()?).then_some(spot));
-            self.finished.wait_for(&complete, if lent.is_some() { 10 * PATIENCE } else { PATIENCE });
-            if let Some(spot) = lent {
-                spot.send_back();
+            let lent = self.held_up(&complete).and_then(|seat| seat.spot.bring(Spot::here()?).then_some(seat));
+            let ready = || complete() || lent.is_some_and(|seat| !seat.done.0.working.load(Ordering::Relaxed));
+            self.finished.wait_for(ready, if lent.is_some() { 10 * PATIENCE } else { PATIENCE });
+            if let Some(seat) = lent {
+                seat.spot.send_back();
             }
         }
     }
 
     /// A worker that has a task and does not run, unless all become complete.
-    fn held_up(&self, complete: &dyn Fn() -> bool) -> Option<&Spot> {
-        let does_not_run = |seat: &&Seat| {
-            let working = || seat.done.0.working.load(Ordering::Relaxed) && !complete();
-            let Some(before) = working().then(|| seat.spot.time()).flatten() else { return false };
-            let start = Instant::now();
-            while start.elapsed() < GLANCE {
-                std::hint::spin_loop();
-            }
-            working() && seat.spot.time() == Some(before)
-        };
-        self.seats[1..].iter().find(does_not_run).map(|seat| &seat.spot)
+    fn held_up(&self, complete: &dyn Fn() -> bool) -> Option<&Seat> {
+        let working = |seat: &Seat| seat.done.0.working.load(Ordering::Relaxed);
+        let times =
+            self.seats[1..].iter().filter(|seat| working(seat)).filter_map(|seat| Some((seat, seat.spot.time()?)));
+        let times: Vec<(&Seat, u64)> = times.collect();
+        let start = Instant::now();
+        while start.elapsed() < GLANCE {
+            std::hint::spin_loop();
+        }
+        let still = |(seat, time): &(&Seat, u64)| working(seat) && seat.spot.time() == Some(*time);
+        times.into_iter().find(still).map(|(seat, _)| seat).filter(|_| !complete())
     }
 
     /// The life of the worker in a seat.

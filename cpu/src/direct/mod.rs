@@ -437,8 +437,11 @@ impl Direct {
             let depth = layout.kc.min(k - start);
             let last = start + depth == k;
             // What is read after this piece of the panel: each tile fetches its share of it. After the last panel that is the first one
-            // again, unless they are the same.
-            let after = if task.channel + width < of + channels { task.channel + width } else { of };
+            // again, unless they are the same: of all, or of the task's, where the next task has the same channels.
+            let again = self.by_channels && task.chunk + 1 < self.chunk;
+            let begin = if again { task.channel - (task.channel - of) % self.group } else { of };
+            let end = if again { (begin + self.group).min(of + channels) } else { of + channels };
+            let after = if task.channel + width < end { task.channel + width } else { begin };
             let mut next = if last { panel_at(0, after) } else { panel_at(start + depth, task.channel) };
             let share = if last && after == task.channel { 0 } else { depth.div_ceil(tiles) };
             let mut done = 0;

@@ -1,11 +1,12 @@
-//! Where a worker runs, so that a busy neighbour on one core costs no more than its share of that core.
+//! Where a worker runs, so that a busy neighbour on one core costs little more than its share of that core.
 //!
 //! The system wakes a thread beside its waker, here the caller, who goes on computing; a neighbour then has the other core for itself. So
 //! a worker does not sleep on its caller's core ([`Spot::avoid`]). And a thread that loses its core in the middle of a task gets it back
 //! after milliseconds, for which everybody who waits for the task would wait, too. So a caller who waits for a worker that does not run
 //! ([`Spot::time`]) lends it its own core ([`Spot::bring`], [`Spot::send_back`]).
 //!
-//! Only Linux is asked; elsewhere nothing of this is done. Cores that somebody else forbids a worker are not allowed again.
+//! Only Linux is asked; elsewhere nothing of this is done. A worker that somebody else has moved is not moved to cores that it was forbidden,
+//! unless what it was allowed is what it had anyway.
 
 /// A core, by the system's number.
 pub(super) type Core = usize;
@@ -38,8 +39,8 @@ mod linux {
         /// Those that the worker may use, of which those in `set` are allowed it at present; none before the first change.
         all: Option<Set>,
         set: Option<Set>,
-        /// While it is on its caller's core: what it was allowed before.
-        lent: Option<Set>,
+        /// While it is on its caller's core: that one alone, and what it was allowed before.
+        lent: Option<(Set, Set)>,
     }
 
     #[derive(Clone, Copy)]
@@ -68,6 +69,11 @@ mod linux {
             Some(self)
         }
 
+        fn has(&self, core: Core) -> bool {
+            // SAFETY: the core is in the set's range.
+            core < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(core, &self.0) }
+        }
+
         /// The set without a core, if others are left.
         fn without(mut self, core: Core) -> Option<Set> {
             // SAFETY: the core is in the set's range.
@@ -92,6 +98,9 @@ mod linux {
     }
 
     impl Spot {
+        /// Whether the system is asked.
+        pub(crate) const KNOWN: bool = true;
+
         /// The core that this thread runs on.
         pub(crate) fn here() -> Option<Core> {
             // SAFETY: a question without arguments.
@@ -142,24 +151,26 @@ mod linux {
             (failed == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
         }
 
-        /// Lets the worker run on this core only, until it is sent back; whether that was done.
+        /// Lets the worker run on this core only, if it may, until it is sent back; whether that was done.
         pub(crate) fn bring(&self, core: Core) -> bool {
             let mut cores = self.cores.lock();
             let thread = self.thread.load(Ordering::Acquire);
             let (1.., None, Some(before), Some(here)) = (thread, cores.lent, Set::of(thread), Set::one(core)) else {
                 return false;
             };
-            let done = here.give(thread);
-            cores.lent = done.then_some(before);
+            let all = if cores.set == Some(before) { cores.all } else { Some(before) };
+            let done = all.is_some_and(|all| all.has(core)) && here.give(thread);
+            cores.lent = done.then_some((here, before));
             done
         }
 
-        /// Allows the worker again what it was allowed before it was brought.
+        /// Allows the worker again what it was allowed before it was brought, unless somebody else has moved it meanwhile.
         pub(crate) fn send_back(&self) {
             let mut cores = self.cores.lock();
             let thread = self.thread.load(Ordering::Acquire);
-            if let Some(before) = cores.lent.take()
+            if let Some((here, before)) = cores.lent.take()
                 && thread != 0
+                && Set::of(thread) == Some(here)
             {
                 // A set that the system refuses now is one of cores that are gone; it has chosen others then.
                 before.give(thread);
@@ -182,6 +193,8 @@ mod other {
     pub(crate) struct Spot;
 
     impl Spot {
+        pub(crate) const KNOWN: bool = false;
+
         pub(crate) fn here() -> Option<Core> {
             None
         }

@@ -352,16 +352,21 @@ mod on_linux {
     fn cores_that_somebody_else_forbids_stay_forbidden() {
         let all = allowed();
         let [first, second, ..] = all[..] else { return };
-        let cores = beside(|spot| {
-            spot.avoid(Some(first));
+        beside(|spot| {
             // Somebody moves the thread by hand, here by another spot of it.
             let hand = Spot::default();
             hand.enter();
             assert!(hand.bring(first));
             spot.avoid(Some(second));
-            allowed()
+            spot.avoid(Some(first));
+            assert_eq!(allowed(), [first], "there is no other core to avoid this one");
+            assert!(!spot.bring(second));
+            // Or while it is on a core that was lent to it.
+            assert!(spot.bring(first));
+            hand.send_back();
+            spot.send_back();
+            assert_eq!(allowed(), all);
         });
-        assert_eq!(cores, [first]);
     }
 
     #[test]
