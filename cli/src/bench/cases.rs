@@ -6,7 +6,9 @@ use super::calls::Call;
 use super::compute::{self, Compute};
 use super::conv;
 use super::events::Waiting;
+use super::moves;
 use super::networks::{self, Pass};
+use super::pool;
 use crate::failure::{Failure, Outcome};
 
 /// A case to time.
@@ -69,14 +71,21 @@ struct Form {
     make: fn(DType, &[usize]) -> Compute,
 }
 
-const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64];
+const FACTORS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I8];
 const SINGLE: &[DType] = &[DType::F32];
 const MATRICES: &[&str] = &["M", "K", "N"];
 const ROWS: &[&str] = &["R", "C"];
 const ELEMENTS: &[&str] = &["N"];
 
 const FORMS: &[Form] = &[
-    Form { op: "matmul", dtypes: FLOATS, sizes: MATRICES, about: "C = A @ B, row-major", make: compute::matmul },
+    Form {
+        op: "matmul",
+        dtypes: FACTORS,
+        sizes: MATRICES,
+        about: "C = A @ B, row-major; of i8 in i32",
+        make: compute::matmul,
+    },
+    Form { op: "bmm", dtypes: SINGLE, sizes: &["B", "M", "K", "N"], about: "a batch of products", make: compute::bmm },
     Form {
         op: "linear",
         dtypes: &[DType::F32, DType::BF16],
@@ -112,6 +121,37 @@ const FORMS: &[Form] = &[
     },
     Form { op: "transpose", dtypes: SINGLE, sizes: ROWS, about: "a transposed copy", make: compute::transpose },
     Form { op: "colsum", dtypes: SINGLE, sizes: ROWS, about: "the sum of each column", make: compute::colsum },
+    Form { op: "argmax", dtypes: SINGLE, sizes: ROWS, about: "the place of each row's largest", make: moves::argmax },
+    Form { op: "cumsum", dtypes: SINGLE, sizes: ROWS, about: "running sums along rows", make: moves::cumsum },
+    Form { op: "colcumsum", dtypes: SINGLE, sizes: ROWS, about: "running sums down columns", make: moves::colcumsum },
+    Form { op: "sort", dtypes: SINGLE, sizes: ROWS, about: "each row sorted", make: moves::sort },
+    Form { op: "argsort", dtypes: SINGLE, sizes: ROWS, about: "the places of each sorted row", make: moves::argsort },
+    Form { op: "topk", dtypes: SINGLE, sizes: &["R", "C", "K"], about: "the K largest of each row", make: moves::topk },
+    Form {
+        op: "take",
+        dtypes: SINGLE,
+        sizes: &["R", "C", "N"],
+        about: "N rows of a table of RxC, at random places",
+        make: moves::take,
+    },
+    Form { op: "gather", dtypes: SINGLE, sizes: ROWS, about: "random elements of each row", make: moves::gather },
+    Form {
+        op: "scatteradd",
+        dtypes: SINGLE,
+        sizes: ELEMENTS,
+        about: "numbers added at random places",
+        make: moves::scatteradd,
+    },
+    Form { op: "mask", dtypes: SINGLE, sizes: ELEMENTS, about: "the elements above 0", make: moves::mask },
+    Form { op: "uniform", dtypes: SINGLE, sizes: ELEMENTS, about: "random numbers from 0 to 1", make: moves::uniform },
+    Form { op: "normal", dtypes: SINGLE, sizes: ELEMENTS, about: "random normal numbers", make: moves::normal },
+    Form {
+        op: "integers",
+        dtypes: &[DType::I64],
+        sizes: ELEMENTS,
+        about: "random integers below 1000",
+        make: moves::integers,
+    },
 ];
 
 const NAMED: &[(&str, &str, Kind)] = &[
@@ -162,6 +202,7 @@ impl Case {
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
             None if networks::parse(name).is_some() => networks::parse(name).map_or(Kind::Floor, Kind::Network),
             None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
+            None if pool::parse(name).is_some() => pool::parse(name).map_or(Kind::Floor, Kind::Compute),
             None => {
                 Kind::Compute(sized(name).map_err(|why| Failure::usage(why).suggest(format!("one of\n{}", list())))?)
             }
@@ -216,7 +257,8 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let convolutions = [conv::FORM].into_iter().chain(networks::FORMS).map(|(form, about)| (form.to_string(), about));
+    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(networks::FORMS);
+    let convolutions = convolutions.map(|(form, about)| (form.to_string(), about));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms
         .chain(convolutions)
@@ -255,7 +297,7 @@ mod tests {
             "matmul_f32",
             "matmul_f32_1x2",
             "matmul_f32_1x2x3x4",
-            "matmul_i8_1x2x3",
+            "matmul_i16_1x2x3",
             "matmul_f32_0x2x3",
             "matmul_f32_-1x2x3",
             "softmax_f64_2x2",

@@ -2,7 +2,7 @@
 
 use millstream::{AttentionOptions, DType, Keep, Tensor};
 
-use super::random::Normal;
+use super::random::Source;
 
 /// What is said about a case beside its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,34 @@ pub enum Shown {
     Bytes,
 }
 
+/// A random input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// For places: they are below this. Other inputs are normal numbers of the case's dtype.
+    pub below: Option<usize>,
+}
+
+impl Input {
+    /// Normal numbers.
+    pub fn normal(shape: &[usize]) -> Input {
+        Input { shape: shape.to_vec(), below: None }
+    }
+
+    /// Places from 0 up to but without `below`.
+    pub fn places(shape: &[usize], below: usize) -> Input {
+        Input { shape: shape.to_vec(), below: Some(below) }
+    }
+}
+
+/// The graph of a case, as a program would write it, from the inputs and sizes.
+pub type Build = fn(&[Tensor], &[usize]) -> Tensor;
+/// An element of the result in double precision, from the inputs and sizes.
+pub type Expected = fn(&[Source], &[usize], usize) -> f64;
+/// The error of a whole result, given as numbers, from the inputs and sizes: how far the worst element is off, over the largest.
+pub type Whole = fn(&[Source], &[usize], &[f64]) -> f64;
+
 /// A tensor to be computed from random inputs.
 #[derive(Clone, Debug)]
 pub struct Compute {
@@ -20,18 +48,22 @@ pub struct Compute {
     pub dtype: DType,
     /// The sizes of the case.
     pub sizes: Vec<usize>,
-    /// The shapes of the inputs.
-    pub inputs: Vec<Vec<usize>>,
+    /// The inputs.
+    pub inputs: Vec<Input>,
     /// How many elements the result has.
     pub elements: usize,
-    /// The graph, as a program would write it, from the inputs and sizes.
-    pub build: fn(&[Tensor], &[usize]) -> Tensor,
+    /// The graph.
+    pub build: Build,
     /// The inputs that stay the same for long, as a model's weights do.
     pub keep: &'static [usize],
-    /// An element of the result in double precision, from the inputs and sizes.
-    pub expected: fn(&[Normal], &[usize], usize) -> f64,
+    /// What an element must be.
+    pub expected: Expected,
     /// How many input elements one such element takes: what checking it costs.
     pub reach: usize,
+    /// How the result is judged as a whole, where no element can be told alone; `expected` is not asked then.
+    pub whole: Option<Whole>,
+    /// The relative error above which a result is wrong, whatever the order of the arithmetic.
+    pub bound: f64,
     /// The least arithmetic.
     pub flop: u64,
     /// The least bytes read and written.
@@ -41,21 +73,31 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// The relative error above which a result is wrong, whatever the order of the arithmetic.
-    pub fn bound(&self) -> f64 {
-        match self.dtype {
-            DType::F64 => 1e-11,
-            DType::F32 => 1e-4,
-            half => 4.0 * half.epsilon(),
-        }
+    /// The inputs: where their elements come from, and as tensors of the host.
+    pub fn inputs(&self) -> (Vec<Source>, Vec<Tensor>) {
+        let source = |(seed, input): (u64, &Input)| Source::new(seed, self.dtype, input.below);
+        let sources: Vec<Source> = (0..).zip(&self.inputs).map(source).collect();
+        let tensors = sources.iter().zip(&self.inputs).map(|(s, input)| s.tensor(&input.shape)).collect();
+        (sources, tensors)
     }
 }
 
-fn bytes(dtype: DType, elements: &[usize]) -> u64 {
+/// The bound for arithmetic in this dtype; integers are exact.
+fn bound(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e-11,
+        DType::F32 => 1e-4,
+        DType::F16 | DType::BF16 => 4.0 * dtype.epsilon(),
+        _ => 0.0,
+    }
+}
+
+/// The bytes of so many elements.
+pub fn bytes(dtype: DType, elements: &[usize]) -> u64 {
     elements.iter().map(|&n| n as u64).sum::<u64>() * dtype.size() as u64
 }
 
-fn dot(of: &[Normal], sizes: &[usize], i: usize) -> f64 {
+fn dot(of: &[Source], sizes: &[usize], i: usize) -> f64 {
     match (of, sizes) {
         ([a, b, ..], &[_, k, n]) => (0..k).map(|j| a.at(i / n * k + j) * b.at(j * n + i % n)).sum(),
         _ => f64::NAN,
@@ -68,15 +110,40 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
         dtype,
         sizes: sizes.to_vec(),
-        inputs: vec![vec![m, k], vec![k, n]],
+        inputs: vec![Input::normal(&[m, k]), Input::normal(&[k, n])],
         elements: m * n,
-        build: |x, _| x[0].matmul(&x[1]),
+        build: match dtype {
+            // Sums of bytes are wider than bytes.
+            DType::I8 => |x, _| x[0].cast(DType::I32).matmul(&x[1].cast(DType::I32)),
+            _ => |x, _| x[0].matmul(&x[1]),
+        },
         keep: &[],
         expected: dot,
         reach: 2 * k,
+        whole: None,
+        bound: bound(dtype),
         flop: 2 * (m * k * n) as u64,
-        bytes: bytes(dtype, &[m * k, k * n, m * n]),
+        bytes: bytes(dtype, &[m * k, k * n]) + bytes(if dtype == DType::I8 { DType::I32 } else { dtype }, &[m * n]),
         shown: Shown::Flop,
+    }
+}
+
+/// A batch of products.
+pub fn bmm(dtype: DType, sizes: &[usize]) -> Compute {
+    let (b, m, k, n) = (sizes[0], sizes[1], sizes[2], sizes[3]);
+    let one = matmul(dtype, &sizes[1..]);
+    Compute {
+        sizes: sizes.to_vec(),
+        inputs: vec![Input::normal(&[b, m, k]), Input::normal(&[b, k, n])],
+        elements: b * one.elements,
+        expected: |of, sizes, i| {
+            let (m, k, n) = (sizes[1], sizes[2], sizes[3]);
+            let (row, batch) = (i / n, i / (m * n));
+            (0..k).map(|j| of[0].at(row * k + j) * of[1].at((batch * k + j) * n + i % n)).sum()
+        },
+        flop: b as u64 * one.flop,
+        bytes: b as u64 * one.bytes,
+        ..one
     }
 }
 
@@ -85,7 +152,7 @@ pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
     let (m, n) = (sizes[0], sizes[2]);
     let product = matmul(dtype, sizes);
     let mut inputs = product.inputs;
-    inputs.push(vec![n]);
+    inputs.push(Input::normal(&[n]));
     Compute {
         inputs,
         build: |x, _| (x[0].matmul(&x[1]) + &x[2]).gelu(),
@@ -107,7 +174,7 @@ pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
         dtype,
         sizes: sizes.to_vec(),
-        inputs: vec![vec![b, h, s, d]; 3],
+        inputs: vec![Input::normal(&[b, h, s, d]); 3],
         elements,
         build: |x, _| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
         keep: &[],
@@ -124,6 +191,8 @@ pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
             powers.iter().enumerate().map(|(j, p)| p / sum * at(2, j, column)).sum()
         },
         reach: 3 * s * d,
+        whole: None,
+        bound: bound(dtype),
         flop: 4 * (b * h * s * s * d) as u64,
         bytes: bytes(dtype, &[4 * elements]),
         shown: Shown::Flop,
@@ -131,16 +200,18 @@ pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
 }
 
 /// A case over `inputs` rows of `n` elements, one result for each.
-fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
+pub fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
     Compute {
         dtype,
         sizes: vec![n],
-        inputs: vec![vec![n]; inputs],
+        inputs: vec![Input::normal(&[n]); inputs],
         elements: n,
         build: |x, _| x[0].clone(),
         keep: &[],
         expected: |of, _, i| of[0].at(i),
         reach: inputs,
+        whole: None,
+        bound: bound(dtype),
         flop: flop * n as u64,
         bytes: bytes(dtype, &vec![n; inputs + 1]),
         shown: Shown::Bytes,
@@ -195,9 +266,14 @@ pub fn sum(dtype: DType, sizes: &[usize]) -> Compute {
 }
 
 /// A case over the rows of one matrix, one result for each element.
-fn rows(dtype: DType, sizes: &[usize], flop: u64) -> Compute {
+pub fn rows(dtype: DType, sizes: &[usize], flop: u64) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
-    Compute { sizes: sizes.to_vec(), inputs: vec![vec![r, c]], reach: c, ..elementwise(dtype, r * c, 1, flop) }
+    Compute {
+        sizes: sizes.to_vec(),
+        inputs: vec![Input::normal(&[r, c])],
+        reach: c,
+        ..elementwise(dtype, r * c, 1, flop)
+    }
 }
 
 /// Softmax of each row.

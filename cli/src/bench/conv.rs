@@ -3,9 +3,9 @@
 
 use millstream::{Accuracy, Conv, DType, Tensor};
 
-use super::compute::{Compute, Shown};
+use super::compute::{Compute, Input, Shown};
 use super::networks::taps;
-use super::random::Normal;
+use super::random::Source;
 
 /// The form of the name, for people.
 pub const FORM: (&str, &str) = (
@@ -56,12 +56,14 @@ pub fn parse(name: &str) -> Option<Compute> {
     let flop = product(&[n, k, within])?.checked_mul(product(&[down, along])?)?.checked_mul(2)?;
     Some(Compute {
         dtype: DType::F32,
-        inputs: vec![vec![n, c, h, w], vec![k, within, r, s]],
+        inputs: vec![Input::normal(&[n, c, h, w]), Input::normal(&[k, within, r, s])],
         elements: n * k * oh * ow,
         build,
         keep: &[1],
         expected,
         reach: 2 * within * r * s,
+        whole: None,
+        bound: 1e-4,
         flop,
         bytes: 4 * bytes,
         shown: Shown::Flop,
@@ -82,7 +84,7 @@ fn build_by_winograd(x: &[Tensor], sizes: &[usize]) -> Tensor {
 }
 
 /// An element of the result in double precision.
-fn expected(of: &[Normal], sizes: &[usize], i: usize) -> f64 {
+fn expected(of: &[Source], sizes: &[usize], i: usize) -> f64 {
     let ([x, f, ..], &[_, c, h, w, k, r, s, stride, padding, groups]) = (of, sizes) else { return f64::NAN };
     let (oh, ow) = ((h + 2 * padding - r) / stride + 1, (w + 2 * padding - s) / stride + 1);
     let (ox, oy, filter, image) = (i % ow, i / ow % oh, i / ow / oh % k, i / ow / oh / k);
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 64 * 166 * 166));
         assert_eq!(parse("conv_f32_1x3x224x224_64x7x7_s2p3").unwrap().elements, 64 * 112 * 112);
         let apart = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
-        assert_eq!((apart.flop, &apart.inputs[1][..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
+        assert_eq!((apart.flop, &apart.inputs[1].shape[..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
         assert_eq!(parse("conv_f32_1x64x56x56_64x3x3_s1p1_wino").unwrap().flop, case.flop);
         for bad in [
             "conv_f32_1x64x56x56_64x3x3_s1p1_g5",

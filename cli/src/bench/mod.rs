@@ -11,7 +11,9 @@ mod compute;
 mod conv;
 mod events;
 mod launches;
+mod moves;
 mod networks;
+mod pool;
 mod random;
 mod row;
 mod timing;
@@ -32,7 +34,7 @@ use baseline::{Baseline, Store};
 use cases::{Case, Direction, Kind, Transfer};
 use compute::{Compute, Shown};
 use networks::{Network, Pass};
-use random::Normal;
+use random::{Normal, Source};
 use row::{Clock, Rates, Row};
 use timing::Timing;
 
@@ -179,13 +181,11 @@ impl Report {
         }
         self.rows.push(row.clone());
         if let (Kind::Compute(compute), Some(error)) = (&case.kind, row.max_err)
-            && error > compute.bound()
+            && error > compute.bound
         {
             let text = format!(
                 "{} on {}: wrong result: error {error:.2e}, bound {:.2e}",
-                case.name,
-                row.device,
-                compute.bound()
+                case.name, row.device, compute.bound
             );
             self.fail(Failure::failed(text));
             return Ok(None);
@@ -234,9 +234,8 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     if compute.bytes > profile.memory {
         return Err(Failure::usage(format!("needs {} bytes, but the device has {}", compute.bytes, profile.memory)));
     }
-    let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
-    let inputs: Vec<Tensor> =
-        sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape).to(device)).collect();
+    let (sources, inputs) = compute.inputs();
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.to(device)).collect();
     inputs.iter().try_for_each(Tensor::check)?;
     for &i in compute.keep {
         inputs[i].keep()?;
@@ -372,12 +371,18 @@ fn measure_transfer(place: &Place<'_>, name: &str, transfer: Transfer) -> Outcom
     Ok(Row { gbps: Some(bytes / timing.ms / 1e6), clock: Some(Clock::Host), ..Row::new(name, device, timing) })
 }
 
-/// The largest error of a sample of elements, divided by the largest value among them.
-fn largest_error(compute: &Compute, sources: &[Normal], result: &Tensor) -> Outcome<f64> {
-    let values: Vec<f64> = match compute.dtype {
+/// The largest error of the result or of a sample of its elements, divided by the largest value among them.
+fn largest_error(compute: &Compute, sources: &[Source], result: &Tensor) -> Outcome<f64> {
+    let values: Vec<f64> = match result.dtype() {
         DType::F64 => result.to_vec::<f64>()?,
+        DType::I64 => result.to_vec::<i64>()?.into_iter().map(|v| v as f64).collect(),
+        DType::I32 => result.to_vec::<i32>()?.into_iter().map(f64::from).collect(),
         _ => result.cast(DType::F32).to_vec::<f32>()?.into_iter().map(f64::from).collect(),
     };
+    if let Some(whole) = compute.whole {
+        let error = whole(sources, &compute.sizes, &values);
+        return Ok(if error.is_finite() { error } else { f64::MAX });
+    }
     if values.len() != compute.elements {
         return Err(Failure::failed(format!("the result has {} elements, not {}", values.len(), compute.elements)));
     }
@@ -424,8 +429,7 @@ mod tests {
 
     fn error_of(name: &str, change: impl Fn(Tensor) -> Tensor) -> f64 {
         let compute = case(name);
-        let sources: Vec<Normal> = (0..compute.inputs.len()).map(|i| Normal::new(i as u64, compute.dtype)).collect();
-        let inputs: Vec<Tensor> = sources.iter().zip(&compute.inputs).map(|(s, shape)| s.tensor(shape)).collect();
+        let (sources, inputs) = compute.inputs();
         largest_error(&compute, &sources, &change((compute.build)(&inputs, &compute.sizes)))
             .unwrap_or_else(|f| panic!("{f}"))
     }
@@ -449,17 +453,46 @@ mod tests {
             "layernorm_f32_13x77",
             "transpose_f32_13x77",
             "colsum_f32_13x77",
+            "matmul_i8_9x70x11",
+            "bmm_f32_3x9x17x5",
+            "argmax_f32_13x77",
+            "cumsum_f32_13x77",
+            "colcumsum_f32_13x77",
+            "sort_f32_13x77",
+            "argsort_f32_13x77",
+            "topk_f32_13x77x5",
+            "topk_f32_3x7x9",
+            "take_f32_40x7x90",
+            "gather_f32_13x77",
+            "scatteradd_f32_1001",
+            "mask_f32_1001",
+            "uniform_f32_20001",
+            "normal_f32_20001",
+            "integers_i64_20001",
+            "maxpool_f32_2x3x9x8_k3s2p1",
+            "avgpool_f32_2x3x9x8_k3s1p1",
         ] {
             let error = error_of(name, |t| t);
-            assert!(error <= case(name).bound(), "{name}: {error:e}");
+            assert!(error <= case(name).bound, "{name}: {error:e}");
         }
     }
 
     #[test]
     fn a_wrong_result_is_seen() {
-        for name in ["matmul_f32_17x33x9", "chain_f32_1001", "softmax_f32_13x77", "transpose_f32_13x13"] {
-            assert!(error_of(name, |t| t * 1.01) > case(name).bound(), "{name}");
+        for name in
+            ["matmul_f32_17x33x9", "chain_f32_1001", "softmax_f32_13x77", "transpose_f32_13x13", "sort_f32_13x77"]
+        {
+            assert!(error_of(name, |t| t * 1.01) > case(name).bound, "{name}");
         }
+        for name in
+            ["cumsum_f32_13x13", "colcumsum_f32_13x13", "argsort_f32_13x13", "gather_f32_13x13", "topk_f32_9x13x5"]
+        {
+            assert!(error_of(name, |t| t.flip(1)) > case(name).bound, "{name}");
+        }
+        for name in ["uniform_f32_20001", "normal_f32_20001", "integers_i64_20001", "scatteradd_f32_1001"] {
+            assert!(error_of(name, |t| t + 1) > case(name).bound, "{name}");
+        }
+        assert_eq!(error_of("mask_f32_1001", |t| t.slice(0, 0, -1, 1)), f64::MAX, "an element is missing");
         assert!(error_of("transpose_f32_9x9", |t| t.transpose()) > 0.1);
         assert_eq!(error_of("add_f32_100", |t| t / 0.0 * 0.0), f64::MAX, "NaN is the largest error");
     }

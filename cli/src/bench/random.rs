@@ -1,9 +1,68 @@
-//! Random normal numbers, each a function of its seed and its place: nothing needs to be kept to know an element again.
+//! Random numbers, each a function of its seed and its place: nothing needs to be kept to know an element again.
 
 use half::{bf16, f16};
 use millstream::{DType, Tensor};
 
-/// An endless row of normal numbers, rounded to a dtype.
+/// What an input is made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// Normal numbers.
+    Normal(Normal),
+    /// Places from 0 up to but without a number, all equally likely (i64).
+    Places {
+        /// Which of many such rows.
+        seed: u64,
+        /// The number.
+        below: usize,
+    },
+}
+
+impl Source {
+    /// The row of this seed: places below a number, or else normal numbers of a dtype.
+    pub fn new(seed: u64, dtype: DType, below: Option<usize>) -> Source {
+        match below {
+            Some(below) => Source::Places { seed: mix(seed), below: below.max(1) },
+            None => Source::Normal(Normal::new(seed, dtype)),
+        }
+    }
+
+    /// The element at a place.
+    pub fn at(&self, place: usize) -> f64 {
+        match self {
+            Source::Normal(normal) => normal.at(place),
+            Source::Places { .. } => self.place(place) as f64,
+        }
+    }
+
+    /// The element at a place, as a place; 0 where it is none.
+    pub fn place(&self, place: usize) -> usize {
+        match self {
+            Source::Normal(_) => 0,
+            Source::Places { seed, below } => (mix(seed ^ place as u64) % *below as u64) as usize,
+        }
+    }
+
+    /// The first elements, as numbers.
+    pub fn values(&self, count: usize) -> Vec<f64> {
+        match self {
+            Source::Normal(normal) => normal.fill(count, |v| normal.round(v)),
+            Source::Places { .. } => (0..count).map(|i| self.at(i)).collect(),
+        }
+    }
+
+    /// The first elements as a tensor.
+    pub fn tensor(&self, shape: &[usize]) -> Tensor {
+        match self {
+            Source::Normal(normal) => normal.tensor(shape),
+            Source::Places { .. } => {
+                let places = (0..shape.iter().product()).map(|i| self.place(i) as i64);
+                Tensor::from_shape(shape, &places.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// An endless row of normal numbers, rounded to a dtype; for bytes 32 times as large, so that they are many.
 #[derive(Clone, Copy, Debug)]
 pub struct Normal {
     seed: u64,
@@ -38,6 +97,7 @@ impl Normal {
             DType::F64 => value,
             DType::F16 => f16::from_f32(value as f32).to_f64(),
             DType::BF16 => bf16::from_f32(value as f32).to_f64(),
+            DType::I8 => f64::from((value * 32.0) as i8),
             _ => f64::from(value as f32),
         }
     }
@@ -55,6 +115,7 @@ impl Normal {
             DType::F64 => Tensor::from_shape(shape, &self.fill(count, |v| v)),
             DType::F16 => Tensor::from_shape(shape, &self.fill(count, |v| f16::from_f32(v as f32))),
             DType::BF16 => Tensor::from_shape(shape, &self.fill(count, |v| bf16::from_f32(v as f32))),
+            DType::I8 => Tensor::from_shape(shape, &self.fill(count, |v| (v * 32.0) as i8)),
             _ => Tensor::from_shape(shape, &self.fill(count, |v| v as f32)),
         }
     }
@@ -100,12 +161,21 @@ mod tests {
 
     #[test]
     fn an_element_alone_is_the_one_in_the_tensor() {
-        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I8] {
             let normal = Normal::new(3, dtype);
             let tensor = normal.tensor(&[3, 333]);
             let values = tensor.cast(DType::F64).to_vec::<f64>().unwrap();
             assert!(values.iter().enumerate().all(|(i, v)| *v == normal.at(i)), "{dtype}");
+            assert_eq!(Source::new(3, dtype, None).values(999), values, "{dtype}");
         }
+    }
+
+    #[test]
+    fn places_lie_below_their_number_and_are_found_again() {
+        let places = Source::new(5, DType::F32, Some(37));
+        let list = places.tensor(&[400]).to_vec::<i64>().unwrap();
+        assert!(list.iter().enumerate().all(|(i, &p)| p == places.place(i) as i64 && (0..37).contains(&p)));
+        assert!((0..37).all(|p| list.contains(&p)), "every place is among ten times as many");
     }
 
     #[test]
