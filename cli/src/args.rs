@@ -86,7 +86,7 @@ pub struct Bench {
     /// Time for each case
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub seconds: f64,
-    /// Switch one idea off, to see what it is worth: fuse, tile or ring
+    /// Switch one idea off, to see what it is worth: fuse, tile, ring, capture, cublas or layout
     #[arg(long, value_name = "IDEA")]
     pub without: Vec<String>,
     /// One JSON object a line

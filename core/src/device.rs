@@ -269,6 +269,8 @@ impl Device {
         }
         if !self.has(Idea::Tile) {
             variants.truncate(1);
+        } else {
+            variants.retain(|v| !v.is_fixed());
         }
         let seconds = |v: &Variant| self.compared(op, v);
         let chosen = match variants.len() {

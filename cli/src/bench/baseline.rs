@@ -89,10 +89,10 @@ fn date(seconds: u64) -> String {
 }
 
 /// What rows are matched by.
-type Key = (String, String, usize);
+type Key = (String, String, usize, Vec<String>);
 
 fn key(row: &Row) -> Key {
-    (row.case.clone(), row.device.clone(), row.threads)
+    (row.case.clone(), row.device.clone(), row.threads, row.without.clone())
 }
 
 /// Earlier figures.
@@ -188,7 +188,10 @@ impl Baseline {
             .rows
             .keys()
             .filter(|k| !new.contains(k))
-            .map(|(case, device, threads)| format!("{case} ({device}, {threads} threads)"))
+            .map(|(case, device, threads, without)| {
+                let without: String = without.iter().map(|idea| format!(", without {idea}")).collect();
+                format!("{case} ({device}, {threads} threads{without})")
+            })
             .collect();
         if !missing.is_empty() {
             text += &format!("\nin the baseline, but not run: {}", missing.join(", "));
@@ -215,6 +218,7 @@ mod tests {
             host_us: None,
             clock: None,
             cpu_ms: None,
+            without: Vec::new(),
         }
     }
 
@@ -235,6 +239,15 @@ mod tests {
         // However noisy a run is, several times the time is no noise.
         assert_eq!(old.compare(&[row("a", 30.0, 12.0)], 1.15).regressions, 1);
         assert_eq!(old.compare(&[row("a", 19.0, 12.0)], 1.15).regressions, 0);
+    }
+
+    #[test]
+    fn figures_without_an_idea_are_another_case() {
+        let without = Row { without: vec!["fuse".into()], ..row("a", 30.0, 0.1) };
+        let verdict = baseline(&[row("a", 10.0, 0.1)]).compare(std::slice::from_ref(&without), 1.15);
+        assert!(verdict.regressions == 0 && verdict.text.contains("not in the baseline"), "{}", verdict.text);
+        let verdict = baseline(&[without]).compare(&[row("a", 10.0, 0.1)], 1.15);
+        assert!(verdict.text.contains("a (cpu, 2 threads, without fuse)"), "{}", verdict.text);
     }
 
     #[test]

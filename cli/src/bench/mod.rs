@@ -54,6 +54,8 @@ struct Place<'a> {
     runtime: &'a Runtime,
     device: Device,
     seconds: f64,
+    /// The ideas that are switched off.
+    without: Vec<String>,
 }
 
 /// Runs `bench`.
@@ -67,7 +69,10 @@ pub fn run(args: &args::Bench) -> Outcome {
     let named = args.cases.iter().map(String::as_str);
     let cases: Vec<Case> =
         if args.cases.is_empty() { standard()? } else { named.map(Case::parse).collect::<Outcome<_>>()? };
-    for idea in &args.without {
+    let mut without: Vec<String> = args.without.clone();
+    without.sort();
+    without.dedup();
+    for idea in &without {
         runtime.set_idea(idea.parse::<Idea>()?, false);
     }
     let baseline = args.compare.as_deref().map(Baseline::load).transpose()?;
@@ -77,7 +82,7 @@ pub fn run(args: &args::Bench) -> Outcome {
     };
     let store = args.save.as_deref().map(|path| Store::open(path, &device)).transpose()?;
 
-    let place = Place { runtime, device, seconds: args.seconds };
+    let place = Place { runtime, device, seconds: args.seconds, without };
     let mut report = Report::new(&cases, args.json, cases.len());
     for case in &cases {
         if let Some(row) = report.take(&place, case)?
@@ -126,7 +131,7 @@ pub fn tour(args: &args::Tour) -> Outcome {
     let seconds = args.seconds.unwrap_or((20.0 / count as f64).clamp(0.05, 0.75));
     let mut report = Report::new(&cases, false, count);
     for device in devices {
-        let place = Place { runtime, device, seconds };
+        let place = Place { runtime, device, seconds, without: Vec::new() };
         for case in &cases {
             report.take(&place, case)?;
         }
@@ -163,7 +168,7 @@ impl Report {
         let measured = measure(place, case);
         self.progress.step();
         let row = match measured {
-            Ok(row) => row,
+            Ok(row) => Row { without: place.without.clone(), ..row },
             Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
             Err(mut failure) => {
                 failure.message = failure.message.map(|m| format!("{} on {}: {m}", case.name, place.device.name()));

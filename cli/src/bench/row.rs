@@ -42,6 +42,9 @@ pub struct Row {
     /// For events, the CPU time in milliseconds of a wait of 200 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<f64>,
+    /// The ideas that were switched off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// Whose clock a time is of.
@@ -89,6 +92,7 @@ impl Row {
             host_us: None,
             clock: None,
             cpu_ms: None,
+            without: Vec::new(),
         }
     }
 
@@ -193,6 +197,7 @@ mod tests {
             host_us: None,
             clock: None,
             cpu_ms: None,
+            without: Vec::new(),
         };
         let text = serde_json::to_string(&row).unwrap();
         assert!(text.contains("\"gflops\":null") && !text.contains("host_us"), "{text}");

@@ -6,4 +6,4 @@ mod tile;
 
 pub use cost::{Bound, Cost, cost};
 pub use profile::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
-pub use tile::{Block, ContractSizes, LIBRARY, Tile, Variant, contract_tiles};
+pub use tile::{Block, ContractSizes, FIXED, LIBRARY, Tile, Variant, contract_tiles};

@@ -28,6 +28,9 @@ pub struct Tile {
 
 /// The family of kernels of NVIDIA's library for products of matrices.
 pub const LIBRARY: &str = "cublas";
+/// The family of tiles that are cut neither for the shape nor for the threads: what [`crate::Idea::Tile`] is compared with. Where a device
+/// offers one, it is the first of its variants and is chosen only with that idea switched off.
+pub const FIXED: &str = "fixed";
 
 /// One way to compute an operation: which family of kernels, with which tile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +61,11 @@ impl Variant {
     /// A variant with a tile that copies nothing.
     pub fn tiled(family: &'static str, tile: Tile) -> Variant {
         Variant { family, tile, copied: 0, products: None, computed: None, tasks: None, edges: None }
+    }
+
+    /// Whether it is the tile that a device would take for every shape, for comparison only.
+    pub fn is_fixed(&self) -> bool {
+        self.family == FIXED
     }
 
     /// Whether the kernel is of a vendor's library.

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
-use millstream_core::how::{ContractSizes, Variant};
+use millstream_core::how::{ContractSizes, FIXED, Variant};
 use millstream_core::{Body, Error, ErrorKind, Fault, Op, Result, Storage};
 
 use crate::backend::Machine;
@@ -147,12 +147,12 @@ impl<T: Sum> Contraction<T> {
         let isa = product_isa(machine.isa);
         let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
         let blocking = match kernel.variant.family {
-            "packed" | "small" => variants::blocking(&kernel.variant.tile),
+            "packed" | "small" | FIXED => variants::blocking(&kernel.variant.tile),
             _ => None,
         };
         let threads = machine.workers.threads();
         let blocking = blocking.unwrap_or_else(|| Blocking::for_caches::<T>(&machine.topology, isa, shape));
-        let blocking = blocking.spread(shape, threads);
+        let blocking = if kernel.variant.is_fixed() { blocking } else { blocking.spread(shape, threads) };
         let side = |row| Side { batch: 0..c.m, row, depth: c.k..op.dims.len() };
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;

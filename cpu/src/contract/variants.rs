@@ -1,6 +1,7 @@
 //! The ways to compute a contraction, for the cost model to choose from.
 //!
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
+//! - `fixed`: the same with the blocks of a product of 1024 x 1024 x 1024, whatever the shape and the threads; for comparison only.
 //! - `gemv`: one of m and n is so small that the other operand is read once, where it lies.
 //! - `direct`: one operand, a convolution's image or the rows of a matrix, is read where it lies ([`crate::direct`]).
 //! - `columns`: a matrix on the right is taken a few columns at a time, where it lies ([`crate::columns`]).
@@ -12,7 +13,7 @@
 //! The families differ in what the product's driver does with the blocking; each tile is also a promise about traffic,
 //! which is what the cost model prices.
 
-use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant, contract_tiles};
+use millstream_core::how::{Block, ContractSizes, DeviceProfile, FIXED, Tile, Variant, contract_tiles};
 use millstream_core::{Body, DType, Op};
 
 use super::across::SideBySide;
@@ -24,7 +25,7 @@ use crate::backend::Machine;
 use crate::gemm::{self, Blocking, Element, Shape};
 
 /// The size for which the fixed choice is cut.
-const FIXED: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
+const FIXED_FOR: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
 /// Products of at most this many multiply-adds are not packed.
 const SMALL: usize = 40 * 40 * 40;
 /// What a product of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
@@ -88,7 +89,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     }
     match &columns {
         _ if matrices => {
-            for v in list.iter_mut().filter(|v| v.family == "packed") {
+            for v in list.iter_mut().filter(|v| is_packed(v)) {
                 let kc = v.tile.blocks.get(1).map_or(sizes.k, |b| b.k);
                 let unpacked = gemm::unpacked::<f32>(super::product_isa(machine.isa), shape_of(sizes), kc, strides);
                 let packed = |bytes: u64, unpacked: bool| if unpacked { 0 } else { bytes };
@@ -98,16 +99,16 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         // Copied window by window, as above, where there is no direct way that has said so already.
         Some(columns) if columns.has_windows() => {
             let copied = 2 * columns.windows();
-            list.iter_mut().filter(|v| direct.is_none() && v.family == "packed").for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| direct.is_none() && is_packed(v)).for_each(|v| v.copied = copied);
         }
         Some(columns) => {
             let copied = columns.windows().saturating_add(sums);
-            list.iter_mut().filter(|v| v.family == "packed").for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| is_packed(v)).for_each(|v| v.copied = copied);
         }
         None if acc == DType::F32 => {
             // As for an image with its channels last, so that both orders of an image are priced alike.
             let copied = bytes(sizes.m, sizes.k).saturating_add(sums);
-            list.iter_mut().filter(|v| v.family == "packed" && v.copied == 0).for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| is_packed(v) && v.copied == 0).for_each(|v| v.copied = copied);
         }
         None => {}
     }
@@ -135,6 +136,10 @@ fn shape_of(sizes: ContractSizes) -> Shape {
     Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k }
 }
 
+fn is_packed(v: &Variant) -> bool {
+    v.is_fixed() || v.family == "packed"
+}
+
 /// Whether results are the sums themselves.
 fn is_plain(op: &Op) -> bool {
     matches!(&op.body, Body::Contract(c) if c.epilogue.is_acc())
@@ -143,11 +148,12 @@ fn is_plain(op: &Op) -> bool {
 fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
     let isa = super::product_isa(machine.isa);
     let shape = shape_of(sizes);
-    let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED);
+    let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let edges = Some(gemm::edges::<T>(isa));
     let packed = |tile: Tile| Variant { edges, ..Variant::tiled("packed", tile) };
-    let mut list = vec![packed(tile(fixed, shape))];
+    let fixed = tile(fixed, shape);
+    let mut list = vec![Variant { edges, ..Variant::tiled(FIXED, fixed.clone()) }, packed(fixed)];
     let mut add = |variant: Variant| {
         if !list.contains(&variant) {
             list.push(variant);
