@@ -50,8 +50,8 @@ pub(crate) enum Kind {
     Assign(Layout),
     /// Elements of the first input's memory, moved along one axis of it for each further input.
     Gather(SmallVec<[Lookup; 2]>),
-    /// A running reduction along the last axis.
-    Scan(Reduce),
+    /// A running reduction along an axis.
+    Scan { reduce: Reduce, axis: usize },
     /// Attention of queries, keys, values and perhaps a mask, with this scale.
     Attention { scale: Scalar, causal: bool, mask: bool },
     /// A random word for each element, by its row-major number, under a key of two words.
@@ -108,10 +108,10 @@ impl Kind {
             Kind::Concat { .. } => "concat",
             Kind::Assign(_) => "assign",
             Kind::Gather(_) => "gather",
-            Kind::Scan(Reduce::Prod) => "cumprod",
-            Kind::Scan(Reduce::Max) => "cummax",
-            Kind::Scan(Reduce::Min) => "cummin",
-            Kind::Scan(_) => "cumsum",
+            Kind::Scan { reduce: Reduce::Prod, .. } => "cumprod",
+            Kind::Scan { reduce: Reduce::Max, .. } => "cummax",
+            Kind::Scan { reduce: Reduce::Min, .. } => "cummin",
+            Kind::Scan { .. } => "cumsum",
             Kind::Attention { .. } => "attention",
             Kind::Random(_) => "random",
             Kind::Input => "argument",

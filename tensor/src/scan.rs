@@ -14,11 +14,8 @@ impl Tensor {
             if reduce.result(of) != Some(of) {
                 return Err(Error::dtype(format!("{name} does not take {of}")));
             }
-            let axis = self.axis(axis)? as isize;
-            // The axis is walked last; the result is seen in its own order again.
-            let moved = self.moveaxis(axis, -1);
-            let out = Tensor::new_node(Kind::Scan(reduce), moved.shape().into(), of, None, one(&moved))?;
-            Ok(out.moveaxis(-1, axis))
+            let axis = self.axis(axis)?;
+            Tensor::new_node(Kind::Scan { reduce, axis }, self.shape().into(), of, None, one(self))
         })
     }
 

@@ -240,7 +240,7 @@ impl Capture {
             Kind::Concat { axis, parts } => (10, (*axis as u64) << 32 | *parts as u64),
             Kind::Assign(region) => (8 + 64, region.rank() as u64),
             Kind::Gather(lookups) => (11, lookups.len() as u64),
-            Kind::Scan(r) => (12, *r as u64),
+            Kind::Scan { reduce, axis } => (12, (*axis as u64) << 8 | *reduce as u64),
             Kind::Attention { scale, causal, mask } => {
                 self.params.push(*scale);
                 (14, u64::from(*causal) << 1 | u64::from(*mask))

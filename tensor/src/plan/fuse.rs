@@ -142,7 +142,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 (Form::Host, node.shape.clone())
             }
             Kind::Concat { .. } | Kind::Assign(_) => (Form::Concat(v), node.shape.clone()),
-            Kind::Gather(_) | Kind::Scan(_) | Kind::Attention { .. } => (Form::Alone(v), node.shape.clone()),
+            Kind::Gather(_) | Kind::Scan { .. } | Kind::Attention { .. } => (Form::Alone(v), node.shape.clone()),
             _ => (Form::Map, node.shape.clone()),
         };
         f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));

@@ -118,7 +118,7 @@ pub(super) fn channels_last(graph: &Graph) -> Result<Option<Graph>> {
         made[lead(&leader, v)] |= is_convolution(node);
         let by_itself = matches!(
             node.kind,
-            Kind::Host(..) | Kind::Gather(_) | Kind::Scan(_) | Kind::Attention { .. } | Kind::Assign(_)
+            Kind::Host(..) | Kind::Gather(_) | Kind::Scan { .. } | Kind::Attention { .. } | Kind::Assign(_)
         );
         for edge in &node.inputs {
             if let Source::Node(p) = edge.source

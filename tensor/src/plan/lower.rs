@@ -222,7 +222,7 @@ impl Writer<'_, '_> {
             | Kind::Concat { .. }
             | Kind::Assign(_)
             | Kind::Gather(_)
-            | Kind::Scan(_)
+            | Kind::Scan { .. }
             | Kind::Attention { .. }
             | Kind::Host(..) => {
                 return Err(Error::internal(format!("{} inside an expression", node.kind.name())).into());
@@ -454,7 +454,14 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
             inputs[0].fill = missing(node.dtype);
             Op::gather(&node.shape, inputs, output, lookups)?
         }
-        Kind::Scan(reduce) => Op::scan(&node.shape, inputs.remove(0), output, *reduce)?,
+        Kind::Scan { reduce, axis } => {
+            // The dimension that is walked is the last of an operation, wherever it lies in memory.
+            let (mut dims, mut input, mut output) = (node.shape.clone(), inputs.remove(0), output);
+            dims[*axis..].rotate_left(1);
+            input.strides[*axis..].rotate_left(1);
+            output.strides[*axis..].rotate_left(1);
+            Op::scan(&dims, input, output, *reduce)?
+        }
         Kind::Attention { causal, .. } => attention(node, *causal)?,
         other => return Err(Error::internal(format!("{} does not stand alone", other.name())).into()),
     };
