@@ -113,7 +113,7 @@ pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)>
     ];
     if isa == Isa::Avx512 {
         // A tile instruction takes 16 cycles for 16 x 16 x 32 products, two vector instructions one cycle for 32.
-        let factor = [(gemm::Isa::Amx, 16.0), (gemm::Isa::Avx512Pairs, 2.0)];
+        let factor = [(gemm::Isa::Amx, 16.0), (gemm::Isa::Avx512Bf16, 2.0)];
         rates.extend(factor.iter().find(|(i, _)| i.available()).map(|(_, more)| (DType::BF16, more * f32_rate)));
     }
     rates

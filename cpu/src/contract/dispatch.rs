@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::gemm::{Batch, Element, Isa, PackSource, Pairs, Side, Strided};
+use crate::gemm::{Batch, Element, Fours, Isa, PackSource, Pairs, Side, Strided};
 use crate::workers::Workers;
 
 /// A type that sums are computed in, with the stored types that are read as it without a program.
@@ -24,19 +24,19 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         batch: Batch<'a>,
     ) -> Option<Box<dyn PackSource<Self> + 'a>>;
 
-    /// How products of matrices stored as these dtypes are computed two numbers at a time, where the machine does that.
-    fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+    /// How products of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
+    fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
         let _ = (lhs, rhs, isa);
         None
     }
 
-    /// A matrix stored as `dtype` for [`Sum::pairs`]; `None` if its numbers are not fit for that, or if it is none.
+    /// A matrix stored as `dtype` for [`Sum::together`]; `None` if its numbers are not fit for that, or if it is none.
     ///
     /// # Safety
     /// As for [`Pairs::from_raw`], and `base` is aligned for the dtype.
-    unsafe fn paired<'a>(
+    unsafe fn grouped<'a>(
         dtype: DType,
-        how: (Isa, Side),
+        how: How,
         base: *const u8,
         strides: (isize, isize),
         batch: Batch<'a>,
@@ -45,6 +45,14 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         let _ = (dtype, how, base, strides, batch, extent);
         None
     }
+}
+
+/// How a matrix is packed several numbers at a time: for which instruction set, on which side, and what the other side is stored as.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) isa: Isa,
+    pub(crate) side: Side,
+    pub(crate) other: DType,
 }
 
 /// How much there is of a matrix: products, rows and depths; and who reads it over.
@@ -84,16 +92,16 @@ macro_rules! sums {
         }
     )*};
     (@ halves) => {
-        fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
             if isa != crate::simd::Isa::Avx512 || (lhs, rhs) != (DType::BF16, DType::BF16) {
                 return None;
             }
-            [Isa::Amx, Isa::Avx512Pairs].into_iter().find(|isa| isa.available())
+            [Isa::Amx, Isa::Avx512Bf16].into_iter().find(|isa| isa.available())
         }
 
-        unsafe fn paired<'a>(
+        unsafe fn grouped<'a>(
             dtype: DType,
-            how: (Isa, Side),
+            how: How,
             base: *const u8,
             strides: (isize, isize),
             batch: Batch<'a>,
@@ -103,7 +111,7 @@ macro_rules! sums {
                 return None;
             }
             // SAFETY: passed on.
-            let pairs = unsafe { Pairs::<bf16>::from_raw(how, base.cast(), strides, batch, extent.depth) };
+            let pairs = unsafe { Pairs::<bf16>::from_raw((how.isa, how.side), base.cast(), strides, batch, extent.depth) };
             if !pairs.ordinary(extent.batch, extent.rows, extent.workers) {
                 return None;
             }
@@ -111,34 +119,40 @@ macro_rules! sums {
         }
     };
     (@ integers) => {
-        fn pairs(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
-            let narrow = |d: DType| matches!(d, DType::I8 | DType::U8 | DType::I16);
+        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+            let bytes = |d: DType| matches!(d, DType::I8 | DType::U8);
+            let narrow = |d: DType| bytes(d) || d == DType::I16;
             if !narrow(lhs) || !narrow(rhs) {
                 return None;
             }
-            match isa {
-                crate::simd::Isa::Avx512 => {
-                    [Isa::Avx512Pairs, Isa::Avx2Pairs].into_iter().find(|isa| isa.available())
-                }
-                crate::simd::Isa::Avx2 => Some(Isa::Avx2Pairs).filter(|isa| isa.available()),
-                _ => None,
-            }
+            let list: &[Isa] = match isa {
+                crate::simd::Isa::Avx512 => &[Isa::Avx512Fours, Isa::Avx512Pairs, Isa::Avx2Pairs],
+                crate::simd::Isa::Avx2 => &[Isa::Avx2Fours, Isa::Avx2Pairs],
+                crate::simd::Isa::Neon => &[Isa::NeonFours],
+                crate::simd::Isa::Portable => &[],
+            };
+            let four = bytes(lhs) && bytes(rhs);
+            list.iter().copied().find(|isa| isa.available() && (four || isa.together() == 2))
         }
 
-        unsafe fn paired<'a>(
+        unsafe fn grouped<'a>(
             dtype: DType,
-            how: (Isa, Side),
+            how: How,
             base: *const u8,
             strides: (isize, isize),
             batch: Batch<'a>,
             extent: Extent<'_>,
         ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+            let Extent { depth, .. } = extent;
+            let (place, other) = ((how.isa, how.side), how.other == DType::I8);
             // SAFETY: passed on.
             unsafe {
-                Some(match dtype {
-                    DType::I8 => Box::new(Pairs::<i8>::from_raw(how, base.cast(), strides, batch, extent.depth)),
-                    DType::U8 => Box::new(Pairs::<u8>::from_raw(how, base.cast(), strides, batch, extent.depth)),
-                    DType::I16 => Box::new(Pairs::<i16>::from_raw(how, base.cast(), strides, batch, extent.depth)),
+                Some(match (dtype, how.isa.together()) {
+                    (DType::I8, 4) => Box::new(Fours::<i8>::from_raw(place, other, base.cast(), strides, batch, depth)),
+                    (DType::U8, 4) => Box::new(Fours::<u8>::from_raw(place, other, base.cast(), strides, batch, depth)),
+                    (DType::I8, 2) => Box::new(Pairs::<i8>::from_raw(place, base.cast(), strides, batch, depth)),
+                    (DType::U8, 2) => Box::new(Pairs::<u8>::from_raw(place, base.cast(), strides, batch, depth)),
+                    (DType::I16, 2) => Box::new(Pairs::<i16>::from_raw(place, base.cast(), strides, batch, depth)),
                     _ => return None,
                 })
             }

@@ -387,7 +387,7 @@ impl InPlace {
         };
         let (operand, side) = if is_left { (lhs, Side::A) } else { (rhs, Side::B) };
         let source = operand.source::<f32>(bindings)?;
-        let how = (product_isa(machine.isa), side);
+        let how = (product_isa(machine.isa), side, None);
         let products = if source.same_for_batch() { 1 } else { self.products };
         let kept = operand.kept(bindings, &*source, how, (layout, products), &machine.workers)?;
         let filters = match kept.as_ref().and_then(|form| packed(form, &layout, products)) {
@@ -401,7 +401,7 @@ impl InPlace {
         };
         let columns = match columns {
             Some(layout) => {
-                let (how, source) = ((product_isa(machine.isa), Side::B), rhs.source::<f32>(bindings)?);
+                let (how, source) = ((product_isa(machine.isa), Side::B, None), rhs.source::<f32>(bindings)?);
                 rhs.kept(bindings, &*source, how, (layout, 1), &machine.workers)?.map(|form| (form, layout))
             }
             None => None,

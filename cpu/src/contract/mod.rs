@@ -23,17 +23,15 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::{ContractSizes, FIXED, Variant};
-use millstream_core::{Body, Error, ErrorKind, Fault, Op, Result, Storage};
+use millstream_core::{Body, DType, Error, ErrorKind, Fault, Op, Result, Storage};
 
 use crate::backend::Machine;
-use crate::gemm::{
-    self, Blocking, Gemm, GemmError, Output, PackSource, Packed, PackedLayout, Pairs, Shape, workspace_bytes,
-};
+use crate::gemm::{self, Blocking, Gemm, GemmError, Output, PackSource, Packed, PackedLayout, Shape, workspace_bytes};
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run, host_address};
 use across::SideBySide;
 use apart::Apart;
-use dispatch::{Extent, Sum};
+use dispatch::{Extent, How, Sum};
 use epilogue::Epilogue;
 use fewer::Fewer;
 use in_place::InPlace;
@@ -102,8 +100,8 @@ struct Contraction<T> {
     rhs: Operand,
     epilogue: Epilogue,
     workspace: usize,
-    /// How it is computed two numbers at a time, where the machine and the dtypes allow.
-    pairs: Option<InPairs>,
+    /// How it is computed several numbers at a time, where the machine and the dtypes allow.
+    groups: Option<InGroups>,
     /// How it is computed without packing one operand, if that was chosen.
     in_place: Option<InPlace>,
     /// How it is computed channel by channel, if that was chosen.
@@ -115,26 +113,29 @@ struct Contraction<T> {
     sum: PhantomData<T>,
 }
 
-/// A product of pairs.
-struct InPairs {
+/// A product of several narrow numbers at a time.
+struct InGroups {
     isa: gemm::Isa,
+    /// What the operands are stored as.
+    dtypes: [DType; 2],
     shape: Shape,
     blocking: Blocking,
 }
 
 /// Fewer multiply-adds than this, or so short a depth, are not worth looking at the numbers first.
-const LEAST_PAIRS: (usize, usize) = (32 * 32 * 32, 8);
+const LEAST_GROUPS: (usize, usize) = (32 * 32 * 32, 8);
 
-impl InPairs {
-    fn new<T: Sum>(machine: &Machine, shape: Shape, lhs: &Operand, rhs: &Operand) -> Option<InPairs> {
-        let isa = T::pairs(lhs.stored()?, rhs.stored()?, machine.isa)?;
+impl InGroups {
+    fn new<T: Sum>(machine: &Machine, shape: Shape, lhs: &Operand, rhs: &Operand) -> Option<InGroups> {
+        let dtypes = [lhs.stored()?, rhs.stored()?];
+        let isa = T::together(dtypes[0], dtypes[1], machine.isa)?;
         let Shape { m, n, k, .. } = shape;
-        if m == 1 || n == 1 || k < LEAST_PAIRS.1 || m.saturating_mul(n).saturating_mul(k) < LEAST_PAIRS.0 {
+        if m == 1 || n == 1 || k < LEAST_GROUPS.1 || m.saturating_mul(n).saturating_mul(k) < LEAST_GROUPS.0 {
             return None;
         }
-        let shape = Shape { k: Pairs::<i16>::depth(isa, k), ..shape };
+        let shape = Shape { k: isa.depth(k), ..shape };
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, shape);
-        Some(InPairs { isa, shape, blocking: blocking.spread(shape, machine.workers.threads()) })
+        Some(InGroups { isa, dtypes, shape, blocking: blocking.spread(shape, machine.workers.threads()) })
     }
 }
 
@@ -157,9 +158,9 @@ impl<T: Sum> Contraction<T> {
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
-        let pairs = InPairs::new::<T>(&machine, shape, &lhs, &rhs);
+        let groups = InGroups::new::<T>(&machine, shape, &lhs, &rhs);
         let mut workspace = workspace_bytes::<T>(isa, shape, &blocking, epilogue.holds(), threads);
-        if let Some(p) = &pairs {
+        if let Some(p) = &groups {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
         let in_place = InPlace::of(kernel.variant.family, op, machine.isa, machine.workers.threads());
@@ -185,7 +186,7 @@ impl<T: Sum> Contraction<T> {
             rhs,
             epilogue,
             workspace,
-            pairs,
+            groups,
             in_place,
             apart,
             across,
@@ -207,9 +208,12 @@ impl<T: Sum> Contraction<T> {
             self.lhs.describe(),
             self.rhs.describe(),
             self.epilogue.describe(),
-            self.pairs.as_ref().map_or(String::new(), |p| {
-                let Blocking { mr, nr, mc, nc, kc } = p.blocking;
-                format!("in pairs by {:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc} pairs\n", p.isa)
+            self.groups.as_ref().map_or(String::new(), |g| {
+                let (Blocking { mr, nr, mc, nc, kc }, numbers) = (g.blocking, g.isa.together());
+                let isa = g.isa;
+                format!(
+                    "{numbers} at a time by {isa:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {numbers} x {kc}\n"
+                )
             }),
             self.in_place.as_ref().map_or(String::new(), InPlace::describe),
             self.apart.as_ref().map_or(String::new(), Apart::describe),
@@ -226,27 +230,32 @@ impl<T: Sum> Contraction<T> {
         bindings: &Bindings<'_>,
     ) -> Result<Option<(Arc<Storage>, PackedLayout)>> {
         let Shape { batch, m, n, .. } = gemm.shape;
-        let (operand, source) = if side == gemm::Side::A { (&self.lhs, gemm.a) } else { (&self.rhs, gemm.b) };
+        let (operand, other, source) = match side {
+            gemm::Side::A => (&self.lhs, &self.rhs, gemm.a),
+            gemm::Side::B => (&self.rhs, &self.lhs, gemm.b),
+        };
         // Single rows and columns are multiplied by reading the other operand once, where it lies.
         if m <= 1 || n <= 1 || batch > 1 && !source.same_for_batch() {
             return Ok(None);
         }
         let layout = gemm.packed_layout(side);
-        let form = operand.kept(bindings, source, (gemm.isa, side), (layout, 1), &self.machine.workers)?;
+        let other = if gemm.isa.together() == 4 { other.stored() } else { None };
+        let form = operand.kept(bindings, source, (gemm.isa, side, other), (layout, 1), &self.machine.workers)?;
         Ok(form.map(|f| (f, layout)))
     }
 
-    /// Both operands in pairs; `None` where the numbers are not fit for that.
+    /// Both operands in groups; `None` where the numbers are not fit for that.
     #[allow(clippy::type_complexity)]
-    fn in_pairs<'a>(
+    fn in_groups<'a>(
         &'a self,
         bindings: &'a Bindings<'_>,
-    ) -> Result<Option<(&'a InPairs, Box<dyn PackSource<T> + 'a>, Box<dyn PackSource<T> + 'a>)>> {
-        let Some(p) = &self.pairs else { return Ok(None) };
+    ) -> Result<Option<(&'a InGroups, Box<dyn PackSource<T> + 'a>, Box<dyn PackSource<T> + 'a>)>> {
+        let Some(p) = &self.groups else { return Ok(None) };
         let Shape { batch, m, n, k } = self.shape;
         let extent = |rows| Extent { batch, rows, depth: k, workers: &self.machine.workers };
-        let Some(a) = self.lhs.pairs(bindings, (p.isa, gemm::Side::A), extent(m))? else { return Ok(None) };
-        let Some(b) = self.rhs.pairs(bindings, (p.isa, gemm::Side::B), extent(n))? else { return Ok(None) };
+        let how = |side, other| How { isa: p.isa, side, other };
+        let Some(a) = self.lhs.grouped(bindings, how(gemm::Side::A, p.dtypes[1]), extent(m))? else { return Ok(None) };
+        let Some(b) = self.rhs.grouped(bindings, how(gemm::Side::B, p.dtypes[0]), extent(n))? else { return Ok(None) };
         Ok(Some((p, a, b)))
     }
 }
@@ -291,7 +300,7 @@ impl<T: Sum> Run for Contraction<T> {
                 return Ok(());
             }
         }
-        let (isa, shape, blocking, a, b) = match self.in_pairs(bindings)? {
+        let (isa, shape, blocking, a, b) = match self.in_groups(bindings)? {
             Some((p, a, b)) => (p.isa, p.shape, p.blocking, a, b),
             None => {
                 let (a, b) = (self.lhs.source::<T>(bindings)?, self.rhs.source::<T>(bindings)?);

@@ -12,7 +12,7 @@ use millstream_core::backend::{Binding, Bindings};
 use millstream_core::kept::FormName;
 use millstream_core::{Body, Contract, DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
 
-use super::dispatch::{Extent, Sum};
+use super::dispatch::{Extent, How, Sum};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
@@ -133,12 +133,12 @@ impl Operand {
     }
 
     /// The whole operand, as many of its products as these, packed one after the other in this layout, if its value is kept and there is
-    /// room for that. `source` is what packs it, for this instruction set and side.
+    /// room for that. `source` is what packs it, for this instruction set and side, and for another operand of this dtype if that matters.
     pub(super) fn kept<T: Sum>(
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
-        how: (gemm::Isa, gemm::Side),
+        how: (gemm::Isa, gemm::Side, Option<DType>),
         (layout, products): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {
@@ -149,7 +149,8 @@ impl Operand {
         let PackedLayout { rows, depth, panel, kc } = layout;
         let place = binding.offset.wrapping_sub(binding.start);
         let mut name: FormName = name.clone();
-        name.extend([place, how.0 as usize, how.1 as usize, T::DTYPE as usize].map(|n| n as u64));
+        let other = how.2.map_or(usize::MAX, |d| d as usize);
+        name.extend([place, how.0 as usize, how.1 as usize, other, T::DTYPE as usize].map(|n| n as u64));
         name.extend([rows, depth, panel, kc, products].map(|n| n as u64));
         if products > 1 {
             name.extend(walk.iter().copied());
@@ -173,11 +174,11 @@ impl Operand {
         self.matrix.as_ref().map(|m| m.dtype)
     }
 
-    /// The operand on this memory, two numbers at a time; `None` where its numbers are not fit for that.
-    pub(super) fn pairs<'a, T: Sum>(
+    /// The operand on this memory, several numbers at a time; `None` where its numbers are not fit for that.
+    pub(super) fn grouped<'a, T: Sum>(
         &'a self,
         bindings: &'a Bindings<'_>,
-        how: (gemm::Isa, gemm::Side),
+        how: How,
         extent: Extent<'_>,
     ) -> Result<Option<Box<dyn PackSource<T> + 'a>>> {
         let Some(m) = &self.matrix else { return Ok(None) };
@@ -189,7 +190,7 @@ impl Operand {
         }
         // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller keeps alive
         // and unwritten while the launch runs.
-        Ok(unsafe { T::paired(m.dtype, how, first, (m.row, m.depth), m.batch.lend(), extent) })
+        Ok(unsafe { T::grouped(m.dtype, how, first, (m.row, m.depth), m.batch.lend(), extent) })
     }
 
     /// The operand on this memory.

@@ -17,11 +17,22 @@ pub enum Isa {
     Neon,
     /// Pairs of 16-bit integers with AVX2; operands are [`super::Pairs`], depth is counted in pairs.
     Avx2Pairs,
-    /// Pairs of 16-bit integers with AVX-512 BW, or of bf16 with AVX512-BF16; as above.
+    /// Pairs of 16-bit integers with AVX-512 BW, or VNNI where there is that; as above.
     Avx512Pairs,
+    /// Pairs of bf16 with AVX512-BF16; as above.
+    Avx512Bf16,
     /// Pairs of bf16 in AMX tiles; as above.
     Amx,
+    /// Four 8-bit integers at a time with AVX-VNNI; operands are [`super::Fours`].
+    Avx2Fours,
+    /// Four 8-bit integers at a time with AVX512-VNNI; as above.
+    Avx512Fours,
+    /// Four 8-bit integers at a time with NEON's dot products; as above.
+    NeonFours,
 }
+
+/// Pairs in a row of an AMX tile.
+pub(super) const TILE: usize = 16;
 
 impl Isa {
     /// The best instruction set of this machine.
@@ -42,11 +53,15 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2Pairs => Isa::Avx2.available(),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Pairs => {
-                Isa::Avx512.available()
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512bf16")
-            }
+            Isa::Avx512Pairs => Isa::Avx512.available() && is_x86_feature_detected!("avx512bw"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2Fours => Isa::Avx2.available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Fours => Isa::Avx512.available() && is_x86_feature_detected!("avx512vnni"),
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonFours => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod"),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             Isa::Amx => Isa::Avx512.available() && super::kernel::amx::available(),
             _ => false,
@@ -57,15 +72,45 @@ impl Isa {
     pub(super) fn vectors(self) -> crate::simd::Isa {
         match self {
             Isa::Portable => crate::simd::Isa::Portable,
-            Isa::Avx2 | Isa::Avx2Pairs => crate::simd::Isa::Avx2,
-            Isa::Avx512 | Isa::Avx512Pairs | Isa::Amx => crate::simd::Isa::Avx512,
-            Isa::Neon => crate::simd::Isa::Neon,
+            Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Fours => crate::simd::Isa::Avx2,
+            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx | Isa::Avx512Fours => crate::simd::Isa::Avx512,
+            Isa::Neon | Isa::NeonFours => crate::simd::Isa::Neon,
         }
     }
 
-    /// Whether operands are packed as pairs.
-    pub fn is_pairs(self) -> bool {
-        matches!(self, Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Amx)
+    /// How many numbers are multiplied at a time, each in the place of a part of an element.
+    pub fn together(self) -> usize {
+        match self {
+            Isa::Portable | Isa::Avx2 | Isa::Avx512 | Isa::Neon => 1,
+            Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx => 2,
+            Isa::Avx2Fours | Isa::Avx512Fours | Isa::NeonFours => 4,
+        }
+    }
+
+    /// Whether both operands are packed in the same way, so that a product may be computed as its transpose.
+    pub(super) fn turns(self) -> bool {
+        self != Isa::Amx && self.together() < 4
+    }
+
+    /// The depth that a product's shape states for `k` numbers.
+    pub fn depth(self, k: usize) -> usize {
+        match self {
+            Isa::Amx => k.div_ceil(2 * TILE) * TILE,
+            _ if self.together() == 4 => {
+                let fours = k.div_ceil(4);
+                fours + fours.div_ceil(self.fours())
+            }
+            _ => k.div_ceil(self.together()),
+        }
+    }
+
+    /// Fours in a block of the depth, beside its [`super::Kernels::heads`].
+    pub(super) const fn fours(self) -> usize {
+        match self {
+            // A panel of B is to be in the first-level cache; wide ones need not be.
+            Isa::Avx512Fours => 512,
+            _ => 256,
+        }
     }
 }
 
@@ -136,7 +181,7 @@ impl Blocking {
         // half of L2 beside them.
         let wide = table.wide();
         let (near, share_m, share_n) = if wide { (l2 / 8, 2, 1) } else { (l1 / 2, 6, 4) };
-        let kc = even(k, (near / (nr * size)).clamp(64, 512), table.unit);
+        let kc = table.kc(k, (near / (nr * size)).clamp(64, 512));
         let most_m = (l2 / share_m / (kc * size)).clamp(4 * mr, 32 * mr);
         let most_n = |rows: usize| (l2 / share_n / (rows * size)).clamp(4 * nr, 32 * nr);
         // One row of tiles: no two tasks need the same part of B, so each packs its own and finds it in L2. One column of

@@ -22,9 +22,9 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     fn mul(self, other: Self) -> Self;
 
     /// Whether micro-kernels exist for this instruction set, apart from what the machine has. Sets that have none of
-    /// their own use portable ones, but for pairs.
+    /// their own use portable ones, but for several numbers at a time.
     fn has_kernels(isa: Isa) -> bool {
-        !isa.is_pairs()
+        isa.together() == 1
     }
 
     #[doc(hidden)]
@@ -167,7 +167,7 @@ macro_rules! float_element {
                 match isa {
                     $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
                     $pairs => true,)*
-                    _ => !isa.is_pairs(),
+                    _ => isa.together() == 1,
                 }
             }
 
@@ -189,35 +189,16 @@ macro_rules! float_element {
     };
 }
 float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32, [
-    Isa::Avx512Pairs => super::kernel::AVX512_BF16_PAIRS,
+    Isa::Avx512Bf16 => super::kernel::AVX512_BF16_PAIRS,
     Isa::Amx => super::kernel::amx::BF16_PAIRS
 ]);
 float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64, []);
 
 macro_rules! int_element {
-    ($($t:ty $(: [$($pairs:pat => $table:ident),*])?;)*) => {$(
+    ($($t:ty;)*) => {$(
         impl Element for $t {
             const ZERO: Self = 0;
-$(
-            fn has_kernels(isa: Isa) -> bool {
-                match isa {
-                    $(#[cfg(target_arch = "x86_64")]
-                    $pairs => true,)*
-                    _ => !isa.is_pairs(),
-                }
-            }
 
-            #[allow(private_interfaces)]
-            fn kernels(isa: Isa) -> &'static Kernels<Self> {
-                match isa {
-                    $(#[cfg(target_arch = "x86_64")]
-                    $pairs => &super::kernel::$table,)*
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
-                    _ => Portable::<Self>::TABLE,
-                }
-            }
-)?
             #[inline(always)]
             fn add(self, other: Self) -> Self {
                 self.wrapping_add(other)
@@ -231,8 +212,80 @@ $(
     )*};
 }
 int_element! {
-    i8; i16; i64; u8; u16; u32; u64;
-    i32: [Isa::Avx2Pairs => AVX2_I32_PAIRS, Isa::Avx512Pairs => AVX512_I32_PAIRS];
+    i8; i16; u8; u16; u32; u64;
+}
+
+impl Element for i32 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+
+    fn has_kernels(isa: Isa) -> bool {
+        !matches!(isa, Isa::Avx512Bf16 | Isa::Amx)
+    }
+
+    #[allow(private_interfaces)]
+    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+        #[cfg(target_arch = "x86_64")]
+        use super::kernel::{
+            AVX2_I32, AVX2_I32_FOURS, AVX2_I32_PAIRS, AVX512_I32, AVX512_I32_FOURS, AVX512_I32_PAIRS,
+            AVX512_I32_PAIRS_VNNI,
+        };
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => &AVX2_I32,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => &AVX512_I32,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2Pairs => &AVX2_I32_PAIRS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Pairs if is_x86_feature_detected!("avx512vnni") => &AVX512_I32_PAIRS_VNNI,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Pairs => &AVX512_I32_PAIRS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2Fours => &AVX2_I32_FOURS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Fours => &AVX512_I32_FOURS,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => &super::kernel::NEON_I32,
+            #[cfg(target_arch = "aarch64")]
+            Isa::NeonFours => &super::kernel::NEON_I32_FOURS,
+            _ => Portable::<Self>::TABLE,
+        }
+    }
+}
+
+impl Element for i64 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+
+    #[allow(private_interfaces)]
+    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if is_x86_feature_detected!("avx512dq") => &super::kernel::AVX512_I64,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
+            _ => Portable::<Self>::TABLE,
+        }
+    }
 }
 
 macro_rules! complex_element {

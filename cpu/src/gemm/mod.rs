@@ -9,7 +9,7 @@
 //! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
 //! - How each sum is grouped depends on the shape and the [`Blocking`] only, so results are the same for any number of
 //!   threads, bit by bit, however C is cut among them.
-//! - Narrow numbers may be multiplied two at a time: see [`Pairs`].
+//! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Fours`].
 //! - All memory comes from the caller's workspace.
 //!
 //! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
@@ -18,6 +18,7 @@
 mod blocking;
 mod driver;
 mod element;
+mod fours;
 mod gather;
 mod gemv;
 mod kernel;
@@ -31,6 +32,7 @@ mod source;
 
 pub use blocking::{Blocking, Isa, Shape};
 pub use element::{Element, Widen};
+pub use fours::{Byte, Fours};
 pub use gather::{Gathered, Guard};
 pub(crate) use micro::{Micro, Rows};
 pub use packed::{Packed, PackedLayout};
@@ -100,12 +102,12 @@ pub struct Gemm<'a, T> {
 }
 
 /// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` sums that are
-/// not complete (a plain one with adjacent columns or, but for AMX, rows; a sink with a [`TileSink::home`]), that is less.
+/// not complete (a plain one with adjacent columns or, but for AMX and fours, rows; a sink with a [`TileSink::home`]), that is less.
 pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
     let table = kernels::<T>(isa);
     let most = |shape: Shape, blocking: &Blocking| {
         let mut most = 0;
-        let kc = blocking::even(shape.k, blocking.kc, table.unit);
+        let kc = table.kc(shape.k, blocking.kc);
         for a in Kind::sorts(table.mr, kc, shape.k) {
             for b in Kind::sorts(table.nr(), kc, shape.k) {
                 // What a plain output needs is never more than what a sink does.
@@ -124,7 +126,7 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
 /// than pack it.
 pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
     let table = kernels::<T>(isa);
-    plan::unpacked(table, shape, blocking::even(shape.k, kc, table.unit), strides, 1)
+    plan::unpacked(table, shape, table.kc(shape.k, kc), strides, 1)
 }
 
 /// Rows and columns of a result that kernels for its edges come in.
@@ -208,9 +210,9 @@ impl<T: Element> Gemm<'_, T> {
         PackedLayout::new::<T>(side, this.isa, this.shape, &this.blocking)
     }
 
-    /// Whether it is computed as its transpose. The two sides of AMX are packed in different ways.
+    /// Whether it is computed as its transpose. The two sides of AMX, and those of fours, are packed in different ways.
     fn turned(&self) -> bool {
-        self.isa != Isa::Amx && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
+        self.isa.turns() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
     }
 
     /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.

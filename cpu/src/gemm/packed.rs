@@ -1,6 +1,6 @@
 //! Operands that are packed ahead of time and used many times: a model's weights.
 
-use super::blocking::{Blocking, Isa, Shape, even};
+use super::blocking::{Blocking, Isa, Shape};
 use super::kernel::kernels;
 use super::source::{PackBlock, PackSource, Prepacked};
 use super::{Element, Side};
@@ -33,7 +33,7 @@ impl PackedLayout {
             Side::A => (shape.m, table.mr),
             Side::B => (shape.n, table.nr()),
         };
-        PackedLayout { rows, depth: shape.k, panel, kc: even(shape.k, blocking.kc, table.unit) }
+        PackedLayout { rows, depth: shape.k, panel, kc: table.kc(shape.k, blocking.kc) }
     }
 
     /// Rows with those that fill the last panel.

@@ -9,13 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::bf16;
 
+use super::blocking::TILE;
 use super::pack::{Strides, pack_strided};
 use super::source::{Batch, PackBlock, PackSource};
 use super::{Element, Isa, Side};
 use crate::workers::Workers;
-
-/// Pairs in a row of an AMX tile.
-const TILE: usize = 16;
 
 /// A number that is multiplied as 16 bits.
 pub trait Half: Copy + Send + Sync + 'static {
@@ -80,14 +78,6 @@ unsafe impl<S: Sync> Sync for Pairs<'_, S> {}
 unsafe impl<S: Sync> Send for Pairs<'_, S> {}
 
 impl<'a, S: Half> Pairs<'a, S> {
-    /// The depth that a product's shape states for `k` numbers.
-    pub fn depth(isa: Isa, k: usize) -> usize {
-        match isa {
-            Isa::Amx => k.div_ceil(2 * TILE) * TILE,
-            _ => k.div_ceil(2),
-        }
-    }
-
     /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements, with `k` depths. For
     /// B, rows are its columns.
     ///

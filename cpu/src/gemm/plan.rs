@@ -175,7 +175,7 @@ impl Plan {
         let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
         let mut mc = even(m, blocking.mc, mr);
         let mut nc = even(n, blocking.nc, nr);
-        let kc = even(k, blocking.kc, kernels.unit);
+        let kc = kernels.kc(k, blocking.kc);
         let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
 
         let [a_direct, b_direct] = unpacked(kernels, shape, kc, [a.direct, b.direct], threads);

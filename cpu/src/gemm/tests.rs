@@ -1,3 +1,4 @@
+mod fours;
 mod pairs;
 mod products;
 mod sources;
@@ -239,7 +240,7 @@ pub(super) fn random_blocking(r: &mut Random) -> Blocking {
 /// A workspace of exactly the stated size, at an odd address.
 pub(super) fn run<T: Element>(g: &Gemm<'_, T>, workers: &Workers) {
     let holds = match g.out {
-        Output::Plain(c) => c.col == 1 || c.row == 1 && g.isa != Isa::Amx,
+        Output::Plain(c) => c.col == 1 || c.row == 1 && g.isa.turns(),
         Output::Sink(sink) => sink.home().is_some_and(|c| c.col == 1),
     };
     let bound = workspace_bytes::<T>(g.isa, g.shape, &g.blocking, holds, workers.threads());

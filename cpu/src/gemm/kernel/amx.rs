@@ -23,6 +23,7 @@ pub(in crate::gemm) static BF16_PAIRS: Kernels<f32> = Kernels {
     vectors: 2,
     strided: false,
     unit: SIDE,
+    heads: false,
     state: Some(State { enter, leave }),
     vector: None,
     table: &[&[&[kernel::<1> as Kernel<f32>], &[kernel::<2>]]],

@@ -15,6 +15,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+use super::blocking::even;
 use super::{Element, Isa};
 
 /// What a micro-kernel reads and writes.
@@ -120,6 +121,9 @@ pub(super) struct Kernels<T: 'static> {
     pub strided: bool,
     /// What depth blocks are a multiple of, but for the last.
     pub unit: usize,
+    /// The first depth of a block is not multiplied but what sums begin with: a number for each row of A, added to one for each
+    /// column of B. Blocks are then exactly `unit` deep, but for the last.
+    pub heads: bool,
     /// What a thread does before its first micro-tile and after its last one.
     pub state: Option<State>,
     /// Products with a vector.
@@ -149,6 +153,11 @@ impl<T> Kernels<T> {
         self.nr() * size_of::<T>() >= WIDE && self.mr >= BUSY
     }
 
+    /// The depth of blocks of a product that is `k` deep, where `most` is advised.
+    pub fn kc(&self, k: usize, most: usize) -> usize {
+        if self.heads { self.unit } else { even(k, most, self.unit) }
+    }
+
     /// The kernel for a tile of `rows` (1 to `mr`) and `vectors` (1 to `self.vectors`).
     pub fn get(&self, reading: Reading, rows: usize, vectors: usize) -> Kernel<T> {
         let by_rows = self.table[reading as usize][vectors - 1];
@@ -162,10 +171,16 @@ pub(super) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
 }
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64};
+pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64, I32 as NEON_I32, I32_FOURS as NEON_I32_FOURS};
 pub(super) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {
-    avx2::{F32 as AVX2_F32, F64 as AVX2_F64, I32_PAIRS as AVX2_I32_PAIRS},
-    avx512::{BF16_PAIRS as AVX512_BF16_PAIRS, F32 as AVX512_F32, F64 as AVX512_F64, I32_PAIRS as AVX512_I32_PAIRS},
+    avx2::{
+        F32 as AVX2_F32, F64 as AVX2_F64, I32 as AVX2_I32, I32_FOURS as AVX2_I32_FOURS, I32_PAIRS as AVX2_I32_PAIRS,
+    },
+    avx512::{
+        BF16_PAIRS as AVX512_BF16_PAIRS, F32 as AVX512_F32, F64 as AVX512_F64, I32 as AVX512_I32,
+        I32_FOURS as AVX512_I32_FOURS, I32_PAIRS as AVX512_I32_PAIRS, I32_PAIRS_VNNI as AVX512_I32_PAIRS_VNNI,
+        I64 as AVX512_I64,
+    },
 };

@@ -37,7 +37,17 @@ impl<T: Element> Portable<T> {
 }
 
 const fn table<T>(table: &'static [&'static [&'static [Kernel<T>]]], vector: VectorKernels<T>) -> Kernels<T> {
-    Kernels { mr: MR, lanes: NR, vectors: 1, strided: false, unit: 8, state: None, vector: Some(vector), table }
+    Kernels {
+        mr: MR,
+        lanes: NR,
+        vectors: 1,
+        strided: false,
+        unit: 8,
+        heads: false,
+        state: None,
+        vector: Some(vector),
+        table,
+    }
 }
 
 /// # Safety

@@ -12,7 +12,7 @@ macro_rules! simd_kernels {
         fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
     ) => {
         simd_kernels! {
-            @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
+            @kernel heads false, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
             zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add,
             prefetch $prefetch, prefetch_far $prefetch_far
         }
@@ -58,7 +58,7 @@ macro_rules! simd_kernels {
                     let mut width = L / 2;
                     while width > 0 {
                         for l in 0..width {
-                            lanes[l] += lanes[l + width];
+                            lanes[l] = $crate::gemm::Element::add(lanes[l], lanes[l + width]);
                         }
                         width /= 2;
                     }
@@ -110,22 +110,23 @@ macro_rules! simd_kernels {
 
         simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
-    // Kernels for packed operands alone, whose panels hold pairs of narrower numbers.
+    // Kernels for packed operands alone, whose panels hold several narrower numbers in the place of an element; with heads or without.
     (
-        pairs $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
+        packed $table:ident, heads $heads:literal, unit $unit:expr,
+        element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
         zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr,
         prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
     ) => {
         simd_kernels! {
-            @kernel table $table, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
+            @kernel heads $heads, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
             zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add,
             prefetch $prefetch, prefetch_far $prefetch_far
         }
-        simd_kernels!(@pairs $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
+        simd_kernels!(@packed $table, $heads, $unit, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
     (
-        @kernel table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
+        @kernel heads $heads:literal, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal, vectors $nv:literal,
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
         fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr
@@ -158,10 +159,19 @@ macro_rules! simd_kernels {
                         $prefetch(row.wrapping_add(V * $lanes - 1).cast::<i8>());
                     };
                 }
+                let (mut acc, mut k) = ([[$zero; V]; M], t.k);
+                if $heads && k > 0 {
+                    for i in 0..M {
+                        let x = $splat(a.wrapping_offset(i as isize * ar));
+                        for v in 0..V {
+                            acc[i][v] = $add(x, $load(b.add(v * $lanes)));
+                        }
+                    }
+                    (a, b, k) = (a.wrapping_offset(ak), b.wrapping_offset(bk), k - 1);
+                }
                 // What is needed later is asked for little by little: a core waits for a few lines at a time.
-                let (unrolled, mut next, mut lines) = if READING == PACKED { (t.k / 4, t.next, t.lines) } else { (0, t.next, 0) };
+                let (unrolled, mut next, mut lines) = if READING == PACKED { (k / 4, t.next, t.lines) } else { (0, t.next, 0) };
                 let (mut fetched, each) = (0, lines.div_ceil(unrolled.max(1)));
-                let mut acc = [[$zero; V]; M];
                 macro_rules! step {
                     () => {
                         let mut bv = [$zero; V];
@@ -212,7 +222,7 @@ macro_rules! simd_kernels {
                     step!();
                     step!();
                 }
-                for _ in 0..t.k - 4 * unrolled {
+                for _ in 0..k - 4 * unrolled {
                     if fetched < M {
                         fetch_row!(fetched);
                         fetched += 1;
@@ -236,14 +246,18 @@ macro_rules! simd_kernels {
             }
         }
     };
-    (@pairs $table:ident, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt, [$($vec:literal)*]) => {
-        /// The kernels of this instruction set for pairs.
+    (
+        @packed $table:ident, $heads:literal, $unit:expr, $t:ty, $lanes:literal, $mr:literal, $nv:literal, $rows:tt,
+        [$($vec:literal)*]
+    ) => {
+        /// The kernels of this instruction set for several numbers at a time.
         pub(in crate::gemm) static $table: Kernels<$t> = Kernels {
             mr: $mr,
             lanes: $lanes,
             vectors: $nv,
             strided: false,
-            unit: 8,
+            unit: $unit,
+            heads: $heads,
             state: None,
             vector: None,
             table: &[&[$(simd_kernels!(@rows $vec, 0, $rows)),*]],
@@ -257,6 +271,7 @@ macro_rules! simd_kernels {
             vectors: $nv,
             strided: true,
             unit: 8,
+            heads: false,
             state: None,
             vector: Some($crate::gemm::kernel::VectorKernels {
                 dots: [dots::<8>, dots::<4>, dots::<1>],

@@ -17,13 +17,13 @@ fn pairs_of<'a, S: Value + Half>(m: &'a Matrix<S>, isa: Isa, side: Side, k: usiz
 fn pairs_are_packed_where_their_kernels_look_for_them() {
     let mut r = Random::new();
     for round in 0..200 {
-        let isa = r.pick(&[Isa::Avx2Pairs, Isa::Avx512Pairs, Isa::Amx]);
+        let isa = r.pick(&[Isa::Avx2Pairs, Isa::Avx512Bf16, Isa::Amx]);
         let (rows, k) = (1 + r.below(70), 1 + r.below(90));
         let matrix = Matrix::<bf16>::random(&mut r, 1, rows, k, false);
         let tiled = isa == Isa::Amx && round % 2 == 0;
         let side = if tiled { Side::A } else { Side::B };
         let panel = if isa == Isa::Amx { 32 } else { r.pick(&[6, 14, 16, 32]) };
-        let all = Pairs::<bf16>::depth(isa, k);
+        let all = isa.depth(k);
         let unit = if isa == Isa::Amx { 16 } else { 1 };
         let first = r.below(all / unit) * unit;
         let depth = (1 + r.below((all - first) / unit)) * unit;
@@ -84,7 +84,7 @@ fn random_products<S: Value + Half + Widen<T>, T: Product + Paired>(isas: &[Isa]
             let b = Matrix::<S>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<T>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
-            let shape = Shape { batch, m, n, k: Pairs::<S>::depth(isa, k) };
+            let shape = Shape { batch, m, n, k: isa.depth(k) };
             let (pa, pb) = (pairs_of(&a, isa, Side::A, k), pairs_of(&b, isa, Side::B, k));
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
             for _ in 0..100 {
@@ -105,7 +105,7 @@ fn narrow_integers_multiply_exactly_in_pairs() {
 
 #[test]
 fn pairs_of_bf16_multiply_within_the_bound() {
-    random_products::<bf16, f32>(&[Isa::Avx512Pairs, Isa::Amx], 120);
+    random_products::<bf16, f32>(&[Isa::Avx512Bf16, Isa::Amx], 120);
 }
 
 #[test]

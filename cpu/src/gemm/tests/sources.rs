@@ -193,13 +193,13 @@ fn operands_are_packed_in_pieces_without_holes() {
         }
         let m = Matrix::<bf16>::random(&mut r, 1, rows, depth, true);
         layouts::<f32>(&m.as_a(), PackedLayout { rows, depth, panel: 32, kc: 512 }, "bf16");
-        for (isa, side) in [(Isa::Amx, Side::A), (Isa::Amx, Side::B), (Isa::Avx512Pairs, Side::B)] {
+        for (isa, side) in [(Isa::Amx, Side::A), (Isa::Amx, Side::B), (Isa::Avx512Bf16, Side::B)] {
             // SAFETY: the matrix has these elements and outlives the source; packing needs no instruction set.
             let pairs = unsafe {
                 let base = m.data.as_ptr().wrapping_add(m.origin);
                 Pairs::<bf16>::from_raw((isa, side), base, (m.row, m.col), Batch::SAME, depth)
             };
-            let depth = Pairs::<bf16>::depth(isa, depth);
+            let depth = isa.depth(depth);
             layouts::<f32>(&pairs, PackedLayout { rows, depth, panel: 32, kc: 512 }, "pairs");
         }
     }

@@ -1,0 +1,458 @@
+//! Operands of 8-bit integers, packed four at a time.
+//!
+//! Where a processor multiplies four pairs of 8-bit numbers and adds the products to a 32-bit sum, the panels of a product
+//! hold four neighbours in depth in the place of one element; what is missing of the last four is zero.
+//!
+//! Such instructions want numbers of A without a sign and numbers of B with one (x86-64), or all with one (NEON). Others are moved by
+//! 128, which flips their highest bit: `a = a' + p` and `b = b' + q`, where `p` and `q` are 0, 128 or -128, have products
+//!
+//! ```text
+//! sum a b = sum a' b' + q sum a' + p sum b
+//! ```
+//!
+//! The last two terms, one for each row of A and one for each column of B, are the heads of a block ([`Kernels::heads`]): the first of its
+//! depths, followed by its fours. All is exact in 32 bits that wrap.
+//!
+//! [`Kernels::heads`]: super::kernel::Kernels::heads
+
+use std::marker::PhantomData;
+
+use super::driver::prefetch;
+use super::pack::{Strides, pack_strided};
+use super::source::{Batch, PackBlock, PackSource};
+use super::{Isa, Side};
+use crate::simd::{Kernel, Simd, vectorize};
+
+/// An 8-bit integer.
+pub trait Byte: Copy + Send + Sync + 'static {
+    /// Whether it has a sign.
+    const SIGNED: bool;
+
+    /// Its bits.
+    fn bits(self) -> u8;
+
+    /// Its value.
+    fn value(self) -> i32;
+}
+
+macro_rules! byte {
+    ($($t:ty: $signed:literal),*) => {$(impl Byte for $t {
+        const SIGNED: bool = $signed;
+
+        #[inline(always)]
+        fn bits(self) -> u8 {
+            self as u8
+        }
+
+        #[inline(always)]
+        fn value(self) -> i32 {
+            i32::from(self)
+        }
+    })*};
+}
+byte!(i8: true, u8: false);
+
+/// Whether an instruction set wants the numbers of an operand to have a sign.
+fn wants_sign(isa: Isa, side: Side) -> bool {
+    side == Side::B || isa == Isa::NeonFours
+}
+
+/// What is to be added to numbers in the form that an instruction set wants, for them to be as they are stored.
+fn moved(isa: Isa, side: Side, signed: bool) -> i32 {
+    match (signed, wants_sign(isa, side)) {
+        (true, false) => -128,
+        (false, true) => 128,
+        _ => 0,
+    }
+}
+
+/// A matrix in memory with any strides, packed in fours for an instruction set that multiplies them.
+#[derive(Clone, Copy, Debug)]
+pub struct Fours<'a, S> {
+    isa: Isa,
+    base: *const S,
+    row: isize,
+    depth: isize,
+    batch: Batch<'a>,
+    /// Single numbers in depth.
+    k: usize,
+    /// What bits are flipped by.
+    flip: u8,
+    /// A head is the sum of a block's numbers, each less this one, times the factor.
+    less: i32,
+    factor: i32,
+    life: PhantomData<&'a [S]>,
+}
+
+// SAFETY: it only reads, and the constructor demands that nobody writes during the lifetime.
+unsafe impl<S: Sync> Sync for Fours<'_, S> {}
+// SAFETY: as above.
+unsafe impl<S: Sync> Send for Fours<'_, S> {}
+
+/// Depths of a packed block, one after the other.
+enum Part {
+    /// The heads of these fours.
+    Heads { first: usize, count: usize },
+    /// So many fours from this one on.
+    Fours { first: usize, count: usize },
+}
+
+impl<'a, S: Byte> Fours<'a, S> {
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements, with `k` depths. For
+    /// B, rows are its columns. The numbers of the other operand are `other_signed` or not.
+    ///
+    /// # Safety
+    /// For the lifetime, every element of the products that it is used for must be readable and not written by anybody.
+    pub unsafe fn from_raw(
+        (isa, side): (Isa, Side),
+        other_signed: bool,
+        base: *const S,
+        (row, depth): (isize, isize),
+        batch: Batch<'a>,
+        k: usize,
+    ) -> Fours<'a, S> {
+        let own = moved(isa, side, S::SIGNED);
+        let (other, less) = if side == Side::A { (Side::B, own) } else { (Side::A, 0) };
+        let flip = if own == 0 { 0 } else { 0x80 };
+        let factor = moved(isa, other, other_signed);
+        Fours { isa, base, row, depth, batch, k, flip, less, factor, life: PhantomData }
+    }
+
+    #[inline(always)]
+    fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
+        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.depth;
+        self.base.wrapping_offset(offset)
+    }
+
+    /// Fours of which all numbers exist.
+    fn whole(&self) -> usize {
+        self.k / 4
+    }
+
+    /// What each of a block's depths is: the first of them, counted from the block's first, and its part.
+    fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, Part)> + use<S> {
+        let (size, start, end) = (self.isa.fours(), block.k, block.k + block.depth);
+        let mut q = start;
+        std::iter::from_fn(move || {
+            let (unit, within) = (q / (size + 1), q % (size + 1));
+            let first = unit * size + within.saturating_sub(1);
+            let count = if within == 0 { 1 } else { (size + 1 - within).min(end.saturating_sub(q)) };
+            let part = if within == 0 { Part::Heads { first, count: size } } else { Part::Fours { first, count } };
+            let at = q - start;
+            q += count;
+            (at < end - start).then_some((at, part))
+        })
+    }
+
+    /// The depths of some fours, as far as there are any.
+    #[inline(always)]
+    fn depths(&self, first: usize, count: usize) -> std::ops::Range<usize> {
+        (4 * first).min(self.k)..(4 * (first + count)).min(self.k)
+    }
+
+    /// The head of fours whose numbers, so many of them, have this sum.
+    #[inline(always)]
+    fn head(&self, sum: i32, count: usize) -> i32 {
+        self.factor.wrapping_mul(sum.wrapping_sub(self.less.wrapping_mul(count as i32)))
+    }
+
+    /// One four; numbers past the last depth are zero.
+    ///
+    /// # Safety
+    /// The row exists.
+    #[inline(always)]
+    unsafe fn four(&self, batch: usize, row: usize, four: usize) -> i32 {
+        let mut bytes = [0; 4];
+        for (byte, k) in bytes.iter_mut().zip(self.depths(four, 1)) {
+            // SAFETY: the maker vouched for every element, and the caller for the row.
+            *byte = unsafe { *self.at(batch, row, k) }.bits() ^ self.flip;
+        }
+        i32::from_le_bytes(bytes)
+    }
+
+    /// Depths are adjacent: fours are collected row by row, then dealt to the panels.
+    #[inline(always)]
+    fn pack_depths(&self, block: &PackBlock, dst: &mut [i32]) {
+        const ROWS: usize = 32;
+        const DEPTH: usize = 64;
+        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
+        let flip = i32::from_le_bytes([self.flip; 4]);
+        let mut buffer = [0; ROWS * DEPTH];
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            let top = row + p * panel;
+            let have = panel.min(rows - p * panel);
+            for (at, part) in self.parts(block) {
+                let (first, count) = match part {
+                    Part::Fours { first, count } => (first, count),
+                    Part::Heads { first, count } => {
+                        let range = self.depths(first, count);
+                        out[at * panel..][..panel].fill(0);
+                        for r in 0..if self.factor == 0 { 0 } else { have } {
+                            // SAFETY: depths are adjacent, those of the range exist, and the row is in the block.
+                            let sum = unsafe { sum(self.at(batch, top + r, range.start), range.len()) };
+                            out[at * panel + r] = self.head(sum, range.len());
+                        }
+                        continue;
+                    }
+                };
+                for done in (0..count).step_by(DEPTH) {
+                    let (four, part) = (first + done, DEPTH.min(count - done));
+                    let whole = part.min(self.whole().saturating_sub(four));
+                    for r in 0..have {
+                        let to = &mut buffer[r * DEPTH..][..part];
+                        // SAFETY: depths are adjacent, all numbers of `whole` fours exist, and the row is in the block.
+                        unsafe { collect(self.at(batch, top + r, 4 * four), flip, whole, to.as_mut_ptr()) };
+                        if whole < part {
+                            // SAFETY: the row is in the block.
+                            to[whole] = unsafe { self.four(batch, top + r, four + whole) };
+                        }
+                    }
+                    let strides = Strides { row: DEPTH as isize, depth: 1 };
+                    let out = &mut out[(at + done) * panel..][..part * panel];
+                    // SAFETY: the buffer holds `have` rows of `part` fours.
+                    unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };
+                }
+            }
+        }
+    }
+
+    /// Rows are adjacent: four lines of memory are dealt out like cards.
+    #[inline(always)]
+    fn pack_rows(&self, block: &PackBlock, dst: &mut [i32]) {
+        /// Panels written side by side: enough to use whole pages of the source.
+        const SIDE_BY_SIDE: usize = 8;
+        /// How many fours ahead memory is asked for.
+        const AHEAD: usize = 4;
+        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
+        let flip = i32::from_le_bytes([self.flip; 4]);
+        for (g, dst) in dst.chunks_mut((SIDE_BY_SIDE * panel * depth).max(1)).enumerate() {
+            let panels = dst.len() / (panel * depth);
+            let start = g * SIDE_BY_SIDE * panel;
+            let wide = (panels * panel).min(rows - start);
+            for (at, part) in self.parts(block) {
+                let (first, count) = match part {
+                    Part::Fours { first, count } => (first, count),
+                    Part::Heads { first, count } => {
+                        let range = self.depths(first, count);
+                        for p in 0..panels {
+                            dst[(p * depth + at) * panel..][..panel].fill(0);
+                        }
+                        if self.factor == 0 {
+                            continue;
+                        }
+                        for k in range.clone() {
+                            let line = self.at(batch, row + start, k);
+                            for p in 0..panels {
+                                let have = panel.min(wide - p * panel);
+                                let sums = &mut dst[(p * depth + at) * panel..][..have];
+                                // SAFETY: rows are adjacent, and these are in the block; the depth exists.
+                                unsafe { add(line.wrapping_add(p * panel), sums) };
+                            }
+                        }
+                        for p in 0..panels {
+                            let have = panel.min(wide - p * panel);
+                            for sum in &mut dst[(p * depth + at) * panel..][..have] {
+                                *sum = self.head(*sum, range.len());
+                            }
+                        }
+                        continue;
+                    }
+                };
+                for i in 0..count {
+                    let four = first + i;
+                    let line = self.at(batch, row + start, 4 * four);
+                    for n in 0..4 {
+                        let ahead = line.wrapping_offset((4 * AHEAD + n) as isize * self.depth).cast::<u8>();
+                        for b in (0..wide).step_by(64) {
+                            prefetch(ahead.wrapping_add(b));
+                        }
+                    }
+                    for p in 0..panels {
+                        let have = panel.min(wide - p * panel);
+                        let out = &mut dst[(p * depth + at + i) * panel..][..panel];
+                        if four < self.whole() {
+                            // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
+                            unsafe { interleave(line.wrapping_add(p * panel), self.depth, flip, &mut out[..have]) };
+                        } else {
+                            for (r, o) in out[..have].iter_mut().enumerate() {
+                                // SAFETY: the row is in the block.
+                                *o = unsafe { self.four(batch, row + start + p * panel + r, four) };
+                            }
+                        }
+                        if have < panel {
+                            out[have..].fill(0);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Any strides, one element at a time.
+    fn pack_each(&self, block: &PackBlock, dst: &mut [i32]) {
+        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            for (at, part) in self.parts(block) {
+                let (first, count, heads) = match part {
+                    Part::Heads { first, count } => (first, count, true),
+                    Part::Fours { first, count } => (first, count, false),
+                };
+                for (r, here) in (p * panel..(p + 1) * panel).enumerate() {
+                    if heads {
+                        let range = if here < rows && self.factor != 0 { self.depths(first, count) } else { 0..0 };
+                        let len = range.len();
+                        // SAFETY: the row is in the block, and the depth exists.
+                        let sum = range.map(|k| unsafe { *self.at(batch, row + here, k) }.value()).sum();
+                        out[at * panel + r] = self.head(sum, len);
+                        continue;
+                    }
+                    for i in 0..count {
+                        // SAFETY: the row is in the block.
+                        let four = || unsafe { self.four(batch, row + here, first + i) };
+                        out[(at + i) * panel + r] = if here < rows { four() } else { 0 };
+                    }
+                }
+            }
+        }
+    }
+}
+
+// What follows is compiled with the vectors of whoever calls: no calls but to what is always inlined, and loops of a fixed length, which
+// become a few vector instructions where what they read is a value of its own.
+
+/// The sum of so many adjacent numbers: fewer than would leave 32 bits.
+///
+/// # Safety
+/// They are readable.
+#[inline(always)]
+unsafe fn sum<S: Byte>(numbers: *const S, count: usize) -> i32 {
+    const LANES: usize = 64;
+    let (mut sums, mut i) = ([0; LANES], 0);
+    while i + LANES <= count {
+        // SAFETY: the caller's; a number is one byte.
+        let some = unsafe { *numbers.add(i).cast::<[S; LANES]>() };
+        for j in 0..LANES {
+            sums[j] += some[j].value();
+        }
+        i += LANES;
+    }
+    let mut all = 0;
+    for sum in sums {
+        all += sum;
+    }
+    for j in i..count {
+        // SAFETY: the caller's.
+        all += unsafe { *numbers.add(j) }.value();
+    }
+    all
+}
+
+/// Adds adjacent numbers to as many sums.
+///
+/// # Safety
+/// They are readable.
+#[inline(always)]
+unsafe fn add<S: Byte>(numbers: *const S, sums: &mut [i32]) {
+    let (whole, rest) = sums.as_chunks_mut::<16>();
+    let done = 16 * whole.len();
+    for (c, sums) in whole.iter_mut().enumerate() {
+        // SAFETY: the caller's; a number is one byte.
+        let some = unsafe { *numbers.add(16 * c).cast::<[S; 16]>() };
+        for i in 0..16 {
+            sums[i] += some[i].value();
+        }
+    }
+    for (i, sum) in rest.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        *sum += unsafe { *numbers.add(done + i) }.value();
+    }
+}
+
+/// Writes fours of adjacent numbers, whose bits are flipped by those of `flip`.
+///
+/// # Safety
+/// Four times `count` numbers are readable, and `to` is writable for as many fours.
+#[inline(always)]
+unsafe fn collect<S: Byte>(numbers: *const S, flip: i32, count: usize, to: *mut i32) {
+    for i in 0..count {
+        // SAFETY: the caller's; a number is one byte of any bits.
+        unsafe { *to.add(i) = i32::from_le(numbers.cast::<i32>().add(i).read_unaligned()) ^ flip };
+    }
+}
+
+/// `out[i]` is the four of element `i` of four lines, `apart` elements from each to the next, with bits flipped by those of `flip`.
+///
+/// # Safety
+/// Each line is readable for as many elements.
+#[inline(always)]
+unsafe fn interleave<S: Byte>(line: *const S, apart: isize, flip: i32, out: &mut [i32]) {
+    /// # Safety
+    /// As above, for N elements, as many as `out` has place for.
+    #[inline(always)]
+    unsafe fn some<S: Byte, const N: usize>(line: *const S, apart: isize, flip: i32, out: *mut i32) {
+        // SAFETY: passed on; a number is one byte.
+        let [a, b, c, d] = unsafe {
+            let line = |n: isize| *line.wrapping_offset(n * apart).cast::<[S; N]>();
+            [line(0), line(1), line(2), line(3)]
+        };
+        let mut fours = [0; N];
+        for i in 0..N {
+            let byte = |x: S, place: u32| i32::from(x.bits()) << (8 * place);
+            fours[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
+        }
+        // SAFETY: passed on.
+        unsafe { *out.cast::<[i32; N]>() = fours };
+    }
+    let (n, to) = (out.len(), out.as_mut_ptr());
+    let mut i = 0;
+    // SAFETY: passed on, for parts of `out`.
+    unsafe {
+        while i + 16 <= n {
+            some::<S, 16>(line.wrapping_add(i), apart, flip, to.add(i));
+            i += 16;
+        }
+        while i + 4 <= n {
+            some::<S, 4>(line.wrapping_add(i), apart, flip, to.add(i));
+            i += 4;
+        }
+        while i < n {
+            some::<S, 1>(line.wrapping_add(i), apart, flip, to.add(i));
+            i += 1;
+        }
+    }
+}
+
+/// Packs a block with the vectors of an instruction set.
+struct Packing<'p, 'a, S>(&'p Fours<'a, S>, &'p PackBlock, &'p mut [i32]);
+
+impl<S: Byte> Kernel for Packing<'_, '_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Simd>(self, _: V) {
+        let Packing(source, block, dst) = self;
+        if source.depth == 1 && block.panel <= 32 {
+            source.pack_depths(block, dst);
+        } else if source.row == 1 {
+            source.pack_rows(block, dst);
+        } else {
+            source.pack_each(block, dst);
+        }
+    }
+}
+
+impl<S: Byte> PackSource<i32> for Fours<'_, S> {
+    fn pack(&self, block: &PackBlock, dst: &mut [i32]) {
+        if dst.len() >= block.len() && !block.is_empty() {
+            vectorize(self.isa.vectors(), Packing(self, block, &mut dst[..block.len()]));
+        }
+    }
+
+    fn covers(&self, batch: usize, _: usize, depth: usize) -> bool {
+        self.batch.covers(batch) && depth == self.isa.depth(self.k)
+    }
+
+    fn same_for_batch(&self) -> bool {
+        self.batch.same()
+    }
+}
