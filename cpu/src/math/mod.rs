@@ -37,7 +37,9 @@ mod precision;
 mod trig;
 
 pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
-pub use block::{binary, cast, compare, fma, reduce, select, stacked, streaming, streaming_copy, unary};
+pub use block::{
+    binary, cast, compare, fma, random, random_run, reduce, select, stacked, streaming, streaming_copy, unary,
+};
 
 #[cfg(test)]
 mod tests;

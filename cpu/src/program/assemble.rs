@@ -8,7 +8,7 @@ use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar};
 
 use super::code::{At, Code, Singles, Step, single};
 use super::resolve;
-use crate::math::{BlockFn, FmaForm, Form};
+use crate::math::{self, BlockFn, FmaForm, Form};
 use crate::simd::Isa;
 
 /// How an operand lies along the lanes.
@@ -52,9 +52,11 @@ pub(crate) struct Assembler<'e> {
     /// Where the value of each node is, once it has been computed.
     at: Vec<At>,
     /// How many nodes and outputs use each node.
-    uses: Vec<u32>,
+    pub(super) uses: Vec<u32>,
     /// Products that are computed together with the sum they feed.
     fused: Vec<bool>,
+    /// Random words that follow each other along the lanes, so that their numbers need not be computed one by one.
+    pub(super) runs: Vec<bool>,
     segments: Vec<Vec<Step<At>>>,
     virtuals: Vec<Virtual>,
     singles: Singles,
@@ -80,6 +82,7 @@ impl<'e> Assembler<'e> {
             at: vec![At::None; nodes.len()],
             uses,
             fused: vec![false; nodes.len()],
+            runs: vec![false; nodes.len()],
             segments: Vec::new(),
             virtuals: Vec::new(),
             singles: Singles::new(),
@@ -302,7 +305,7 @@ impl<'e> Assembler<'e> {
                     }
                 }
                 let to = dst(self);
-                self.call(segment, super::moves::random(one_key), "random", dtype, to, &places);
+                self.call(segment, math::random(self.isa, one_key), "random", dtype, to, &places);
                 self.set(id, to);
             }
             _ => return Err(Error::internal(format!("{node:?} cannot be computed here"))),
@@ -558,6 +561,7 @@ impl<'e> Assembler<'e> {
                         Step::Load { input, dst, size } => Step::Load { input, dst: place(dst), size },
                         Step::Store { output, src, size } => Step::Store { output, src: place(src), size },
                         Step::Iota { dst } => Step::Iota { dst: place(dst) },
+                        Step::Words { f, dst, src } => Step::Words { f, dst: place(dst), src: src.map(place) },
                         Step::IndexOf { dim, dst } => Step::IndexOf { dim, dst: place(dst) },
                         Step::Fold { fold, a, b } => Step::Fold { fold, a: place(a), b: place(b) },
                     })
@@ -582,7 +586,7 @@ pub(crate) enum Writing {
 fn split(step: &Step<At>) -> (At, [At; 3]) {
     let none = At::None;
     match *step {
-        Step::Call { dst, src, .. } => (dst, src),
+        Step::Call { dst, src, .. } | Step::Words { dst, src, .. } => (dst, src),
         Step::Load { dst, .. } | Step::Iota { dst } | Step::IndexOf { dst, .. } => (dst, [none; 3]),
         Step::Store { src, .. } => (none, [src, none, none]),
         Step::Fold { a, b, .. } => (none, [a, b, none]),

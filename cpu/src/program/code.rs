@@ -73,6 +73,15 @@ pub(crate) enum Step<P> {
         /// The single value.
         dst: P,
     },
+    /// Random words that follow each other along the lanes.
+    Words {
+        /// The kernel: [`crate::math::random_run`].
+        f: BlockFn,
+        /// Where the words go.
+        dst: P,
+        /// The number of the word of the strip's first lane, and the two words of the key: single values.
+        src: [P; 3],
+    },
     /// Folds the block into an accumulator.
     Fold {
         /// The accumulator.
@@ -209,6 +218,10 @@ impl Code {
                 Step::Iota { dst } => writeln!(out, "{indent}{} = index along the lanes", self.place(dst)),
                 Step::IndexOf { dim, dst } => {
                     writeln!(out, "{indent}{} = index along dimension {dim}", self.place(dst))
+                }
+                Step::Words { dst, src: [first, k0, k1], .. } => {
+                    let [first, k0, k1] = [first, k0, k1].map(|s| self.place(s));
+                    writeln!(out, "{indent}{} = random words from {first} on, key {k0}, {k1}", self.place(dst))
                 }
                 Step::Fold { fold, a, b } if (b as usize) < self.slots() => {
                     writeln!(out, "{indent}fold {fold} with {} * {}", self.place(a), self.place(b))

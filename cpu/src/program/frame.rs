@@ -145,6 +145,10 @@ impl<'c> Frame<'c> {
                     Step::IndexOf { dim, dst } => {
                         at(dst).cast::<i64>().write(self.index.get(dim as usize).copied().unwrap_or(0));
                     }
+                    Step::Words { f, dst, src: [first, b, c] } => {
+                        let first = at(first).cast::<u32>().read().wrapping_add(self.done as u32);
+                        f(at(dst), (&raw const first).cast(), at(b), at(c), n);
+                    }
                     Step::Fold { fold, a, b } => folder.fold(fold, at(a), at(b), n),
                 }
             }

@@ -5,7 +5,7 @@
 //! neighbours are read, and outputs written, where they lie.
 //!
 //! - `resolve`: which kernel computes what. `moves`: those that no arithmetic needs.
-//! - `assemble`: from nodes to steps. `code`: finished steps. `frame`: running them. `lanes`: strided memory.
+//! - `assemble`: from nodes to steps; `runs`: of random words. `code`: finished steps. `frame`: running them. `lanes`: strided memory.
 //! - `nest`: how operands of an operation are addressed.
 //! - [`strip`]: an expression over a strip of elements, for whoever walks an index space by itself.
 
@@ -16,6 +16,7 @@ mod lanes;
 mod moves;
 mod nest;
 mod resolve;
+mod runs;
 pub mod strip;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,7 +4,7 @@
 
 use half::{bf16, f16};
 use millstream_core::DType;
-use millstream_core::what::{philox, to_odd};
+use millstream_core::what::to_odd;
 use num_complex::Complex;
 
 use crate::math::BlockFn;
@@ -53,23 +53,6 @@ pub(crate) fn copy(size: usize) -> Option<BlockFn> {
         8 => of!(8),
         16 => of!(16),
         _ => None,
-    }
-}
-
-/// `dst[i]` is the random word of `a[i]` under the key `b[i]`, `c[i]`, or under one key for all.
-pub(crate) fn random(one_key: bool) -> BlockFn {
-    if one_key { words::<false> } else { words::<true> }
-}
-
-unsafe fn words<const KEYS: bool>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-    for i in 0..n {
-        let k = if KEYS { i } else { 0 };
-        // SAFETY: the caller promises `n` elements at each pointer, or one where there is one key.
-        unsafe {
-            let key = [b.cast::<u32>().add(k).read_unaligned(), c.cast::<u32>().add(k).read_unaligned()];
-            let word = philox(a.cast::<u32>().add(i).read_unaligned(), key);
-            dst.cast::<u32>().add(i).write_unaligned(word);
-        }
     }
 }
 

@@ -213,6 +213,9 @@ pub(crate) fn compile(
     let mut asm = Assembler::new(expr, isa);
     let segments = [asm.segment(), asm.segment(), asm.segment()];
     asm.fuse(|id| levels[id.at()] == Level::Block);
+    if let Some(lane) = sources.lane {
+        asm.find_runs(lane, |id| levels[id.at()] == Level::Block);
+    }
     // Which output a node can be computed into directly.
     let direct_output = |id: Id| {
         let dtype = expr.dtype(id);
@@ -233,6 +236,9 @@ pub(crate) fn compile(
         let id = Id(i as u32);
         let block = levels[i] == Level::Block;
         let segment = segments[levels[i] as usize];
+        if asm.uses(id) == 0 {
+            continue;
+        }
         match node {
             Node::Const(_) | Node::Param(_) => {
                 asm.leaf(id);
@@ -262,6 +268,7 @@ pub(crate) fn compile(
                 asm.set(id, at);
             }
             _ if asm.is_fused(id) => {}
+            _ if asm.is_run(id) => asm.run_of_words([segments[STRIP], segment], id, direct_output(id))?,
             _ => {
                 let dst = if block { direct_output(id) } else { None };
                 asm.compute(segment, id, block, dst)?;

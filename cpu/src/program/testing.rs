@@ -92,7 +92,7 @@ impl Random {
             let dtype = b.dtype(a);
             let same: Vec<Id> = pool.iter().copied().filter(|&p| b.dtype(p) == dtype).collect();
             let other = self.pick(&same);
-            let made = match self.below(14) {
+            let made = match self.below(15) {
                 0..4 => match self.pick(Unary::ALL) {
                     // Of complex numbers with a large real part it overflows.
                     Unary::Tanh if dtype.is_complex() => b.unary(Unary::Neg, a),
@@ -121,6 +121,22 @@ impl Random {
                     let d = self.below(rank) as u8;
                     Ok(b.push(millstream_core::Node::Index(d), DType::I64))
                 }
+                13 => {
+                    let number = self.number(&mut b, a, rank);
+                    let mut key = || {
+                        let value = Scalar::new(self.next() as u32);
+                        match self.below(8) {
+                            0 => b.cast(a, DType::U32),
+                            1..4 => b.constant(value),
+                            _ => {
+                                params.push(value);
+                                b.param(params.len() as u16 - 1, DType::U32)
+                            }
+                        }
+                    };
+                    let key = [key(), key()];
+                    b.random(number, key)
+                }
                 _ if reduce => b.reduce(self.pick(Reduce::ALL), a),
                 _ => b.binary(self.pick(&[Binary::Add, Binary::Mul, Binary::Sub]), a, other),
             };
@@ -129,6 +145,23 @@ impl Random {
             }
         }
         (b, pool)
+    }
+
+    /// The number of a random word: mostly an element's place, else what a node has.
+    fn number(&mut self, b: &mut ExprBuilder, a: Id, rank: usize) -> Id {
+        if rank == 0 || self.below(4) == 0 {
+            return b.cast(a, DType::U32);
+        }
+        let mut place = b.constant(Scalar::new(self.pick(&[0i64, 0, 1, 6, -5, (1 << 32) - 20])));
+        for d in 0..rank as u8 {
+            if self.below(4) > 0 {
+                let index = b.push(millstream_core::Node::Index(d), DType::I64);
+                let factor = b.constant(Scalar::new(self.pick(&[1i64, 1, 1, 40, -1, (1 << 32) + 1])));
+                let part = b.binary(Binary::Mul, index, factor).unwrap();
+                place = b.binary(Binary::Add, place, part).unwrap();
+            }
+        }
+        b.cast(place, DType::U32)
     }
 }
 

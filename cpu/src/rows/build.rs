@@ -208,6 +208,7 @@ impl<'a> Builder<'a> {
         }
         Ok(Builder {
             products,
+        asm.find_runs(q.lane, |id| kinds[id.at()].block);
             pending: Vec::new(),
             row_length: q.dims[q.inner..].iter().product(),
             kept: vec![None; nodes.len()],
@@ -262,7 +263,7 @@ impl<'a> Builder<'a> {
         for i in (0..need.len()).rev() {
             if need[i] {
                 for o in self.q.expr.nodes()[i].0.operands() {
-                    if self.kinds[o.at()].element && !ready[o.at()] {
+                    if self.kinds[o.at()].element && !ready[o.at()] && self.asm.uses(o) > 0 {
                         need[o.at()] = true;
                     }
                 }
@@ -370,11 +371,11 @@ impl<'a> Builder<'a> {
         // Values of the row.
         for i in 0..self.q.expr.nodes().len() {
             let (id, kind) = (Id(i as u32), self.kinds[i]);
-            if self.stage[i] != s || kind.launch || kind.element || matches!(self.node(id), Node::Reduce(..)) {
+            let is_used = self.asm.uses(id) > 0 && !matches!(self.node(id), Node::Reduce(..));
+            if self.stage[i] != s || kind.launch || kind.element || !is_used {
                 continue;
             }
-            let segment = if kind.block { row_block } else { row_single };
-            self.value(segment, id, kind.block, None)?;
+            self.value([row_single, row_block], id, kind.block, None)?;
         }
         for (o, id) in self.q.expr.outputs().to_vec().into_iter().enumerate() {
             if self.is_per_row(o) && self.stage[id.at()] == s {
@@ -397,13 +398,12 @@ impl<'a> Builder<'a> {
             if self.asm.is_fused(id) || self.products[i] {
                 continue;
             }
-            let segment = if kind.block { each_block } else { each_single };
             let dst = match self.kept[i].filter(|_| !stored[i]) {
                 Some(k) => Some(At::Kept(k)),
                 None if kind.block => self.direct_output(id, s),
                 None => None,
             };
-            self.value(segment, id, kind.block, dst)?;
+            self.value([each_single, each_block], id, kind.block, dst)?;
             if let Some(at @ At::Kept(_)) = dst {
                 stored[i] = true;
                 let now = self.asm.place(id);
@@ -483,8 +483,9 @@ impl<'a> Builder<'a> {
         fits.then_some(At::Output(o as u16))
     }
 
-    /// Computes a node in a segment.
-    fn value(&mut self, segment: Segment, id: Id, block: bool, dst: Option<At>) -> Result<()> {
+    /// Computes a node in the segment of single values or in that of blocks.
+    fn value(&mut self, segments: [Segment; 2], id: Id, block: bool, dst: Option<At>) -> Result<()> {
+        let segment = segments[usize::from(block)];
         match self.node(id) {
             Node::Input(n) => {
                 let dtype = self.q.operands[n as usize].dtype;
@@ -504,6 +505,7 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
             Node::Const(_) | Node::Param(_) => {
+            _ if self.asm.is_run(id) => self.asm.run_of_words(segments, id, dst),
                 self.asm.leaf(id);
                 Ok(())
             }

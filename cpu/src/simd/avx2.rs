@@ -441,6 +441,23 @@ impl Simd for Avx2 {
         F32x8(avx2!(_mm256_cvtepi32_ps(x.0)))
     }
     #[inline(always)]
+    fn mul_low(self, a: I64x4, b: I64x4) -> I64x4 {
+        I64x4(avx2!(_mm256_mul_epu32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn shr_by(self, a: I64x4, by: u32) -> I64x4 {
+        I64x4(avx2!(_mm256_srl_epi64(a.0, _mm_cvtsi64_si128(i64::from(by)))))
+    }
+    #[inline(always)]
+    fn interleave(self, a: I64x4, b: I64x4) -> [I64x4; 2] {
+        avx2!({
+            let (even, odd) = (_mm256_unpacklo_epi64(a.0, b.0), _mm256_unpackhi_epi64(a.0, b.0));
+            let (low, high) =
+                (_mm256_permute2x128_si256::<0x20>(even, odd), _mm256_permute2x128_si256::<0x31>(even, odd));
+            [I64x4(low), I64x4(high)]
+        })
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x8 {
         // SAFETY: the caller's promise: eight readable elements.
         F32x8(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(ptr.cast())) })

@@ -405,6 +405,22 @@ impl Simd for Avx512 {
         F32x16(avx512!(_mm512_cvtepi32_ps(x.0)))
     }
     #[inline(always)]
+    fn mul_low(self, a: I64x8, b: I64x8) -> I64x8 {
+        I64x8(avx512!(_mm512_mul_epu32(a.0, b.0)))
+    }
+    #[inline(always)]
+    fn shr_by(self, a: I64x8, by: u32) -> I64x8 {
+        I64x8(avx512!(_mm512_srl_epi64(a.0, _mm_cvtsi64_si128(i64::from(by)))))
+    }
+    #[inline(always)]
+    fn interleave(self, a: I64x8, b: I64x8) -> [I64x8; 2] {
+        avx512!({
+            let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            [I64x8(_mm512_permutex2var_epi64(a.0, low, b.0)), I64x8(_mm512_permutex2var_epi64(a.0, high, b.0))]
+        })
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x16 {
         // SAFETY: the caller's promise: sixteen readable elements.
         F32x16(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(ptr.cast())) })

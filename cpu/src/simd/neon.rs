@@ -433,6 +433,22 @@ impl Simd for Neon {
         F32x4(neon!(vcvtq_f32_s32(x.0)))
     }
     #[inline(always)]
+    fn mul_low(self, a: I64x2, b: I64x2) -> I64x2 {
+        I64x2(neon!({
+            let low = vmull_u32(vmovn_u64(vreinterpretq_u64_s64(a.0)), vmovn_u64(vreinterpretq_u64_s64(b.0)));
+            vreinterpretq_s64_u64(low)
+        }))
+    }
+    #[inline(always)]
+    fn shr_by(self, a: I64x2, by: u32) -> I64x2 {
+        // A shift left by a negative number is one to the right.
+        I64x2(neon!(vreinterpretq_s64_u64(vshlq_u64(vreinterpretq_u64_s64(a.0), vdupq_n_s64(-i64::from(by))))))
+    }
+    #[inline(always)]
+    fn interleave(self, a: I64x2, b: I64x2) -> [I64x2; 2] {
+        neon!([I64x2(vzip1q_s64(a.0, b.0)), I64x2(vzip2q_s64(a.0, b.0))])
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
         // The vector conversion needs a type that is not stable yet.
         // SAFETY: the caller's promise: four readable elements.

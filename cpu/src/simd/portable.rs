@@ -342,6 +342,19 @@ impl Simd for Portable {
         Lanes(each(|i| x.0[i] as f32))
     }
     #[inline(always)]
+    fn mul_low(self, a: I64x2, b: I64x2) -> I64x2 {
+        let low = |x: i64| u64::from(x as u32);
+        Lanes(each(|i| low(a.0[i]).wrapping_mul(low(b.0[i])) as i64))
+    }
+    #[inline(always)]
+    fn shr_by(self, a: I64x2, by: u32) -> I64x2 {
+        Lanes(each(|i| (a.0[i] as u64).wrapping_shr(by) as i64))
+    }
+    #[inline(always)]
+    fn interleave(self, a: I64x2, b: I64x2) -> [I64x2; 2] {
+        [Lanes([a.0[0], b.0[0]]), Lanes([a.0[1], b.0[1]])]
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
         // SAFETY: the caller's promise: four readable elements.
         let bits = unsafe { ptr.cast::<[u16; 4]>().read_unaligned() };

@@ -239,3 +239,48 @@ fn an_instruction_set_that_the_machine_lacks_falls_back() {
     assert!(Isa::detect().is_available());
     assert_eq!(Isa::available().last(), Some(Isa::Portable));
 }
+
+/// Products of low halves, shifts, and lanes in turn.
+struct Halves<'a>(&'a [i64], &'a [i64]);
+
+impl Kernel for Halves<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let lanes = S::F64::LANES;
+        for (a, b) in self.0.chunks_exact(lanes).zip(self.1.chunks_exact(lanes)) {
+            let (mut product, mut both) = (vec![0i64; lanes], vec![0i64; 2 * lanes]);
+            let (by, mut shifted) = (b[0] as u32 % 64, vec![0i64; lanes]);
+            // SAFETY: all lists have as many elements as the vectors.
+            unsafe {
+                let (x, y) = (S::I64::load(a.as_ptr()), S::I64::load(b.as_ptr()));
+                s.mul_low(x, y).store(product.as_mut_ptr());
+                s.shr_by(x, by).store(shifted.as_mut_ptr());
+                let [low, high] = s.interleave(x, y);
+                low.store(both.as_mut_ptr());
+                high.store(both.as_mut_ptr().add(lanes));
+            }
+            for i in 0..lanes {
+                assert_eq!(product[i] as u64, u64::from(a[i] as u32) * u64::from(b[i] as u32));
+                assert_eq!(shifted[i] as u64, a[i] as u64 >> by);
+                assert_eq!(both[2 * i..2 * i + 2], [a[i], b[i]]);
+            }
+        }
+    }
+}
+
+#[test]
+fn low_halves_are_multiplied_lanes_shifted_and_taken_in_turn() {
+    let mut x = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (x ^ (x >> 29)) as i64
+    };
+    let mut a: Vec<i64> = vec![0, -1, i64::MAX, i64::MIN, 1, i64::from(u32::MAX), 1 << 32, 7];
+    let mut b: Vec<i64> = vec![-1; a.len()];
+    a.extend((0..64).map(|_| next()));
+    b.extend((0..64).map(|_| next()));
+    for isa in Isa::available() {
+        vectorize(isa, Halves(&a, &b));
+    }
+}

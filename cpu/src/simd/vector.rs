@@ -252,6 +252,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn f32_to_i32(self, x: Self::F32) -> Self::I32;
     /// Converts, rounding to nearest.
     fn i32_to_f32(self, x: Self::I32) -> Self::F32;
+    /// The products of the low halves of 64-bit lanes, taken as unsigned; what the high halves hold means nothing.
+    fn mul_low(self, a: Self::I64, b: Self::I64) -> Self::I64;
+    /// Shifts 64-bit lanes right by `by`, less than 64, filling with zeros.
+    fn shr_by(self, a: Self::I64, by: u32) -> Self::I64;
+    /// The lanes of both in turn: `a0 b0 a1 b1 ...`, as two vectors.
+    fn interleave(self, a: Self::I64, b: Self::I64) -> [Self::I64; 2];
 
     /// Reads f16 as f32.
     ///

@@ -15,6 +15,7 @@ mod float;
 mod int;
 mod kinds;
 mod next;
+mod random;
 mod reduce;
 
 pub use kinds::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
@@ -77,4 +78,14 @@ pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
 /// `*dst = op(a[0], a[1], ...)`: one value of `elem`, which is f32 or f64. The other factors of `SumProducts` are `b`.
 pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
     reduce::reduce(isa, op, elem)
+}
+
+/// `dst[i]` is the random word of number `a[i]` under the key `b[i]`, `c[i]`, or under one key for all; every element is a u32.
+pub fn random(isa: Isa, one_key: bool) -> BlockFn {
+    random::random(isa, one_key)
+}
+
+/// `dst[i]` is the random word of number `*a + i`, wrapping, under the key `*b`, `*c`; all are u32.
+pub fn random_run(isa: Isa) -> BlockFn {
+    random::random_run(isa)
 }

@@ -4,6 +4,7 @@ mod accuracy;
 mod blocks;
 mod casts;
 mod pairs;
+mod random;
 mod reference;
 mod timing;
 
