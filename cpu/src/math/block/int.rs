@@ -1,5 +1,6 @@
 //! Block kernels of integers and bools.
 
+use super::divide;
 use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
 use super::entry::{C, V, resolve_scalar, resolve_swapped};
 use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
@@ -7,7 +8,7 @@ use crate::simd::Isa;
 use std::marker::PhantomData;
 
 /// The arithmetic of an integer type, as [`BinaryOp`] and [`UnaryOp`] state it.
-trait Integer: MulAddElem {
+pub(super) trait Integer: MulAddElem {
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;
@@ -180,7 +181,7 @@ unsigned!(u64, |a, b| a.checked_div(b).unwrap_or(0));
 
 macro_rules! fn2 {
     ($($name:ident $method:ident),+) => {$(
-        struct $name<T>(PhantomData<T>);
+        pub(super) struct $name<T>(PhantomData<T>);
         impl<T: Integer> Fn2 for $name<T> {
             type A = T;
             type B = T;
@@ -303,6 +304,11 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
             BinaryOp::Xor => zip_either::<Xor<u8>>(isa, form),
             _ => None,
         };
+    }
+    if form == Form::VS
+        && let Some(f) = divide::by_one(isa, op, elem)
+    {
+        return Some(f);
     }
     match op {
         BinaryOp::Min | BinaryOp::Max | BinaryOp::Pow | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Shr => {

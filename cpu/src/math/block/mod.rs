@@ -8,6 +8,7 @@
 mod cast;
 mod compare;
 mod complex;
+mod divide;
 mod divmod;
 mod each;
 mod entry;
