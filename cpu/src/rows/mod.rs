@@ -44,7 +44,7 @@ impl RowsKernel {
         let text = match plan(op, &machine)? {
             Plan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),
             Plan::Across(p) => format!("rows, lanes across them along dimension {}\n{}", p.lane, listing(&p.built)),
-            Plan::Windows(p) => format!("windows, lanes along dimension {}\n", p.lane),
+            Plan::Windows(p) => p.text(),
         };
         Ok(Arc::new(RowsKernel { machine, text }))
     }

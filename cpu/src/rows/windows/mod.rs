@@ -1,35 +1,37 @@
 //! Reductions of windows that slide over an image: pooling. Neighbouring windows lie in neighbouring lanes, and a vector of them
-//! goes through all elements of its windows in one register.
+//! goes through all elements of its windows in one register. What follows the reduction (the division of a mean, an activation)
+//! is a strip program over lines that are still in the first-level cache.
 //!
 //! A window's elements outside the image must be what changes nothing (the lowest number for a maximum, 0 for a sum): they
 //! are left out. Error bound of a sum: that of adding one element after the other.
+//!
+//! - `line`: one line of windows.
+
+mod line;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use millstream_core::backend::Bindings;
-use millstream_core::{Access, Dims, Node, Reduce, Result};
+use millstream_core::{DType, Dims, Error, Expr, ExprBuilder, Id, Node, Reduce, Result};
 use smallvec::SmallVec;
 
 use super::across::Across;
 use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::contract::reach;
-use crate::program::{Operand, bases, may_be_direct, seek};
-use crate::shared::Shared;
+use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
+use crate::program::{Bases, Lane, Operand, bases, may_be_direct, seek, step};
 use crate::stream::Run;
+use line::{Element, Line, Pixel, neutral};
 
 /// Windows with more elements than this are rows of their own.
 const MOST_ELEMENTS: usize = 256;
 /// Fewer lanes than this are not worth it.
 const LEAST_LANES: usize = 8;
-
-/// An element of the windows: where it lies from the window's first place, and the lanes that have it.
-#[derive(Clone)]
-struct Element {
-    offset: isize,
-    lanes: Range<usize>,
-}
+/// Results that wait together for what follows the reduction: half of a small first-level cache.
+const WAITING: usize = 4096;
 
 /// The coordinates of an element in the guards that do not move along the lanes.
 type Coordinates = SmallVec<[isize; 2]>;
@@ -44,31 +46,64 @@ pub(super) struct Windows {
     pub(super) lane: usize,
     others: SmallVec<[usize; 6]>,
     operands: Vec<Operand>,
+    /// Which input is the image, and its element type.
+    image: usize,
+    dtype: DType,
     /// Elements between lanes of the image: 1 or 2.
     step: isize,
-    /// Elements of image and result for one step of each dimension.
-    image: SmallVec<[isize; 6]>,
-    result: SmallVec<[isize; 6]>,
+    /// Elements of the image for one step of each dimension.
+    strides: SmallVec<[isize; 6]>,
     /// Coefficients and limits of guards that do not move along the lanes.
     guards: Vec<(SmallVec<[isize; 6]>, isize)>,
-    /// Elements that some lane has, the coordinates of each, and the lanes that have all of them.
+    /// Elements that some lane has, and the coordinates of each.
     elements: Vec<Element>,
     coordinates: Vec<Coordinates>,
-    common: Range<usize>,
+    /// A line far from the border.
+    usual: Line,
     /// The least and the greatest coordinate that elements have in each of these guards.
     extent: SmallVec<[(isize, isize); 2]>,
     /// The elements that it may read, from the binding's first.
     reach: (isize, isize),
+    finish: Option<Finish>,
 }
 
-/// What changes nothing.
-fn neutral(what: Reduce) -> Option<f32> {
-    match what {
-        Reduce::Max => Some(f32::NEG_INFINITY),
-        Reduce::Min => Some(f32::INFINITY),
-        Reduce::Sum => Some(0.0),
-        _ => None,
+/// What follows the reduction.
+struct Finish {
+    program: StripProgram,
+    /// Lines that follow each other, as numbered, and are one strip to every operand but the image.
+    joined: usize,
+    /// Whether results are reduced where they belong, and changed there.
+    in_place: bool,
+}
+
+/// The reduction of an expression that is one of windows, the input that it reduces, and what follows it: an expression of the
+/// reduced value.
+fn parts(expr: &Expr, varies: &[bool]) -> Option<(Reduce, u16, Expr)> {
+    let mut found = None;
+    for (i, (node, _)) in expr.nodes().iter().enumerate() {
+        match *node {
+            Node::Reduce(what, of) if found.is_none() => match expr.node(of) {
+                Node::Input(image) => found = Some((what, image, of, Id(i as u32))),
+                _ => return None,
+            },
+            Node::Reduce(..) => return None,
+            _ => {}
+        }
     }
+    let (what, image, pixel, result) = found?;
+    let mut after = ExprBuilder::new();
+    let mut places: Vec<Id> = Vec::with_capacity(expr.nodes().len());
+    for (i, &(node, dtype)) in expr.nodes().iter().enumerate() {
+        let id = Id(i as u32);
+        // Nothing but the reduction may see single elements.
+        if (varies[i] && id != pixel) || (id != result && node.operands().any(|o| o == pixel)) {
+            return None;
+        }
+        let node = if id == result { Node::Acc } else { node.with_operands(|o| places[o.at()]) };
+        places.push(after.push(node, dtype));
+    }
+    let outputs: Vec<Id> = expr.outputs().iter().map(|o| places[o.at()]).collect();
+    (!expr.outputs().contains(&pixel)).then(|| (what, image, after.finish(&outputs)))
 }
 
 /// The indices `i` from 0 on for which `at + i * step` is from 0 up to `limit`.
@@ -87,24 +122,21 @@ pub(super) fn held(at: isize, step: isize, limit: usize) -> Range<usize> {
 }
 
 impl Windows {
-    /// The windows, if the operation is one reduction of an image of f32, with lanes along this dimension.
+    /// The windows, if the operation is one reduction of an image of f32 or of a half type and what follows it, with lanes along
+    /// this dimension.
     pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<Windows>> {
         let op = shape.op;
-        let ([input], [output], Some(expr)) = (&op.inputs[..], &op.outputs[..], op.exprs().next()) else {
-            return Ok(None);
-        };
-        let what = match (expr.nodes(), expr.outputs()) {
-            ([(Node::Input(0), a), (Node::Reduce(what, of), b)], [out])
-                if *a == millstream_core::DType::F32 && a == b && of.at() == 0 && out.at() == 1 =>
-            {
-                *what
-            }
-            _ => return Ok(None),
-        };
+        let ([output], Some(expr)) = (&op.outputs[..], op.exprs().next()) else { return Ok(None) };
+        let Some((what, image, after)) = parts(expr, &shape.varies) else { return Ok(None) };
+        let image = image as usize;
+        let input = &op.inputs[image];
         let row: usize = op.dims[shape.inner..].iter().product();
         let fits = op.dims[lane] >= LEAST_LANES && (1..=MOST_ELEMENTS).contains(&row);
-        let plain = output.is_plain() && output.strides[lane] == 1 && output.dtype == input.dtype;
-        let fill = input.is_plain() || neutral(what).is_some_and(|n| input.fill.get::<f32>() == Some(n));
+        let per_row = (shape.inner..op.dims.len()).all(|d| output.strides[d] == 0);
+        let plain = (0..op.inputs.len()).all(|i| i == image || op.inputs[i].is_plain());
+        let plain = plain && per_row && output.is_plain() && output.strides[lane] == 1;
+        let pixels = matches!(input.dtype, DType::F32 | DType::F16 | DType::BF16);
+        let fill = input.is_plain() || neutral(what).is_some_and(|n| input.fill.to_f64() == f64::from(n));
         // Windows that are side by side or overlap, not far rows whose next elements lie side by side.
         let step = input.strides[lane];
         let near = |d: usize| op.dims[d] > 1 && (1..4 * step).contains(&input.strides[d]);
@@ -115,7 +147,8 @@ impl Windows {
         let vectors = cfg!(target_arch = "x86_64") && machine.isa != crate::simd::Isa::Portable;
         let by_channels = vectors && step == 1 && (0..shape.inner).any(|d| d != lane && op.dims[d] > 1 && inside(d));
         let slides = matches!(step, 1 | 2) && rows().any(near) || by_channels;
-        let (true, Some(_), Some(reach)) = (fits && plain && fill && slides, neutral(what), reach(input, &op.dims))
+        let (true, Some(_), Some(reach)) =
+            (fits && plain && pixels && fill && slides, neutral(what), reach(input, &op.dims))
         else {
             return Ok(None);
         };
@@ -148,7 +181,10 @@ impl Windows {
                 (of().min().unwrap_or(0), of().max().unwrap_or(0))
             })
             .collect();
-        let all = |a: &Access| a.strides.iter().copied().collect();
+        let finish = match (after.nodes().len() == 1, output.dtype) {
+            (true, DType::F32) => None,
+            _ => Some(Finish::new(shape, &after, image, lane, &others, machine)?),
+        };
         Ok(Some(Windows {
             machine: machine.clone(),
             otherwise: Across::new(shape, lane, machine)?,
@@ -157,106 +193,154 @@ impl Windows {
             lane,
             others,
             operands: shape.operands.clone(),
+            image,
+            dtype: input.dtype,
             step,
-            image: all(input),
-            result: all(output),
+            strides: input.strides.iter().copied().collect(),
             guards: across
                 .iter()
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
-            common: common(&elements, op.dims[lane]),
+            usual: Line::new(elements.clone(), op.dims[lane], step),
             elements,
             coordinates,
             extent,
             reach,
+            finish,
         }))
+    }
+
+    /// The code that follows the reduction, as text.
+    pub(super) fn text(&self) -> String {
+        let after = self.finish.as_ref().map_or(String::new(), |f| format!("then\n{}", f.program.text()));
+        format!("windows, lanes along dimension {}\n{after}", self.lane)
     }
 
     /// One line of results.
     ///
     /// # Safety
-    /// `image` is the access's element of index 0 and `result` the output's; all that guards allow is readable, the line
-    /// writable.
-    unsafe fn line(&self, index: &[usize], image: *const f32, result: *mut f32) {
+    /// `image` is the access's element of index 0; all that guards allow is readable, `out` writable for all lanes.
+    unsafe fn line<T: Pixel>(&self, index: &[usize], image: *const T, out: *mut f32) {
         let sum = |c: &[isize]| self.others.iter().map(|&d| index[d] as isize * c[d]).sum::<isize>();
-        let image = image.wrapping_offset(sum(&self.image));
-        let out = result.wrapping_offset(sum(&self.result));
+        let image = image.wrapping_offset(sum(&self.strides));
+        let vectors = self.machine.isa != crate::simd::Isa::Portable;
         let shifts: SmallVec<[(isize, isize); 2]> = self.guards.iter().map(|(c, limit)| (sum(c), *limit)).collect();
-        let lanes = self.dims[self.lane];
         // Most lines are far from the border.
         let whole =
             self.extent.iter().zip(&shifts).all(|((least, most), (by, limit))| least + by >= 0 && most + by < *limit);
-        let some: SmallVec<[Element; 16]>;
-        let (live, inside) = if whole {
-            (&self.elements[..], self.common.clone())
-        } else {
+        // SAFETY: each element is read only where its guards hold. Whatever instruction set other than the portable one was
+        // found on this architecture, it comes with AVX2 and F16C.
+        unsafe {
+            if whole {
+                return self.usual.run(self.what, image, self.step, out, vectors);
+            }
             let held = |c: &Coordinates| c.iter().zip(&shifts).all(|(c, (by, limit))| (0..*limit).contains(&(c + by)));
             let of = self.elements.iter().zip(&self.coordinates);
-            some = of.filter(|(_, c)| held(c)).map(|(e, _)| e.clone()).collect();
-            (&some[..], common(&some, lanes))
-        };
-        // SAFETY: lanes of the line; each element is read only where its guards hold.
-        unsafe {
-            for i in (0..inside.start).chain(inside.end..lanes) {
-                out.add(i).write(self.single(image, live, i));
-            }
-            self.inside(image, live, inside, out);
+            let some = of.filter(|(_, c)| held(c)).map(|(e, _)| e.clone()).collect();
+            Line::new(some, self.dims[self.lane], self.step).run(self.what, image, self.step, out, vectors);
         }
     }
 
-    /// The result of one lane.
-    ///
-    /// # Safety
-    /// As for [`Windows::line`].
-    unsafe fn single(&self, image: *const f32, live: &[Element], i: usize) -> f32 {
-        let mut acc = neutral(self.what).unwrap_or(0.0);
-        for element in live {
-            if element.lanes.contains(&i) {
-                // SAFETY: the element's guards hold for this lane.
-                let x = unsafe { *image.wrapping_offset(element.offset + i as isize * self.step) };
-                acc = match self.what {
-                    Reduce::Max if acc.is_nan() || acc > x => acc,
-                    Reduce::Min if acc.is_nan() || acc < x => acc,
-                    Reduce::Sum => acc + x,
-                    _ => x,
+    /// The lines from number `from` to before `to`.
+    fn lines<T: Pixel>(
+        &self,
+        bases: &Bases,
+        from: usize,
+        to: usize,
+        mut strip: Option<(&Finish, &mut StripRunner<'_>)>,
+    ) {
+        let lanes = self.dims[self.lane];
+        let (result, output) = (self.operands.len() - 1, &self.operands[self.operands.len() - 1]);
+        let image: *const T = bases[self.image].first.cast();
+        let together = match &strip {
+            Some((finish, _)) => (WAITING / lanes).clamp(1, finish.joined),
+            None => 1,
+        };
+        let apart = strip.as_ref().is_some_and(|(finish, _)| !finish.in_place);
+        let mut scratch: Vec<f32> = vec![0.0; if apart { together * lanes } else { 0 }];
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+        seek(&mut index, &self.dims, &self.others, from);
+        let mut at = from;
+        while at < to {
+            let joined = strip.as_ref().map_or(1, |(finish, _)| finish.joined);
+            let count = (to - at).min(together).min(joined - at % joined);
+            let first = index.clone();
+            let target = bases[result].first.wrapping_offset(output.offset(&first));
+            let values: *mut f32 = if apart { scratch.as_mut_ptr() } else { target.cast() };
+            for line in 0..count {
+                // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding, as
+                // was checked before; each line is written by one task. Joined lines follow each other.
+                unsafe { self.line(&index, image, values.wrapping_add(line * lanes)) };
+                step(&mut index, &self.dims, &self.others);
+            }
+            if let Some((_, strip)) = &mut strip {
+                let place = |i: usize| {
+                    let o = &self.operands[i];
+                    StripPtr::new(bases[i].first.wrapping_offset(o.offset(&first)), o.strides[self.lane])
+                };
+                let inputs: SmallVec<[StripPtr; 4]> = (0..result).map(place).collect();
+                let size = size_of::<f32>() as isize;
+                // SAFETY: the dispatcher has checked all accesses; values are changed element by element, or lie apart.
+                unsafe {
+                    strip.run(&inputs, StripPtr::new(values.cast(), size), &[place(result)], &first, count * lanes)
                 };
             }
+            at += count;
         }
-        acc
     }
 
-    /// The lanes that have all elements.
-    ///
-    /// # Safety
-    /// As for [`Windows::line`].
-    unsafe fn inside(&self, image: *const f32, live: &[Element], lanes: Range<usize>, out: *mut f32) {
-        #[cfg(target_arch = "x86_64")]
-        if lanes.len() >= avx2::LANES && self.machine.isa != crate::simd::Isa::Portable {
-            // SAFETY: whatever instruction set other than the portable one was found here, it comes with AVX2.
-            unsafe {
-                match (self.step, self.what) {
-                    (1, Reduce::Max) => avx2::line::<1, { avx2::MAX }>(image, live, lanes, out),
-                    (1, Reduce::Min) => avx2::line::<1, { avx2::MIN }>(image, live, lanes, out),
-                    (1, _) => avx2::line::<1, { avx2::SUM }>(image, live, lanes, out),
-                    (_, Reduce::Max) => avx2::line::<2, { avx2::MAX }>(image, live, lanes, out),
-                    (_, Reduce::Min) => avx2::line::<2, { avx2::MIN }>(image, live, lanes, out),
-                    (_, _) => avx2::line::<2, { avx2::SUM }>(image, live, lanes, out),
-                }
+    fn all_lines<T: Pixel>(&self, bases: &Bases, bindings: &Bindings<'_>) {
+        let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
+        let each = (TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
+        self.machine.workers.run(lines.div_ceil(each), &|task| {
+            let (from, to) = (task * each, lines.min((task + 1) * each));
+            match &self.finish {
+                None => self.lines::<T>(bases, from, to, None),
+                Some(finish) => finish.program.with(bindings.params, |strip| {
+                    self.lines::<T>(bases, from, to, Some((finish, strip)));
+                }),
             }
-            return;
-        }
-        for i in lanes {
-            // SAFETY: passed on.
-            unsafe { out.add(i).write(self.single(image, live, i)) };
-        }
+        });
     }
 }
 
-/// The lanes that have all these elements.
-fn common(elements: &[Element], lanes: usize) -> Range<usize> {
-    let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0);
-    let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes);
-    first..end.max(first)
+impl Finish {
+    fn new(
+        shape: &Shape<'_>,
+        after: &Expr,
+        image: usize,
+        lane: usize,
+        others: &[usize],
+        machine: &Arc<Machine>,
+    ) -> Result<Finish> {
+        let op = shape.op;
+        let (output, inputs) =
+            shape.operands.split_last().ok_or_else(|| Error::internal("windows without a result"))?;
+        let lanes: Vec<(DType, Lane)> = inputs.iter().map(|o| (o.dtype, o.lane(Some(lane), op.dims[lane]))).collect();
+        let program = StripProgram::new(&StripSpec {
+            expr: after,
+            isa: machine.isa,
+            inputs: &lanes,
+            acc: Some(Lane::Unit),
+            outputs: &[Lane::Unit],
+            lane: Some(lane),
+        })?;
+        // Lines are joined from the last dimension on while the next line begins where every operand's ends.
+        let mut joined = 1;
+        if !after.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))) {
+            let follows = |o: &Operand, d: usize, n: usize| o.strides[d] == o.strides[lane] * n as isize;
+            let mut length = op.dims[lane];
+            for &d in others.iter().rev() {
+                let all = inputs.iter().enumerate().filter(|(i, _)| *i != image).map(|(_, o)| o).chain([output]);
+                if op.dims[d] > 1 && !all.into_iter().all(|o| follows(o, d, length)) {
+                    break;
+                }
+                (joined, length) = (joined * op.dims[d].max(1), length * op.dims[d].max(1));
+            }
+        }
+        // Another input may lie where the result does.
+        Ok(Finish { program, joined, in_place: output.dtype == DType::F32 && inputs.len() == 1 })
+    }
 }
 
 impl Run for Windows {
@@ -267,104 +351,20 @@ impl Run for Windows {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         let bases = bases(bindings, &self.operands)?;
         let (low, high) = self.reach;
-        let inside = bindings.inputs.first().is_some_and(|b| {
-            let size = size_of::<f32>();
+        let inside = bindings.inputs.get(self.image).is_some_and(|b| {
+            let size = self.dtype.size();
             let before = (b.offset.saturating_sub(b.start) / size) as isize;
             let after = (b.end.min(b.memory.bytes).saturating_sub(b.offset) / size) as isize;
             -before <= low && high < after
         });
-        let (&[image, result], true) = (&bases[..], inside && may_be_direct(&bases, &self.operands, 1)) else {
+        if !inside || !may_be_direct(&bases, &self.operands, self.operands.len() - 1) {
             return self.otherwise.execute(bindings);
-        };
-        let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
-        let each = (TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
-        let (image, result): (Shared<f32>, Shared<f32>) = (Shared(image.first.cast()), Shared(result.first.cast()));
-        self.machine.workers.run(lines.div_ceil(each), &|task| {
-            let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
-            for line in task * each..lines.min((task + 1) * each) {
-                seek(&mut index, &self.dims, &self.others, line);
-                // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding,
-                // as was checked above; each line is written by one task.
-                unsafe { self.line(&index, image.at(0), result.at(0)) };
-            }
-        });
+        }
+        match self.dtype {
+            DType::F16 => self.all_lines::<f16>(&bases, bindings),
+            DType::BF16 => self.all_lines::<bf16>(&bases, bindings),
+            _ => self.all_lines::<f32>(&bases, bindings),
+        }
         Ok(())
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use core::arch::x86_64::*;
-    use std::ops::Range;
-
-    use super::Element;
-
-    pub const LANES: usize = 8;
-    pub const MAX: u8 = 0;
-    pub const MIN: u8 = 1;
-    pub const SUM: u8 = 2;
-
-    /// These lanes, at least a vector of them, of elements that lie `STEP` apart.
-    ///
-    /// # Safety
-    /// AVX2 is present; each element is readable at `STEP` times each of the lanes, from `image` on, and `out` writable at them.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn line<const STEP: usize, const WHAT: u8>(
-        image: *const f32,
-        live: &[Element],
-        lanes: Range<usize>,
-        out: *mut f32,
-    ) {
-        let Range { start: mut at, end } = lanes;
-        loop {
-            // The last vector may go over lanes that the one before has written already.
-            let i = at.min(end - LANES);
-            let start = match WHAT {
-                MAX => f32::NEG_INFINITY,
-                MIN => f32::INFINITY,
-                _ => 0.0,
-            };
-            let (mut acc, mut none) = (_mm256_set1_ps(start), _mm256_setzero_ps());
-            for element in live {
-                // SAFETY: the caller's.
-                let x = unsafe { load::<STEP>(image.wrapping_offset(element.offset).wrapping_add(i * STEP)) };
-                acc = match WHAT {
-                    // The second operand is the result where one is NaN: lanes with a NaN are noted, so that no step waits for that.
-                    MAX => _mm256_max_ps(x, acc),
-                    MIN => _mm256_min_ps(x, acc),
-                    _ => _mm256_add_ps(acc, x),
-                };
-                if WHAT != SUM {
-                    none = _mm256_or_ps(none, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
-                }
-            }
-            acc = _mm256_or_ps(acc, none);
-            // SAFETY: the caller's.
-            unsafe { _mm256_storeu_ps(out.add(i), acc) };
-            at = i + LANES;
-            if at >= end {
-                break;
-            }
-        }
-    }
-
-    /// Eight elements `STEP` (1 or 2) apart, and nothing behind the last.
-    ///
-    /// # Safety
-    /// They and what lies between them are readable.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn load<const STEP: usize>(from: *const f32) -> __m256 {
-        // SAFETY: the caller's.
-        unsafe {
-            let low = _mm256_loadu_ps(from);
-            if STEP == 1 {
-                return low;
-            }
-            let high = _mm256_loadu_ps(from.add(7));
-            // 0 2 8 10 4 6 12 14, then in order.
-            let mixed = _mm256_shuffle_ps::<0b11_01_10_00>(low, high);
-            _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(mixed)))
-        }
     }
 }
