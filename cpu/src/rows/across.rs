@@ -88,7 +88,7 @@ impl Across {
         let lanes = op.dims[lane].min(new.block(&new.built));
         let blocks = op.dims[lane].div_ceil(lanes.max(1)) * new.others.iter().map(|&d| op.dims[d]).product::<usize>();
         let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / TASK).min(MOST_PIECES);
-        if blocks < MANY_BLOCKS && pieces > 1 && new.built.place.is_none() {
+        if blocks < MANY_BLOCKS && pieces > 1 {
             (new.keeps, new.pieces) = (false, pieces);
             new.built = new.build(false)?;
         }
@@ -227,7 +227,7 @@ impl Across {
                 }
                 let wide = n * w.group;
                 w.values(stage, bases, wide);
-                let bytes: usize = stage.accumulators.iter().map(|a| a.size * block).sum();
+                let bytes: usize = stage.accumulators.iter().map(|a| a.bytes() * block).sum();
                 let mut partials: Vec<u128> = vec![0; (bytes * pieces).div_ceil(size_of::<u128>())];
                 let (state, out) = (w.state, State(partials.as_mut_ptr().cast(), bytes));
                 self.machine.workers.run(pieces, &|p| {
@@ -238,9 +238,16 @@ impl Across {
                         let mut to = out.part(p);
                         for a in &stage.accumulators {
                             let from = w.frame.pointer(a.slot as usize);
-                            // SAFETY: each piece has room of its own for all accumulators.
-                            unsafe { std::ptr::copy_nonoverlapping(from, to, wide * a.size) };
-                            to = to.wrapping_add(block * a.size);
+                            // SAFETY: each piece has room of its own for all accumulators, and for places behind them.
+                            unsafe {
+                                std::ptr::copy_nonoverlapping(from, to, wide * a.size);
+                                if let Some(places) = a.places {
+                                    let from = w.frame.pointer(places as usize);
+                                    let to = to.wrapping_add(block * a.size);
+                                    std::ptr::copy_nonoverlapping(from, to, wide * size_of::<i64>());
+                                }
+                            }
+                            to = to.wrapping_add(block * a.bytes());
                         }
                     });
                 });
@@ -248,9 +255,17 @@ impl Across {
                     let mut from = out.part(p);
                     for a in &stage.accumulators {
                         let to = w.frame.pointer(a.slot as usize);
-                        // SAFETY: both sides have so many elements of the accumulator's type.
-                        unsafe { (a.join)(to, to, from, std::ptr::null(), wide) };
-                        from = from.wrapping_add(block * a.size);
+                        // SAFETY: both sides have so many elements of the accumulator's type, and so many places if there are any.
+                        unsafe {
+                            match a.places {
+                                None => (a.join)(to, to, from, std::ptr::null(), wide),
+                                Some(places) => {
+                                    let theirs = from.wrapping_add(block * a.size);
+                                    (a.join)(w.frame.pointer(places as usize), to, from, theirs, wide);
+                                }
+                            }
+                        }
+                        from = from.wrapping_add(block * a.bytes());
                     }
                 }
                 w.gather(stage, n);

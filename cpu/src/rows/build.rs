@@ -93,10 +93,19 @@ pub(super) struct Stacked {
 pub(super) struct Accumulator {
     /// The register's slot.
     pub slot: u16,
-    /// Joins two of them.
+    /// Joins two of them; of best values and their places as [`fold::place_join`] does.
     pub join: BlockFn,
     /// Bytes of an element.
     pub size: usize,
+    /// The slot of the places (i64) that belong to the values, if they are best ones.
+    pub places: Option<u16>,
+}
+
+impl Accumulator {
+    /// Bytes of an element and its place.
+    pub fn bytes(&self) -> usize {
+        self.size + self.places.map_or(0, |_| size_of::<i64>())
+    }
 }
 
 /// A row program as code.
@@ -145,6 +154,8 @@ struct Builder<'a> {
     cold: usize,
     /// The stage, register, operation, kernel and element type of each accumulator.
     accumulators: Vec<(usize, At, Binary, BlockFn, DType)>,
+    /// The stage, the registers of best values and of places, the joining kernel and the element type of each place.
+    best: Vec<(usize, [At; 2], BlockFn, DType)>,
 }
 
 /// A sum on several levels.
@@ -197,6 +208,7 @@ impl<'a> Builder<'a> {
         for id in broken {
             asm.unfuse(id);
         }
+        asm.find_runs(q.lane, |id| kinds[id.at()].block);
         // Products that only a sum uses are multiplied as they are added.
         let mut products = vec![false; nodes.len()];
         for (node, _) in nodes {
@@ -208,7 +220,6 @@ impl<'a> Builder<'a> {
         }
         Ok(Builder {
             products,
-        asm.find_runs(q.lane, |id| kinds[id.at()].block);
             pending: Vec::new(),
             row_length: q.dims[q.inner..].iter().product(),
             kept: vec![None; nodes.len()],
@@ -223,6 +234,7 @@ impl<'a> Builder<'a> {
             place: None,
             cold: 0,
             accumulators: Vec::new(),
+            best: Vec::new(),
         })
     }
 
@@ -337,7 +349,7 @@ impl<'a> Builder<'a> {
         for (s, at, op, join, dtype) in self.accumulators {
             if let At::Register(v) = at {
                 let slot = registers[v as usize];
-                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size() });
+                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), places: None });
                 let inputs = code.first_input()..code.first_input() + code.inputs;
                 if let [Step::Call { f, dst, src: [a, b, _], .. }] = *code.segments[stages[s].each_block]
                     && (f, dst, a) == (join, slot, slot)
@@ -349,9 +361,15 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        for (s, best, join, dtype) in self.best {
+            if let [At::Register(values), At::Register(places)] = best {
+                let (slot, places) = (registers[values as usize], Some(registers[places as usize]));
+                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), places });
+            }
+        }
         for stage in &mut stages {
-            stage.is_one_fold = matches!(*code.segments[stage.each_block], [Step::Fold { fold, a, .. }]
-                if a as usize >= code.first_input() && !self.folds[fold as usize].is_place());
+            stage.is_one_fold = matches!(*code.segments[stage.each_block], [Step::Fold { a, .. }]
+                if a as usize >= code.first_input());
         }
         Ok(Built {
             code,
@@ -487,6 +505,7 @@ impl<'a> Builder<'a> {
     fn value(&mut self, segments: [Segment; 2], id: Id, block: bool, dst: Option<At>) -> Result<()> {
         let segment = segments[usize::from(block)];
         match self.node(id) {
+            _ if self.asm.is_run(id) => self.asm.run_of_words(segments, id, dst),
             Node::Input(n) => {
                 let dtype = self.q.operands[n as usize].dtype;
                 let lane = if block { lane_of(self.q, n) } else { Lane::Same };
@@ -505,7 +524,6 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
             Node::Const(_) | Node::Param(_) => {
-            _ if self.asm.is_run(id) => self.asm.run_of_words(segments, id, dst),
                 self.asm.leaf(id);
                 Ok(())
             }
@@ -571,8 +589,11 @@ impl<'a> Builder<'a> {
                     at
                 }
             };
-            let f = fold::place_step(op, dtype).ok_or_else(|| Error::internal(format!("no place of {dtype}")))?;
+            let missing = || Error::internal(format!("no place of {dtype}"));
+            let f = fold::place_step(self.q.isa, op, dtype).ok_or_else(missing)?;
+            let join = fold::place_join(self.q.isa, op, dtype).ok_or_else(missing)?;
             self.asm.call(each, f, op.name(), dtype, places, &[acc, new, place]);
+            self.best.push((self.stage[a.at()], [acc, places], join, dtype));
             self.asm.set(id, places);
             return Ok(());
         }

@@ -214,33 +214,55 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// A fold of a block, compiled for each instruction set.
+/// A kernel that the compiler vectorises for each instruction set.
+trait BlockStep {
+    /// # Safety
+    /// As [`BlockFn`].
+    unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
+}
+
+/// A fold of a block.
 trait BlockFold {
     /// # Safety
     /// As [`BlockFn`]; `dst` is a [`Partial`].
     unsafe fn run(dst: *mut u8, a: *const u8, n: usize);
 }
 
+/// A fold as a kernel.
+struct Whole<F>(PhantomData<F>);
+
+impl<F: BlockFold> BlockStep for Whole<F> {
+    #[inline(always)]
+    unsafe fn run(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { F::run(dst, a, n) }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2")]
-unsafe fn avx512<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+unsafe fn avx512<F: BlockStep>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, n) }
+    unsafe { F::run(dst, a, b, c, n) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
-unsafe fn avx2<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+unsafe fn avx2<F: BlockStep>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, n) }
+    unsafe { F::run(dst, a, b, c, n) }
 }
 
-unsafe fn base<F: BlockFold>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+unsafe fn base<F: BlockStep>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { F::run(dst, a, n) }
+    unsafe { F::run(dst, a, b, c, n) }
 }
 
 fn pick<F: BlockFold>(isa: Isa) -> BlockFn {
+    pick_step::<Whole<F>>(isa)
+}
+
+fn pick_step<F: BlockStep>(isa: Isa) -> BlockFn {
     match isa.or_portable() {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => avx512::<F>,
@@ -339,6 +361,7 @@ mod extremes {
         (if MAX { y > x } else { y < x }) || (y != y && x == x)
     }
 
+    /// The extreme of integers, which have no NaN, and its first place. Floats have kernels of their own.
     pub(super) struct Place<T, const MAX: bool>(PhantomData<T>);
     impl<T: Ordered, const MAX: bool> BlockFold for Place<T, MAX> {
         #[inline(always)]
@@ -353,12 +376,20 @@ mod extremes {
                     Smallest::<T>::run(out, a, n)
                 }
                 let best = out.cast::<T>().read();
+                // Whole chunks without it are passed over at once.
                 let mut i = 0;
-                while i < n {
-                    let x = a.cast::<T>().add(i).read_unaligned();
-                    if x == best || (best != best && x != x) {
+                while i + WIDE <= n {
+                    let x = a.cast::<T>().add(i).cast::<[T; WIDE]>().read_unaligned();
+                    let mut found = false;
+                    for x in &x {
+                        found |= *x == best;
+                    }
+                    if found {
                         break;
                     }
+                    i += WIDE;
+                }
+                while i < n && a.cast::<T>().add(i).read_unaligned() != best {
                     i += 1;
                 }
                 partial[1] = if i < n { i as u128 } else { 0 };
@@ -451,7 +482,12 @@ fn kernels(isa: Isa, op: Reduce, dtype: DType) -> Option<(BlockFn, JoinFn)> {
         Reduce::Min => Some(ReduceOp::Min),
         Reduce::Prod | Reduce::ArgMax | Reduce::ArgMin => None,
     };
-    Some((vectors.and_then(|v| math::reduce(isa, v, elem(dtype))).unwrap_or(fold), join))
+    let places = match op {
+        Reduce::ArgMax => math::place(isa, ReduceOp::Max, elem(dtype)),
+        Reduce::ArgMin => math::place(isa, ReduceOp::Min, elem(dtype)),
+        _ => None,
+    };
+    Some((vectors.and_then(|v| math::reduce(isa, v, elem(dtype))).or(places).unwrap_or(fold), join))
 }
 
 /// # Safety
@@ -477,26 +513,63 @@ unsafe fn join_places<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> 
     if second { *b } else { *a }
 }
 
-/// One more element for each lane: `dst` holds places (i64), `a` the best values so far (written too), `b` the new values,
-/// `c` the place of the new values (one i64). For rows whose lanes are different rows.
-pub(super) fn place_step(op: Reduce, dtype: DType) -> Option<BlockFn> {
-    unsafe fn run<T: Ordered, const MAX: bool>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-        let (places, best, new) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>());
-        // SAFETY: the caller promises `n` elements at the first three, one at the last, and that `a` is a register.
+/// A better value for each lane: `dst` holds places (i64), `a` the best values so far (written too), `b` other values, `c` the
+/// place of all of these (one i64), or where `EACH` the place of each.
+struct Better<T, const MAX: bool, const EACH: bool>(PhantomData<T>);
+
+/// Lanes that are passed over at once if none becomes better, as most do not after the first elements of their rows.
+const LANES: usize = 32;
+
+impl<T: Ordered, const MAX: bool, const EACH: bool> BlockStep for Better<T, MAX, EACH> {
+    #[inline(always)]
+    unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        let (places, best, new, place) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>(), c.cast::<i64>());
+        // SAFETY: the caller promises `n` elements at the first three, `n` or one at the last, and that `a` is a register.
         unsafe {
-            let place = c.cast::<i64>().read();
-            for i in 0..n {
-                let (x, y) = (best.add(i).read(), new.add(i).read_unaligned());
-                let wins = beats::<T, MAX>(x, y);
-                best.add(i).write(if wins { y } else { x });
-                let old = places.add(i).read();
-                places.add(i).write(if wins { place } else { old });
+            let mut i = 0;
+            while i < n {
+                let end = n.min(i + LANES);
+                if end == i + LANES {
+                    let x = best.add(i).cast::<[T; LANES]>().read();
+                    let y = new.add(i).cast::<[T; LANES]>().read_unaligned();
+                    let mut some = false;
+                    for j in 0..LANES {
+                        // Also where one is NaN.
+                        some |= !(if MAX { y[j] <= x[j] } else { y[j] >= x[j] });
+                    }
+                    if !some {
+                        i = end;
+                        continue;
+                    }
+                }
+                for j in i..end {
+                    let (x, y) = (best.add(j).read(), new.add(j).read_unaligned());
+                    let wins = beats::<T, MAX>(x, y);
+                    best.add(j).write(if wins { y } else { x });
+                    let (old, now) = (places.add(j).read(), place.add(if EACH { j } else { 0 }).read());
+                    places.add(j).write(if wins { now } else { old });
+                }
+                i = end;
             }
         }
     }
+}
+
+/// One more element for each lane, for rows whose lanes are different rows: `dst` holds places (i64), `a` the best values so far
+/// (written too), `b` the new values, `c` the place of the new values (one i64).
+pub(super) fn place_step(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
     match op {
-        Reduce::ArgMax => by_order!(dtype.compute(), T => run::<T, true> as BlockFn),
-        Reduce::ArgMin => by_order!(dtype.compute(), T => run::<T, false> as BlockFn),
+        Reduce::ArgMax => by_order!(dtype.compute(), T => pick_step::<Better<T, true, false>>(isa)),
+        Reduce::ArgMin => by_order!(dtype.compute(), T => pick_step::<Better<T, false, false>>(isa)),
+        _ => None,
+    }
+}
+
+/// Joins places and best values of later elements: as [`place_step`], with the places of `b` at `c`.
+pub(super) fn place_join(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
+    match op {
+        Reduce::ArgMax => by_order!(dtype.compute(), T => pick_step::<Better<T, true, true>>(isa)),
+        Reduce::ArgMin => by_order!(dtype.compute(), T => pick_step::<Better<T, false, true>>(isa)),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::entry::{Block, resolve};
 use super::{BlockFn, Elem, ReduceOp};
-use crate::simd::{Float, Isa, Real, Simd};
+use crate::simd::{Float, Isa, Mask, Real, Simd};
 use std::marker::PhantomData;
 use std::ops::Add;
 
@@ -138,6 +138,66 @@ impl<T: Real, F: Fold<T>> Block for Reduce<F, T> {
     }
 }
 
+/// Elements whose extreme is found before it is looked for: what is read twice is still in the first-level cache.
+const PART: usize = 2048;
+
+/// The extreme `F(a)` at `dst`, and 16 bytes behind it the place of the first element that has it, as a u64.
+struct Place<F, T>(PhantomData<(F, T)>);
+
+impl<T: Real, F: Fold<T>> Block for Place<F, T> {
+    #[inline(always)]
+    #[allow(clippy::eq_op)] // x == x asks whether x is a number
+    unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+        let a = a.cast::<T>();
+        let (mut best, mut from, mut i) = (T::from_f64(F::START), 0, 0);
+        // SAFETY: the caller promises `n` elements at `a`, and room at `dst`; `i` stays within them.
+        unsafe {
+            while i < n {
+                let part = PART.min(n - i);
+                let x = fold::<S, T, F>(s, a.add(i), a, part);
+                // The first NaN stays.
+                if best == best && F::join_scalar(x, best) != best {
+                    (best, from) = (x, i);
+                }
+                i += part;
+            }
+            let place = from + find::<S, T>(s, a.add(from), best, n - from);
+            dst.cast::<T>().write_unaligned(best);
+            dst.add(16).cast::<u64>().write_unaligned(place as u64);
+        }
+    }
+}
+
+/// The first element that is `x`, or NaN if `x` is; 0 if none is.
+///
+/// # Safety
+/// There are `n` elements.
+#[inline(always)]
+#[allow(clippy::eq_op)] // x == x asks whether x is a number
+unsafe fn find<S: Simd, T: Real>(s: S, a: *const T, x: T, n: usize) -> usize {
+    let (lanes, wanted) = (T::V::<S>::LANES, T::splat(s, x));
+    let mut i = 0;
+    // SAFETY: the caller promises `n` elements; `i` stays within them.
+    unsafe {
+        while i + lanes <= n {
+            let y = T::V::<S>::load(a.add(i));
+            let found = if x == x { y.eq(wanted) } else { !y.eq(y) };
+            if found.any() {
+                return i + found.bits().trailing_zeros() as usize;
+            }
+            i += lanes;
+        }
+        while i < n {
+            let y = *a.add(i);
+            if y == x || (x != x && y != y) {
+                return i;
+            }
+            i += 1;
+        }
+    }
+    0
+}
+
 fn of_real<T: Real + Add<Output = T>>(isa: Isa, op: ReduceOp) -> BlockFn {
     match op {
         ReduceOp::Sum => resolve::<Reduce<Sum, T>>(isa),
@@ -152,6 +212,17 @@ pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
     match elem {
         Elem::F32 => Some(of_real::<f32>(isa, op)),
         Elem::F64 => Some(of_real::<f64>(isa, op)),
+        _ => None,
+    }
+}
+
+/// See [`super::place`].
+pub fn place(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+    match (op, elem) {
+        (ReduceOp::Max, Elem::F32) => Some(resolve::<Place<Max, f32>>(isa)),
+        (ReduceOp::Max, Elem::F64) => Some(resolve::<Place<Max, f64>>(isa)),
+        (ReduceOp::Min, Elem::F32) => Some(resolve::<Place<Min, f32>>(isa)),
+        (ReduceOp::Min, Elem::F64) => Some(resolve::<Place<Min, f64>>(isa)),
         _ => None,
     }
 }
