@@ -7,22 +7,52 @@ use half::{bf16, f16};
 use millstream_core::Element;
 use num_complex::Complex;
 
-/// A key.
-pub(crate) trait Key: Copy + Ord + Send + Sync {
-    /// A key and the place of its element, in one value that sorts by the key first and by the place then.
-    type Placed: Copy + Ord + Send + Sync;
+/// An unsigned integer by which things are sorted, or several.
+pub(crate) trait Word: Copy + Ord + Default + Send + Sync {
+    /// How many bits it has; 0 where it has no digits and can only be compared.
+    const BITS: u32;
 
-    /// In the other direction.
-    fn reversed(self) -> Self;
+    /// The bits from `shift`, cut to those of `mask`.
+    fn digit(self, shift: u32, mask: usize) -> usize;
+
+    /// Where two words differ, as a word; and all places of two such words.
+    fn differing(self, other: Self) -> Self;
+    fn joined(self, other: Self) -> Self;
+
+    /// The lowest bit that is set and the one above the highest; `(0, 0)` if none is.
+    fn span(self) -> (u32, u32);
+}
+
+/// A key.
+pub(crate) trait Key: Word {
+    /// A key and the place of its element, in one value that sorts by the key first and by the place then.
+    type Placed: Word;
+
+    /// In the other direction, if `by`.
+    fn turned(self, by: bool) -> Self;
     fn placed(self, at: u32) -> Self::Placed;
     fn place(placed: Self::Placed) -> u32;
     fn key(placed: Self::Placed) -> Self;
 }
 
+/// The lowest bit of the key in a word that holds a place, too.
+pub(crate) const PLACE_BITS: u32 = 32;
+
 /// An element that can be compared.
 pub(crate) trait Keyed: Element {
     type Key: Key;
+
+    /// Whether keys are as wide as elements, and an element can be made from its key unless that is
+    /// [`shared`](Keyed::SHARED).
+    const BARE: bool;
+
     fn key(self) -> Self::Key;
+
+    /// The bits of an element with this key.
+    fn bits(key: Self::Key) -> Self::Key;
+
+    /// The keys of elements with different bits: of the two zeros, and of NaNs.
+    const SHARED: &'static [Self::Key] = &[];
 
     /// Whether it is not a number, or has a part that is not.
     fn is_nan(self) -> bool {
@@ -30,31 +60,81 @@ pub(crate) trait Keyed: Element {
     }
 }
 
+macro_rules! words {
+    ($($word:ty),*) => {
+        $(impl Word for $word {
+            const BITS: u32 = <$word>::BITS;
+            #[inline]
+            fn digit(self, shift: u32, mask: usize) -> usize {
+                (self >> shift) as usize & mask
+            }
+            #[inline]
+            fn differing(self, other: Self) -> Self {
+                self ^ other
+            }
+            #[inline]
+            fn joined(self, other: Self) -> Self {
+                self | other
+            }
+            fn span(self) -> (u32, u32) {
+                if self == 0 { (0, 0) } else { (self.trailing_zeros(), <$word>::BITS - self.leading_zeros()) }
+            }
+        })*
+    };
+}
+words!(u8, u16, u32, u64, u128);
+
+/// Words without digits.
+macro_rules! compared {
+    ($($word:ty),*) => {
+        $(impl Word for $word {
+            const BITS: u32 = 0;
+            fn digit(self, _: u32, _: usize) -> usize {
+                0
+            }
+            fn differing(self, _: Self) -> Self {
+                self
+            }
+            fn joined(self, _: Self) -> Self {
+                self
+            }
+            fn span(self) -> (u32, u32) {
+                (0, 0)
+            }
+        })*
+    };
+}
+compared!((u64, u64), (u64, u64, u32));
+
 macro_rules! keys {
     ($($key:ty => $placed:ty),*) => {
         $(impl Key for $key {
             type Placed = $placed;
-            fn reversed(self) -> Self {
-                !self
+            #[inline]
+            fn turned(self, by: bool) -> Self {
+                self ^ (0 as $key).wrapping_sub(<$key>::from(by))
             }
+            #[inline]
             fn placed(self, at: u32) -> $placed {
-                <$placed>::from(self) << 32 | <$placed>::from(at)
+                <$placed>::from(self) << PLACE_BITS | <$placed>::from(at)
             }
+            #[inline]
             fn place(placed: $placed) -> u32 {
                 placed as u32
             }
+            #[inline]
             fn key(placed: $placed) -> Self {
-                (placed >> 32) as $key
+                (placed >> PLACE_BITS) as $key
             }
         })*
     };
 }
 keys!(u8 => u64, u16 => u64, u32 => u64, u64 => u128);
 
-impl<K: Key> Key for (K, K) {
-    type Placed = (K, K, u32);
-    fn reversed(self) -> Self {
-        (self.0.reversed(), self.1.reversed())
+impl Key for (u64, u64) {
+    type Placed = (u64, u64, u32);
+    fn turned(self, by: bool) -> Self {
+        (self.0.turned(by), self.1.turned(by))
     }
     fn placed(self, at: u32) -> Self::Placed {
         (self.0, self.1, at)
@@ -71,8 +151,14 @@ macro_rules! integers {
     ($($type:ty, $key:ty, $flip:expr);* $(;)?) => {
         $(impl Keyed for $type {
             type Key = $key;
+            const BARE: bool = true;
+            #[inline]
             fn key(self) -> $key {
                 self as $key ^ $flip
+            }
+            #[inline]
+            fn bits(key: $key) -> $key {
+                key ^ $flip
             }
         })*
     };
@@ -83,35 +169,43 @@ integers! {
 }
 
 macro_rules! floats {
-    ($($type:ty, $key:ty, $top:expr);* $(;)?) => {
+    ($($type:ty, $key:ty, $infinity:expr);* $(;)?) => {
         $(impl Keyed for $type {
             type Key = $key;
+            const BARE: bool = true;
+            const SHARED: &'static [$key] = &[1 << (<$key>::BITS - 1), <$key>::MAX];
+            #[inline]
             fn key(self) -> $key {
-                const TOP: $key = $top;
+                const TOP: $key = 1 << (<$key>::BITS - 1);
                 let bits = self.to_bits();
-                if self.is_nan() {
-                    <$key>::MAX
-                } else if bits == TOP {
-                    // Negative zero.
-                    TOP
-                } else if bits & TOP != 0 {
-                    !bits
-                } else {
-                    bits | TOP
-                }
+                let size = bits & !TOP;
+                // Negative numbers count downwards, so that negative zero would come right below zero: it takes zero's key.
+                let key = if bits > TOP { !bits } else { bits | TOP };
+                if size > $infinity { <$key>::MAX } else { key }
             }
+            #[inline]
+            fn bits(key: $key) -> $key {
+                const TOP: $key = 1 << (<$key>::BITS - 1);
+                if key >= TOP { key ^ TOP } else { !key }
+            }
+            #[inline]
             fn is_nan(self) -> bool {
                 <$type>::is_nan(self)
             }
         })*
     };
 }
-floats! { f16, u16, 1 << 15; bf16, u16, 1 << 15; f32, u32, 1 << 31; f64, u64, 1 << 63 }
+floats! { f16, u16, 0x7c00; bf16, u16, 0x7f80; f32, u32, 0x7f80_0000; f64, u64, 0x7ff0_0000_0000_0000 }
 
 impl Keyed for Complex<f32> {
-    type Key = (u32, u32);
-    fn key(self) -> (u32, u32) {
-        (self.re.key(), self.im.key())
+    type Key = u64;
+    const BARE: bool = false;
+    #[inline]
+    fn key(self) -> u64 {
+        u64::from(self.re.key()) << 32 | u64::from(self.im.key())
+    }
+    fn bits(key: u64) -> u64 {
+        key
     }
     fn is_nan(self) -> bool {
         self.re.is_nan() || self.im.is_nan()
@@ -120,8 +214,13 @@ impl Keyed for Complex<f32> {
 
 impl Keyed for Complex<f64> {
     type Key = (u64, u64);
+    const BARE: bool = false;
+    #[inline]
     fn key(self) -> (u64, u64) {
         (self.re.key(), self.im.key())
+    }
+    fn bits(key: (u64, u64)) -> (u64, u64) {
+        key
     }
     fn is_nan(self) -> bool {
         self.re.is_nan() || self.im.is_nan()

@@ -8,7 +8,9 @@
 mod fft;
 mod keys;
 mod linalg;
+mod partition;
 mod pick;
+mod radix;
 mod scatter;
 mod sets;
 mod slices;

@@ -1,5 +1,7 @@
 //! Operands as slices of their element type, and rows of them for tasks.
 
+use std::ops::Range;
+
 use millstream_core::what::Fork;
 use millstream_core::{Element, Error, Result};
 
@@ -68,8 +70,86 @@ impl<T> Rows<T> {
     }
 }
 
+/// Memory that tasks share, each writing places of its own.
+pub(crate) struct Raw<T>(*mut T);
+
+impl<T> Clone for Raw<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Raw<T> {}
+
+// SAFETY: whoever calls its functions promises that no two threads use one place.
+unsafe impl<T: Send> Sync for Raw<T> {}
+// SAFETY: as before.
+unsafe impl<T: Send> Send for Raw<T> {}
+
+impl<T> Raw<T> {
+    #[inline]
+    pub(crate) fn of(slice: &mut [T]) -> Raw<T> {
+        Raw(slice.as_mut_ptr())
+    }
+
+    /// The memory of an output. Before it is read as `T`, values of `T` have to be there.
+    pub(crate) fn output(bytes: &mut [u8]) -> Result<Raw<T>> {
+        check::<T>(bytes.as_ptr(), bytes.len())?;
+        Ok(Raw(bytes.as_mut_ptr().cast()))
+    }
+
+    /// The same memory as that of others.
+    #[inline]
+    pub(crate) fn cast<U>(self) -> Raw<U> {
+        Raw(self.0.cast())
+    }
+
+    /// From the element `at` on.
+    ///
+    /// # Safety
+    /// There are at least `at` elements.
+    #[inline]
+    pub(crate) unsafe fn from(self, at: usize) -> Raw<T> {
+        // SAFETY: the caller's promise.
+        Raw(unsafe { self.0.add(at) })
+    }
+
+    /// # Safety
+    /// There is an element `at`, which nobody else uses now.
+    #[inline]
+    pub(crate) unsafe fn write(self, at: usize, value: T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(at).write(value) }
+    }
+
+    /// # Safety
+    /// There is an element `at`, which nobody writes now.
+    #[inline]
+    pub(crate) unsafe fn read(self, at: usize) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(at).read() }
+    }
+
+    /// # Safety
+    /// There are these elements, which nobody else uses as long as the slice lives, and the memory outlives it.
+    #[inline]
+    pub(crate) unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
+}
+
 /// Elements of work that make a task worth handing over.
-const TASK: usize = 1 << 14;
+pub(crate) const TASK: usize = 1 << 14;
+
+/// Calls `f` with all of `rows` rows in ranges, each of which is a task; a row is `work` elements.
+pub(crate) fn for_ranges(fork: &dyn Fork, rows: usize, work: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+    let each = (TASK / work.max(1)).clamp(1, rows.max(1));
+    fork.run(rows.div_ceil(each), &|task| f(task * each..rows.min((task + 1) * each)));
+}
 
 /// Calls `f` for every row, several rows of `work` elements each to a task. The first error wins.
 pub(crate) fn for_rows(
@@ -78,10 +158,9 @@ pub(crate) fn for_rows(
     work: usize,
     f: &(dyn Fn(usize) -> Result<()> + Sync),
 ) -> Result<()> {
-    let each = (TASK / work.max(1)).clamp(1, rows.max(1));
     let failure = std::sync::Mutex::new(None);
-    fork.run(rows.div_ceil(each), &|task| {
-        for row in task * each..rows.min((task + 1) * each) {
+    for_ranges(fork, rows, work, &|range| {
+        for row in range {
             if let Err(error) = f(row) {
                 let mut first = failure.lock().unwrap_or_else(|p| p.into_inner());
                 // The first row's error, whichever thread was faster.

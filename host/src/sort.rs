@@ -1,11 +1,15 @@
 //! Sorting rows.
 
-use millstream_core::what::Fork;
+use std::ops::Range;
+
+use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::keys::{Key, Keyed};
-use crate::slices::{Rows, for_rows, read, with_type, write_if};
+use crate::keys::{Key, Keyed, PLACE_BITS, Word};
+use crate::partition::{LONG, Source, pieces, sort_long};
+use crate::radix::{Spare, sort as sort_words};
+use crate::slices::{Raw, Rows, for_ranges, for_rows, read, with_type, write_if};
 
 /// Which element comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,18 +87,141 @@ impl Sort {
             return Ok(());
         }
         let [values, places] = outputs else { return Err(Error::internal("sort has two outputs")) };
-        let values = Rows::new(write_if::<T>(values)?, self.rows);
-        let places = Rows::new(write_if::<i64>(places)?, self.rows);
+        if self.keep < self.n {
+            return self.first(x, write_if(values)?, write_if(places)?, fork);
+        }
+        let values = values.as_mut().map(|bytes| Raw::<T>::output(bytes)).transpose()?;
+        let places = places.as_mut().map(|bytes| Raw::<i64>::output(bytes)).transpose()?;
+        match (values, places) {
+            (Some(values), None) if T::BARE => self.bare(x, values, fork),
+            _ => self.placed(x, values, places, fork),
+        }
+        Ok(())
+    }
+
+    /// Whether larger elements come first.
+    fn turned(&self) -> bool {
+        self.order == Order::Descending
+    }
+
+    /// Sorts keys without places and makes elements of them again.
+    fn bare<T: Keyed>(&self, x: &[T], values: Raw<T>, fork: &dyn Fork) {
+        let (n, turned, spare) = (self.n, self.turned(), Spare::new());
+        let word = |v: T| v.key().turned(turned);
+        let elements = |keys: Raw<T::Key>, range: Range<usize>| {
+            for i in range {
+                // SAFETY: the row's memory, of which each range is in one task; keys are as wide as elements.
+                unsafe { keys.write(i, T::bits(keys.read(i).turned(turned))) };
+            }
+        };
+        if n < LONG {
+            for_ranges(fork, self.rows, n, &|rows| {
+                spare.with(n, |spare| {
+                    for row in rows {
+                        let x = &x[row * n..(row + 1) * n];
+                        // SAFETY: each row is in one task; keys are as wide as elements.
+                        let keys = unsafe { values.from(row * n) }.cast::<T::Key>();
+                        for (i, &v) in x.iter().enumerate() {
+                            // SAFETY: as before.
+                            unsafe { keys.write(i, word(v)) };
+                        }
+                        // SAFETY: as before; all keys are written.
+                        sort_words(unsafe { keys.slice(0..n) }, spare, 0);
+                        elements(keys, 0..n);
+                        // SAFETY: as before; all are elements.
+                        restore(x, unsafe { values.slice(row * n..(row + 1) * n) }, turned, &Serial);
+                    }
+                })
+            });
+            return;
+        }
+        for (row, x) in x.chunks_exact(n).enumerate() {
+            // SAFETY: row after row; keys are as wide as elements.
+            unsafe {
+                let keys = values.from(row * n).cast::<T::Key>();
+                let source = Source { elements: x, word: |v, _| word(v) };
+                sort_long(source, keys, 0, &spare, &|range| elements(keys, range), fork);
+                restore(x, values.slice(row * n..(row + 1) * n), turned, fork);
+            }
+        }
+    }
+
+    /// Sorts keys with their places below them.
+    fn placed<T: Keyed>(&self, x: &[T], values: Option<Raw<T>>, places: Option<Raw<i64>>, fork: &dyn Fork) {
+        type Placed<T> = <<T as Keyed>::Key as Key>::Placed;
+        let (n, turned, spare) = (self.n, self.turned(), Spare::new());
+        let word = |v: T, i: usize| v.key().turned(turned).placed(i as u32);
+        // Writes results in one row's ranges; words may lie where places will.
+        let results = |x: &[T], row: usize, words: Raw<Placed<T>>, range: Range<usize>| {
+            for i in range {
+                // SAFETY: the row's memory, of which each range is in one task.
+                unsafe {
+                    let word = words.read(i);
+                    let (key, place) = (T::Key::key(word).turned(turned), T::Key::place(word));
+                    if let Some(values) = values {
+                        if T::BARE && !T::SHARED.contains(&key) {
+                            // A look at the element itself would be one into all of the memory.
+                            values.cast::<T::Key>().write(row * n + i, T::bits(key));
+                        } else {
+                            values.write(row * n + i, x[place as usize]);
+                        }
+                    }
+                    if let Some(places) = places {
+                        places.write(row * n + i, i64::from(place));
+                    }
+                }
+            }
+        };
+        let lent = places
+            .filter(|_| size_of::<Placed<T>>() == size_of::<i64>() && align_of::<Placed<T>>() <= align_of::<i64>());
+        // Words without digits cannot be parted.
+        if n < LONG || Placed::<T>::BITS == 0 {
+            for_ranges(fork, self.rows, n, &|rows| {
+                spare.with(2 * n, |both| {
+                    let (own, spare) = both.split_at_mut(n);
+                    let own = Raw::of(own);
+                    for row in rows {
+                        let x = &x[row * n..(row + 1) * n];
+                        // SAFETY: each row is in one task.
+                        unsafe {
+                            let words = lent.map_or(own, |places| places.from(row * n).cast());
+                            x.iter().enumerate().for_each(|(i, &v)| words.write(i, word(v, i)));
+                            sort_words(words.slice(0..n), spare, PLACE_BITS);
+                            results(x, row, words, 0..n);
+                        }
+                    }
+                })
+            });
+            return;
+        }
+        let mut own = vec![Placed::<T>::default(); if lent.is_none() { n } else { 0 }];
+        for (row, x) in x.chunks_exact(n).enumerate() {
+            // SAFETY: row after row.
+            unsafe {
+                let words = lent.map_or(Raw::of(&mut own), |places| places.from(row * n).cast());
+                let done = |range| results(x, row, words, range);
+                sort_long(Source { elements: x, word }, words, PLACE_BITS, &spare, &done, fork);
+            }
+        }
+    }
+
+    /// Only the first elements of each row.
+    fn first<T: Keyed>(
+        &self,
+        x: &[T],
+        values: Option<&mut [T]>,
+        places: Option<&mut [i64]>,
+        fork: &dyn Fork,
+    ) -> Result<()> {
         let (n, keep) = (self.n, self.keep);
+        let (values, places) = (Rows::new(values, self.rows), Rows::new(places, self.rows));
         for_rows(fork, self.rows, n, &|row| {
             let x = &x[row * n..(row + 1) * n];
             // SAFETY: each row is visited once.
             let (values, places) = unsafe { (values.at(row), places.at(row)) };
             // A key and its place in one number: sorting such numbers is stable without having to be.
-            let mut list: Vec<<T::Key as Key>::Placed> = match self.order {
-                Order::Ascending => x.iter().zip(0..).map(|(v, i)| v.key().placed(i)).collect(),
-                Order::Descending => x.iter().zip(0..).map(|(v, i)| v.key().reversed().placed(i)).collect(),
-            };
+            let mut list: Vec<<T::Key as Key>::Placed> =
+                x.iter().zip(0..).map(|(v, i)| v.key().turned(self.turned()).placed(i)).collect();
             if keep < n && keep > 0 {
                 list.select_nth_unstable(keep - 1);
             }
@@ -112,5 +239,34 @@ impl Sort {
             }
             Ok(())
         })
+    }
+}
+
+/// Puts elements that share a key, the two zeros and NaNs, among sorted elements that were made from keys: each as it was, in
+/// the order in which they were.
+fn restore<T: Keyed>(x: &[T], sorted: &mut [T], turned: bool, fork: &dyn Fork) {
+    let word = |v: T| v.key().turned(turned);
+    for key in T::SHARED.iter().map(|key| key.turned(turned)) {
+        let first = sorted.partition_point(|&v| word(v) < key);
+        if sorted.get(first).is_none_or(|&v| word(v) != key) {
+            continue;
+        }
+        let (count, piece) = pieces(x.len());
+        let mut starts = vec![0; count];
+        let slots = Raw::of(&mut starts);
+        // SAFETY: each piece has its own slot.
+        fork.run(count, &|p| unsafe { slots.write(p, x[piece(p)].iter().filter(|&&v| word(v) == key).count()) });
+        let mut next = first;
+        for start in &mut starts {
+            next += std::mem::replace(start, next);
+        }
+        let to = Raw::of(sorted);
+        fork.run(count, &|p| {
+            let same = x[piece(p)].iter().filter(|&&v| word(v) == key);
+            for (i, &v) in same.enumerate() {
+                // SAFETY: those that share the key are counted: each has its own place in their run.
+                unsafe { to.write(starts[p] + i, v) };
+            }
+        });
     }
 }
