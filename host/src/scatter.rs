@@ -1,10 +1,15 @@
 //! Elements put at places that other tensors say.
 
+use std::ops::Range;
+
 use millstream_core::what::Fork;
 use millstream_core::{DType, Element, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::slices::{Rows, for_rows, read, with_type, write_if};
+use crate::slices::{Raw, TASK, for_ranges, read, with_type, write_if};
+
+/// Elements behind each other that are not cut: several cache lines.
+const LINE: usize = 64;
 
 /// What becomes of an element at a place where something is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,19 +64,31 @@ trait Sum: Element {
     fn wide(self) -> Self::Wide;
     fn plus(a: Self::Wide, b: Self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
+
+    /// Whether sums are made in another type.
+    const WIDE: bool = size_of::<Self::Wide>() != size_of::<Self>();
+
+    /// Adds to an element that is not wide.
+    #[inline]
+    fn add(to: &mut Self, v: Self) {
+        *to = Self::narrow(Self::plus(to.wide(), v));
+    }
 }
 
 macro_rules! sums {
     ($($type:ty, $wide:ty, |$a:ident, $b:ident| $plus:expr, |$w:ident| $narrow:expr, |$x:ident| $widen:expr);* $(;)?) => {
         $(impl Sum for $type {
             type Wide = $wide;
+            #[inline]
             fn wide(self) -> $wide {
                 let $x = self;
                 $widen
             }
+            #[inline]
             fn plus($a: $wide, $b: $type) -> $wide {
                 $plus
             }
+            #[inline]
             fn narrow($w: $wide) -> $type {
                 $narrow
             }
@@ -113,6 +130,14 @@ impl HostRun for Scatter {
     }
 }
 
+/// Where a place is, of `n`; a negative one counts from the end.
+#[inline]
+fn found(place: i64, n: usize) -> Option<usize> {
+    let place = place.wrapping_add(place >> 63 & n as i64);
+    // What is negative still is larger than any length.
+    ((place as u64) < n as u64).then_some(place as usize)
+}
+
 impl Scatter {
     fn typed<T: Sum>(
         &self,
@@ -122,42 +147,89 @@ impl Scatter {
         outputs: &mut [Option<&mut [u8]>],
         fork: &dyn Fork,
     ) -> Result<()> {
-        let Places { outer, n, inner, k, each } = self.sizes;
+        let Places { outer, n, inner, k, .. } = self.sizes;
         let [output] = outputs else { return Err(Error::internal("scatter has one output")) };
-        let (part, seats) = (n * inner, if each { k * inner } else { k });
-        let output = Rows::new(write_if::<T>(output)?, outer);
-        for_rows(fork, outer, part + k * inner, &|o| {
-            // SAFETY: each part is visited once.
-            let Some(to) = (unsafe { output.at(o) }) else { return Ok(()) };
-            let from = &x[o * part..(o + 1) * part];
-            let places = &places[o * seats..(o + 1) * seats];
-            let values = &values[o * k * inner..(o + 1) * k * inner];
-            let at = |j: usize, i: usize| {
-                let place = places[if each { j * inner + i } else { j }];
-                let place = if place < 0 { place.checked_add(n as i64)? } else { place };
-                usize::try_from(place).ok().filter(|&p| p < n).map(|p| p * inner + i)
-            };
-            let all = (0..k).flat_map(|j| (0..inner).map(move |i| (j, i)));
-            match self.put {
-                Put::Last => {
-                    to.copy_from_slice(from);
-                    for (j, i) in all {
-                        if let Some(p) = at(j, i) {
-                            to[p] = values[j * inner + i];
+        let Some(to) = write_if::<T>(output)? else { return Ok(()) };
+        // What lies behind different elements never meets: it can be cut.
+        let part = k.saturating_add(n);
+        let wide = (TASK / part.max(1)).max(LINE).min(inner.max(1));
+        let cuts = inner.div_ceil(wide);
+        let to = Raw::of(to);
+        for_ranges(fork, outer * cuts, part.saturating_mul(wide), &|tasks| {
+            for task in tasks {
+                let (o, first) = (task / cuts, task % cuts * wide);
+                // SAFETY: each cut of each part is in one task.
+                unsafe { self.cut(o, first..inner.min(first + wide), x, places, values, to) };
+            }
+        });
+        Ok(())
+    }
+
+    /// One part's result, of the elements `range` behind each.
+    ///
+    /// # Safety
+    /// The sizes are those of the slices, `to` is as long as `x`, and nobody else uses these elements of it.
+    unsafe fn cut<T: Sum>(&self, o: usize, range: Range<usize>, x: &[T], places: &[i64], values: &[T], to: Raw<T>) {
+        let Places { n, inner, k, each, .. } = self.sizes;
+        let rows = |list: usize, j: usize| (o * list + j) * inner + range.start..(o * list + j) * inner + range.end;
+        // SAFETY: the caller's promise; rows of a part and ranges inside them are inside it.
+        let row = |p: usize| unsafe { to.slice(rows(n, p)) };
+        let own = |list: usize| o * list * inner..(o + 1) * list * inner;
+        if T::WIDE && self.put == Put::Sum {
+            let len = range.len();
+            let mut sums: Vec<T::Wide> = (0..n).flat_map(|p| x[rows(n, p)].iter().map(|v| v.wide())).collect();
+            let plus = |sum: &mut T::Wide, v| *sum = T::plus(*sum, v);
+            if inner == 1 {
+                put_all(&places[own(k)], &values[own(k)], &mut sums, plus);
+            } else {
+                for j in 0..k {
+                    for (i, &v) in values[rows(k, j)].iter().enumerate() {
+                        let place = places[if each { rows(k, j).start + i } else { o * k + j }];
+                        if let Some(sum) = found(place, n).and_then(|p| sums.get_mut(p * len + i)) {
+                            plus(sum, v);
                         }
                     }
-                }
-                Put::Sum => {
-                    let mut sums: Vec<T::Wide> = from.iter().map(|v| v.wide()).collect();
-                    for (j, i) in all {
-                        if let Some(p) = at(j, i) {
-                            sums[p] = T::plus(sums[p], values[j * inner + i]);
-                        }
-                    }
-                    to.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
                 }
             }
-            Ok(())
-        })
+            for (p, sums) in sums.chunks_exact(len.max(1)).enumerate() {
+                row(p).iter_mut().zip(sums).for_each(|(to, &sum)| *to = T::narrow(sum));
+            }
+        } else if inner == 1 {
+            // SAFETY: the caller's promise.
+            let to = unsafe { to.slice(own(n)) };
+            to.copy_from_slice(&x[own(n)]);
+            match self.put {
+                Put::Last => put_all(&places[own(k)], &values[own(k)], to, |to, v| *to = v),
+                Put::Sum => put_all(&places[own(k)], &values[own(k)], to, T::add),
+            }
+        } else {
+            (0..n).for_each(|p| row(p).copy_from_slice(&x[rows(n, p)]));
+            let put = |to: &mut T, v| match self.put {
+                Put::Last => *to = v,
+                Put::Sum => T::add(to, v),
+            };
+            for j in 0..k {
+                let values = &values[rows(k, j)];
+                if each {
+                    for (i, (&place, &v)) in places[rows(k, j)].iter().zip(values).enumerate() {
+                        if let Some(to) = found(place, n).and_then(|p| row(p).get_mut(i)) {
+                            put(to, v);
+                        }
+                    }
+                } else if let Some(p) = found(places[o * k + j], n) {
+                    row(p).iter_mut().zip(values).for_each(|(to, &v)| put(to, v));
+                }
+            }
+        }
+    }
+}
+
+/// Puts values at their places in a row, one after the other.
+fn put_all<T: Copy, U>(places: &[i64], values: &[T], to: &mut [U], put: impl Fn(&mut U, T)) {
+    let n = to.len();
+    for (&place, &v) in places.iter().zip(values) {
+        if let Some(to) = found(place, n).and_then(|p| to.get_mut(p)) {
+            put(to, v);
+        }
     }
 }
