@@ -15,6 +15,7 @@ mod scatter;
 mod sets;
 mod slices;
 mod sort;
+mod top;
 
 pub use fft::{Transform, fft, fft_error};
 pub use linalg::{Factor, factor};

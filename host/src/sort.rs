@@ -9,7 +9,8 @@ use smallvec::{SmallVec, smallvec};
 use crate::keys::{Key, Keyed, PLACE_BITS, Word};
 use crate::partition::{LONG, Source, pieces, sort_long};
 use crate::radix::{Spare, sort as sort_words};
-use crate::slices::{Raw, Rows, for_ranges, for_rows, read, with_type, write_if};
+use crate::slices::{Raw, for_ranges, read, with_type};
+use crate::top::first;
 
 /// Which element comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,11 +88,15 @@ impl Sort {
             return Ok(());
         }
         let [values, places] = outputs else { return Err(Error::internal("sort has two outputs")) };
-        if self.keep < self.n {
-            return self.first(x, write_if(values)?, write_if(places)?, fork);
-        }
         let values = values.as_mut().map(|bytes| Raw::<T>::output(bytes)).transpose()?;
         let places = places.as_mut().map(|bytes| Raw::<i64>::output(bytes)).transpose()?;
+        if self.keep < self.n {
+            if self.keep > 0 {
+                // SAFETY: outputs have room for so many of each row, and are of this call alone.
+                unsafe { first(x, self.n, self.keep, self.turned(), values, places, fork) };
+            }
+            return Ok(());
+        }
         match (values, places) {
             (Some(values), None) if T::BARE => self.bare(x, values, fork),
             _ => self.placed(x, values, places, fork),
@@ -203,42 +208,6 @@ impl Sort {
                 sort_long(Source { elements: x, word }, words, PLACE_BITS, &spare, &done, fork);
             }
         }
-    }
-
-    /// Only the first elements of each row.
-    fn first<T: Keyed>(
-        &self,
-        x: &[T],
-        values: Option<&mut [T]>,
-        places: Option<&mut [i64]>,
-        fork: &dyn Fork,
-    ) -> Result<()> {
-        let (n, keep) = (self.n, self.keep);
-        let (values, places) = (Rows::new(values, self.rows), Rows::new(places, self.rows));
-        for_rows(fork, self.rows, n, &|row| {
-            let x = &x[row * n..(row + 1) * n];
-            // SAFETY: each row is visited once.
-            let (values, places) = unsafe { (values.at(row), places.at(row)) };
-            // A key and its place in one number: sorting such numbers is stable without having to be.
-            let mut list: Vec<<T::Key as Key>::Placed> =
-                x.iter().zip(0..).map(|(v, i)| v.key().turned(self.turned()).placed(i)).collect();
-            if keep < n && keep > 0 {
-                list.select_nth_unstable(keep - 1);
-            }
-            list.truncate(keep);
-            list.sort_unstable();
-            if let Some(places) = places {
-                for (to, &p) in places.iter_mut().zip(&list) {
-                    *to = i64::from(T::Key::place(p));
-                }
-            }
-            if let Some(values) = values {
-                for (to, &p) in values.iter_mut().zip(&list) {
-                    *to = x[T::Key::place(p) as usize];
-                }
-            }
-            Ok(())
-        })
     }
 }
 

@@ -1,0 +1,129 @@
+//! The first elements of rows in sorted order, without sorting the rest.
+//!
+//! The least element of each of many blocks says how large the last of the first can be at most. So most blocks need no second look;
+//! of the others what is no larger is gathered, and the last of it dropped whenever there is too much.
+
+use millstream_core::what::Fork;
+
+use crate::keys::{Key, Keyed};
+use crate::partition::{LONG, pieces};
+use crate::radix::sort;
+use crate::slices::{Raw, for_ranges};
+
+/// Elements that are compared at once.
+const BLOCK: usize = 32;
+
+type Placed<T> = <<T as Keyed>::Key as Key>::Placed;
+
+/// Writes the first `keep` of each row of `n`, at least one and fewer than all, and where they were.
+///
+/// # Safety
+/// Where results are wanted there is room for `keep` of each row, which nobody else uses.
+pub(crate) unsafe fn first<T: Keyed>(
+    x: &[T],
+    n: usize,
+    keep: usize,
+    turned: bool,
+    values: Option<Raw<T>>,
+    places: Option<Raw<i64>>,
+    fork: &dyn Fork,
+) {
+    let results = |row: usize, list: &mut Vec<Placed<T>>, spare: &mut Vec<Placed<T>>| {
+        shorten::<T>(list, keep);
+        spare.resize(list.len(), Placed::<T>::default());
+        // By places, too: they are in no order.
+        sort(list, spare, 0);
+        for (i, &placed) in list.iter().enumerate() {
+            let place = T::Key::place(placed);
+            // SAFETY: the caller's promise; each row is in one task.
+            unsafe {
+                if let Some(values) = values {
+                    values.write(row * keep + i, x[row * n + place as usize]);
+                }
+                if let Some(places) = places {
+                    places.write(row * keep + i, i64::from(place));
+                }
+            }
+        }
+    };
+    let rows = x.len() / n.max(1);
+    if n < LONG {
+        for_ranges(fork, rows, n, &|range| {
+            let (mut list, mut spare, mut least) = (Vec::new(), Vec::new(), Vec::new());
+            for row in range {
+                gather(&x[row * n..(row + 1) * n], 0, keep, turned, &mut list, &mut least);
+                results(row, &mut list, &mut spare);
+            }
+        });
+        return;
+    }
+    let mut spare = Vec::new();
+    for (row, x) in x.chunks_exact(n).enumerate() {
+        let (count, piece) = pieces(n);
+        let mut lists: Vec<Vec<Placed<T>>> = vec![Vec::new(); count];
+        let slots = Raw::of(&mut lists);
+        fork.run(count, &|p| {
+            let mut list = Vec::new();
+            gather(&x[piece(p)], piece(p).start, keep, turned, &mut list, &mut Vec::new());
+            shorten::<T>(&mut list, keep);
+            // SAFETY: each piece has its own slot, which holds nothing yet.
+            unsafe { slots.write(p, list) };
+        });
+        results(row, &mut lists.concat(), &mut spare);
+    }
+}
+
+/// Drops all but the first `keep`.
+fn shorten<T: Keyed>(list: &mut Vec<Placed<T>>, keep: usize) {
+    if keep < list.len() {
+        if let Some(last) = keep.checked_sub(1) {
+            list.select_nth_unstable(last);
+        }
+        list.truncate(keep);
+    }
+}
+
+/// The elements that may be among the first `keep`, with their places from `start`: all of the first, and some others.
+fn gather<T: Keyed>(
+    x: &[T],
+    start: usize,
+    keep: usize,
+    turned: bool,
+    list: &mut Vec<Placed<T>>,
+    least: &mut Vec<T::Key>,
+) {
+    let key = |v: T| v.key().turned(turned);
+    let full = keep.saturating_mul(2).max(BLOCK).min(x.len());
+    list.clear();
+    list.resize(full + BLOCK, Placed::<T>::default());
+    let mut len = 0;
+    // What may still be among the first: no larger than a limit, or smaller.
+    let (mut limit, mut smaller) = (T::Key::default().turned(true), false);
+    let blocks = x.len() / BLOCK;
+    least.clear();
+    if keep.saturating_mul(2) <= blocks {
+        // So many blocks have an element that is no larger, as the least of each says.
+        let all = x.chunks_exact(BLOCK).map(|block| block.iter().fold(limit, |least, &v| least.min(key(v))));
+        least.extend(all);
+        let mut order = least.clone();
+        limit = *order.select_nth_unstable(keep - 1).1;
+    }
+    for (b, block) in x.chunks(BLOCK).enumerate() {
+        if least.get(b).is_some_and(|&least| least > limit || smaller && least == limit) {
+            continue;
+        }
+        for (&v, i) in block.iter().zip(start + b * BLOCK..) {
+            let key = key(v);
+            // Overwritten by the next unless it counts.
+            list[len] = key.placed(i as u32);
+            len += usize::from(if smaller { key < limit } else { key <= limit });
+        }
+        if len >= full && keep < len {
+            let (_, last, _) = list[..len].select_nth_unstable(keep - 1);
+            // What comes later than as large an element is behind it.
+            (limit, smaller) = (T::Key::key(*last), true);
+            len = keep;
+        }
+    }
+    list.truncate(len);
+}
