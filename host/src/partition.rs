@@ -128,6 +128,24 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
     });
 }
 
+/// The words of a source, long or not, in their order; see [`sort_long`].
+pub(crate) fn sorted<W: Word, E: Copy + Sync>(
+    source: Source<'_, E, impl Fn(E, usize) -> W + Sync>,
+    low: u32,
+    fork: &dyn Fork,
+) -> Vec<W> {
+    let n = source.elements.len();
+    if n < LONG || W::BITS == 0 {
+        let mut list: Vec<W> = source.words(0..n).collect();
+        sort(&mut list, &mut vec![W::default(); n], low);
+        return list;
+    }
+    let mut list = vec![W::default(); n];
+    // SAFETY: the list is as long as the source.
+    unsafe { sort_long(source, Raw::of(&mut list), low, &Spare::new(), &|_| (), fork) };
+    list
+}
+
 /// As [`sort_long`], of the words that are there.
 ///
 /// # Safety

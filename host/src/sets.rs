@@ -4,7 +4,8 @@ use millstream_core::what::Fork;
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::keys::{Key, Keyed};
+use crate::keys::{Key, Keyed, PLACE_BITS};
+use crate::partition::{Source, sorted};
 use crate::slices::{Rows, for_rows, read, with_type, write, write_if};
 use crate::sort::short;
 
@@ -30,12 +31,12 @@ impl HostRun for Unique {
         "unique"
     }
 
-    fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], _fork: &dyn Fork) -> Result<()> {
-        with_type!(self.dtype, T => unique_of::<T>(read(inputs[0])?, outputs))
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+        with_type!(self.dtype, T => unique_of::<T>(read(inputs[0])?, outputs, fork))
     }
 }
 
-fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>]) -> Result<()> {
+fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
     let [values, first, inverse, counts, total] = outputs else {
         return Err(Error::internal("unique has five outputs"));
     };
@@ -47,8 +48,8 @@ fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>]) -> Result<()>
     for list in [&mut first, &mut counts].into_iter().flatten() {
         list.fill(0);
     }
-    let mut order: Vec<<T::Key as Key>::Placed> = x.iter().zip(0..).map(|(v, i)| v.key().placed(i)).collect();
-    order.sort_unstable();
+    let word = |v: T, i: usize| v.key().placed(i as u32);
+    let order: Vec<<T::Key as Key>::Placed> = sorted(Source { elements: x, word }, PLACE_BITS, fork);
     let mut found = 0usize;
     let mut last: Option<T::Key> = None;
     for &placed in &order {
@@ -113,14 +114,14 @@ impl HostRun for Search {
 }
 
 impl Search {
-    fn typed<T: Keyed>(&self, sorted: &[T], x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
+    fn typed<T: Keyed>(&self, table: &[T], x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
         let [Some(places)] = outputs else { return Ok(()) };
         let places = Rows::new(Some(write::<i64>(places)?), x.len());
         for_rows(fork, x.len(), 16, &|i| {
             let key = x[i].key();
             let at = match self.side {
-                Side::Left => sorted.partition_point(|v| v.key() < key),
-                Side::Right => sorted.partition_point(|v| v.key() <= key),
+                Side::Left => table.partition_point(|v| v.key() < key),
+                Side::Right => table.partition_point(|v| v.key() <= key),
             };
             // SAFETY: each element is visited once.
             if let Some([to]) = unsafe { places.at(i) } {
@@ -154,8 +155,8 @@ impl HostRun for IsIn {
 
 fn is_in<T: Keyed>(x: &[T], among: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
     let [Some(found)] = outputs else { return Ok(()) };
-    let mut keys: Vec<T::Key> = among.iter().filter(|v| !v.is_nan()).map(|v| v.key()).collect();
-    keys.sort_unstable();
+    let among: Vec<T> = among.iter().filter(|v| !v.is_nan()).copied().collect();
+    let keys: Vec<T::Key> = sorted(Source { elements: &among, word: |v: T, _| v.key() }, 0, fork);
     let found = Rows::new(Some(write::<bool>(found)?), x.len());
     for_rows(fork, x.len(), 16, &|i| {
         // SAFETY: each element is visited once.
