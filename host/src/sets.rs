@@ -1,12 +1,14 @@
 //! Distinct elements, and finding elements in others.
 
+use std::ops::Range;
+
 use millstream_core::what::Fork;
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
 use crate::keys::{Key, Keyed, PLACE_BITS};
 use crate::partition::{Source, sorted};
-use crate::slices::{Rows, for_rows, read, with_type, write, write_if};
+use crate::slices::{Raw, for_ranges, read, with_type, write, write_if};
 use crate::sort::short;
 
 /// The distinct elements of `n`, in ascending order, NaNs last and each for itself.
@@ -116,20 +118,61 @@ impl HostRun for Search {
 impl Search {
     fn typed<T: Keyed>(&self, table: &[T], x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
         let [Some(places)] = outputs else { return Ok(()) };
-        let places = Rows::new(Some(write::<i64>(places)?), x.len());
-        for_rows(fork, x.len(), 16, &|i| {
-            let key = x[i].key();
-            let at = match self.side {
-                Side::Left => table.partition_point(|v| v.key() < key),
-                Side::Right => table.partition_point(|v| v.key() <= key),
+        let to = Raw::of(write::<i64>(places)?);
+        let right = self.side == Side::Right;
+        for_blocks(x, fork, &|i, some| {
+            let keys = some.map(|v| v.key());
+            let at = match right {
+                false => places_of(table, |v| v.key(), keys, |v, key| v < key),
+                true => places_of(table, |v| v.key(), keys, |v, key| v <= key),
             };
-            // SAFETY: each element is visited once.
-            if let Some([to]) = unsafe { places.at(i) } {
-                *to = at as i64;
+            for (i, &at) in i.zip(&at) {
+                // SAFETY: each element is in one block, and there is a place for it.
+                unsafe { to.write(i, at as i64) };
             }
-            Ok(())
-        })
+        });
+        Ok(())
     }
+}
+
+/// Searches that go on at once: each step of one waits for memory.
+const LANES: usize = 16;
+
+/// Calls `f` with the numbers of up to 16 elements and the elements; where there are fewer, the last ones mean nothing.
+fn for_blocks<T: Keyed>(x: &[T], fork: &dyn Fork, f: &(dyn Fn(Range<usize>, [T; LANES]) + Sync)) {
+    for_ranges(fork, x.len().div_ceil(LANES), 16 * LANES, &|blocks| {
+        for b in blocks {
+            let range = b * LANES..x.len().min((b + 1) * LANES);
+            let mut some = [T::default(); LANES];
+            some.iter_mut().zip(&x[range.clone()]).for_each(|(to, &v)| *to = v);
+            f(range, some);
+        }
+    });
+}
+
+/// How many of a sorted table come before each key.
+#[inline]
+fn places_of<E: Copy, K: Key>(
+    table: &[E],
+    key: impl Fn(E) -> K,
+    keys: [K; LANES],
+    before: impl Fn(K, K) -> bool,
+) -> [usize; LANES] {
+    let mut at = [0; LANES];
+    // What is asked for lies between `at` and `at + len`.
+    let mut len = table.len();
+    while len > 0 {
+        // The last step looks at the one element that is left.
+        let half = (len / 2).max(1);
+        for (at, &k) in at.iter_mut().zip(&keys) {
+            // SAFETY: `at + len` is at most the table's length, and `half` at most `len`.
+            let v = unsafe { *table.get_unchecked(*at + half - 1) };
+            // No branch: nobody can guess where it would go.
+            *at = std::hint::select_unpredictable(before(key(v), k), *at + half, *at);
+        }
+        len -= half;
+    }
+    at
 }
 
 /// For each of `[n]` elements, whether it is among `[m]` others (bool); NaN is among none.
@@ -157,12 +200,14 @@ fn is_in<T: Keyed>(x: &[T], among: &[T], outputs: &mut [Option<&mut [u8]>], fork
     let [Some(found)] = outputs else { return Ok(()) };
     let among: Vec<T> = among.iter().filter(|v| !v.is_nan()).copied().collect();
     let keys: Vec<T::Key> = sorted(Source { elements: &among, word: |v: T, _| v.key() }, 0, fork);
-    let found = Rows::new(Some(write::<bool>(found)?), x.len());
-    for_rows(fork, x.len(), 16, &|i| {
-        // SAFETY: each element is visited once.
-        if let Some([to]) = unsafe { found.at(i) } {
-            *to = !x[i].is_nan() && keys.binary_search(&x[i].key()).is_ok();
+    let to = Raw::of(write::<bool>(found)?);
+    for_blocks(x, fork, &|i, some| {
+        let wanted = some.map(|v| v.key());
+        let at = places_of(&keys, |key| key, wanted, |v, key| v < key);
+        for ((i, at), (v, key)) in i.zip(at).zip(some.iter().zip(wanted)) {
+            // SAFETY: each element is in one block, and there is a place for it.
+            unsafe { to.write(i, !v.is_nan() && keys.get(at) == Some(&key)) };
         }
-        Ok(())
-    })
+    });
+    Ok(())
 }
