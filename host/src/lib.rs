@@ -3,7 +3,7 @@
 //!
 //! Each constructor takes the sizes and modes of one call and gives the function with its operands; the tensor crate makes
 //! nodes of it. Rows are the last dimension: whoever wants another axis permutes before and after. Results do not depend on
-//! the number of threads, because work is shared out by rows.
+//! the number of threads, because work is cut by sizes only.
 
 mod fft;
 mod keys;
