@@ -142,9 +142,21 @@ fn room<T>(elements: usize) -> Result<Vec<T>> {
     room.map(|()| list).map_err(|_| Error::shape(format!("a table of {elements} elements for windows does not fit")))
 }
 
-/// The result with its channels where they belong.
-fn finished(y: Tensor, single: bool, channels: Channels) -> Tensor {
-    let y = channels_at(&y, channels);
+/// Windows along so many axes of `[batch, channels, sizes..]` as `[batch, channels, places.., elements..]`, channels moved behind
+/// the places where they belong there: so the result is computed in its own order.
+fn slid(x: &Tensor, slide: &Slide, channels: Channels) -> Result<Tensor> {
+    let (all, axes) = (x.slid(slide)?, slide.size.len());
+    Ok(match channels {
+        Channels::First => all,
+        Channels::Last => {
+            let order: Vec<usize> = [0].into_iter().chain(2..2 + axes).chain([1]).chain(2 + axes..all.rank()).collect();
+            all.permute(&order)
+        }
+    })
+}
+
+/// The result without a batch if the input had none.
+fn finished(y: Tensor, single: bool) -> Tensor {
     if single { y.squeeze(0) } else { y }
 }
 
@@ -153,8 +165,8 @@ impl Tensor {
         let (x, single) = images(self, axes, pool.channels)?;
         let windows = pool.windows(&x.shape()[2..])?;
         let inner: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
-        let y = x.padded(&windows.amounts, Scalar::lowest(x.dtype()))?.slid(&windows.slide)?.max(&inner, Keep::No);
-        Ok(finished(y, single, pool.channels))
+        let x = x.padded(&windows.amounts, Scalar::lowest(x.dtype()))?;
+        Ok(finished(slid(&x, &windows.slide, pool.channels)?.max(&inner, Keep::No), single))
     }
 
     fn avg_pool(&self, pool: &Pool, axes: usize) -> Result<Tensor> {
@@ -165,7 +177,8 @@ impl Tensor {
         let x = x.as_float();
         let windows = pool.windows(&x.shape()[2..])?;
         let inner: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
-        let sums = x.padded(&windows.amounts, Scalar::zero(x.dtype()))?.slid(&windows.slide)?.sum(&inner, Keep::No);
+        let padded = x.padded(&windows.amounts, Scalar::zero(x.dtype()))?;
+        let sums = slid(&padded, &windows.slide, pool.channels)?.sum(&inner, Keep::No);
         // How many elements each window has along each axis. What ceil adds beyond the padding never counts.
         let mut whole = 1.0;
         let mut uneven: Vec<(usize, Vec<f64>)> = Vec::new();
@@ -196,12 +209,15 @@ impl Tensor {
                 table = table.iter().flat_map(|t| counts.iter().map(move |c| t * c)).collect();
                 shape[a] = counts.len();
             }
+            if pool.channels == Channels::Last {
+                shape.push(1);
+            }
             let table: Vec<f32> = table.iter().map(|&c| c as f32).collect();
             let counts = Tensor::from_shape(&shape, &table).cast(dtype);
             let counts = if y.node.device.is_some() { counts.to(&y.device()?) } else { counts };
             y = y / counts;
         }
-        Ok(finished(y, single, pool.channels))
+        Ok(finished(y, single))
     }
 
     /// Windows of almost equal sizes that cover an axis: `out` of them, the i-th from `i * n / out` on, rounded down, to
@@ -218,7 +234,7 @@ impl Tensor {
             let size: Vec<usize> = (0..axes).map(|a| y.shape()[2 + a] / out[a]).collect();
             let pool = Pool::new(size.as_slice());
             let y = if mean { y.avg_pool(&pool, axes)? } else { y.max_pool(&pool, axes)? };
-            return Ok(finished(y, single, channels));
+            return Ok(finished(channels_at(&y, channels), single));
         }
         for a in 0..axes {
             let (n, out) = (y.shape()[2 + a], out[a]);
@@ -251,7 +267,7 @@ impl Tensor {
             };
             y.check()?;
         }
-        Ok(finished(y, single, channels))
+        Ok(finished(channels_at(&y, channels), single))
     }
 
     /// The largest element of each window along one axis; NaN if it has one. See [`Pool`].

@@ -48,6 +48,8 @@ pub(super) struct Across {
 
 /// The most pieces of a row: their results are joined one after the other.
 const MOST_PIECES: usize = 64;
+/// The same where places are found: the first elements of each piece are mostly better than those before.
+const FEW_PIECES: usize = 8;
 /// The fewest elements of a piece.
 const LEAST_PIECE: usize = 64;
 /// The most elements of a row that are taken at once.
@@ -87,7 +89,8 @@ impl Across {
         // Few blocks of long rows: cut the rows, so that there is work for all threads.
         let lanes = op.dims[lane].min(new.block(&new.built));
         let blocks = op.dims[lane].div_ceil(lanes.max(1)) * new.others.iter().map(|&d| op.dims[d]).product::<usize>();
-        let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / TASK).min(MOST_PIECES);
+        let most = if new.built.place.is_some() { FEW_PIECES } else { MOST_PIECES };
+        let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / TASK).min(most);
         if blocks < MANY_BLOCKS && pieces > 1 {
             (new.keeps, new.pieces) = (false, pieces);
             new.built = new.build(false)?;
@@ -149,7 +152,8 @@ impl Across {
         let by_kept = KEPT.checked_div(kept).unwrap_or(usize::MAX) / 64 * 64;
         let hot = (built.code.registers - built.cold).max(1) * built.code.width;
         let stacked = built.stages.iter().all(|s| !s.has_pass || s.stacked.is_some());
-        let registers = if stacked { STACKED } else { REGISTERS };
+        // Places are touched only where a better value is found.
+        let registers = if stacked || built.place.is_some() { STACKED } else { REGISTERS };
         (registers / hot / 64 * 64).min(by_kept).clamp(64, 4096)
     }
 

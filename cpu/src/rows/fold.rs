@@ -526,33 +526,53 @@ impl<T: Ordered, const MAX: bool, const EACH: bool> BlockStep for Better<T, MAX,
         let (places, best, new, place) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>(), c.cast::<i64>());
         // SAFETY: the caller promises `n` elements at the first three, `n` or one at the last, and that `a` is a register.
         unsafe {
+            let one = if EACH || n == 0 { 0 } else { place.read() };
             let mut i = 0;
+            while i + LANES <= n {
+                let x = best.add(i).cast::<[T; LANES]>().read();
+                let y = new.add(i).cast::<[T; LANES]>().read_unaligned();
+                let mut some = false;
+                for j in 0..LANES {
+                    // Also where one is NaN.
+                    some |= !(if MAX { y[j] <= x[j] } else { y[j] >= x[j] });
+                }
+                if some {
+                    let old = places.add(i).cast::<[i64; LANES]>().read();
+                    write(best.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { y[j] } else { x[j] });
+                    // Two forms, so that the compiler chooses between values, not between their addresses.
+                    if EACH {
+                        let theirs = place.add(i).cast::<[i64; LANES]>().read();
+                        write(places.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { theirs[j] } else { old[j] });
+                    } else {
+                        write(places.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { one } else { old[j] });
+                    }
+                }
+                i += LANES;
+            }
             while i < n {
-                let end = n.min(i + LANES);
-                if end == i + LANES {
-                    let x = best.add(i).cast::<[T; LANES]>().read();
-                    let y = new.add(i).cast::<[T; LANES]>().read_unaligned();
-                    let mut some = false;
-                    for j in 0..LANES {
-                        // Also where one is NaN.
-                        some |= !(if MAX { y[j] <= x[j] } else { y[j] >= x[j] });
-                    }
-                    if !some {
-                        i = end;
-                        continue;
-                    }
+                let (x, y) = (best.add(i).read(), new.add(i).read_unaligned());
+                if beats::<T, MAX>(x, y) {
+                    best.add(i).write(y);
+                    places.add(i).write(if EACH { place.add(i).read() } else { one });
                 }
-                for j in i..end {
-                    let (x, y) = (best.add(j).read(), new.add(j).read_unaligned());
-                    let wins = beats::<T, MAX>(x, y);
-                    best.add(j).write(if wins { y } else { x });
-                    let (old, now) = (places.add(j).read(), place.add(if EACH { j } else { 0 }).read());
-                    places.add(j).write(if wins { now } else { old });
-                }
-                i = end;
+                i += 1;
             }
         }
     }
+}
+
+/// Writes `f(0), f(1), ...` to so many lanes at once, so that the compiler sees independent values.
+///
+/// # Safety
+/// They are writable.
+#[inline(always)]
+unsafe fn write<R: Copy>(dst: *mut R, f: impl Fn(usize) -> R) {
+    let mut r = [const { MaybeUninit::<R>::uninit() }; LANES];
+    for (j, r) in r.iter_mut().enumerate() {
+        r.write(f(j));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { dst.cast::<[MaybeUninit<R>; LANES]>().write_unaligned(r) }
 }
 
 /// One more element for each lane, for rows whose lanes are different rows: `dst` holds places (i64), `a` the best values so far

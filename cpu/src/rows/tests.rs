@@ -308,6 +308,43 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn places_are_the_first_of_equals_and_of_nans_in_every_shape() {
+    let mut r = Random::fresh();
+    // Lanes along rows and across them, around the lengths of parts, of vectors and of pieces.
+    let shapes = [(3, 1), (5, 31), (2, 2047), (2, 2049), (1, 70_000), (33, 64), (40, 5000), (4100, 70), (1, 0), (3, 0)];
+    for isa in Isa::available() {
+        for (rows, row) in shapes {
+            for transposed in [false, true] {
+                let strides = if transposed { [1, rows as isize] } else { [row as isize, 1] };
+                let dtype =
+                    r.pick(&[DType::F32, DType::F64, DType::F16, DType::I64, DType::U8, DType::I32, DType::Bool]);
+                let op = r.pick(&[Reduce::ArgMax, Reduce::ArgMin]);
+                let mut b = ExprBuilder::new();
+                let x = b.input(0, dtype);
+                let place = b.reduce(op, x).unwrap();
+                let out = Access::new(DType::I64, &[1, 0]);
+                let op = Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], vec![out], b.finish(&[place]));
+                let op = op.unwrap();
+                // Few values, so that many are equal; rarely none is a number.
+                let mut x = r.tensor(dtype, (rows * row).max(1), 0);
+                let (few, nans) = (r.below(3), r.below(3) == 0);
+                for i in 0..x.len() {
+                    let value = match few {
+                        0 => continue,
+                        1 => r.pick(&[f64::NEG_INFINITY, f64::INFINITY, 0.0, -0.0, 1.0]),
+                        _ => 1.0,
+                    };
+                    let value = if nans && r.below(500) == 0 { f64::NAN } else { value };
+                    x.set(i, Scalar::from_f64(value, dtype)).unwrap();
+                }
+                let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                check(&op, &*kernel, &[x], &[], false);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_listing_names_every_stage() {
     let x = || Access::new(DType::F32, &[100, 1]);
     let op = Op::rows(&[8, 100], 1, vec![x()], vec![x()], softmax(DType::F32)).unwrap();
@@ -315,6 +352,39 @@ fn a_listing_names_every_stage() {
     assert!(text.contains("stage 2") && text.contains("exp.f32") && text.contains("kept0"), "{text}");
     assert_eq!(text.matches("exp.f32").count(), 1, "{text}");
     assert!(!op.exprs().any(|e| e.nodes().iter().any(|(n, _)| *n == Node::Acc)));
+}
+
+/// Something that follows the reduction of windows of `[images, height, width, ..]`, with its inputs and parameters.
+fn after(
+    r: &mut Random,
+    b: &mut ExprBuilder,
+    reduced: Id,
+    accesses: &mut Vec<Access>,
+    dims: &[usize],
+) -> (Id, Vec<Scalar>) {
+    let dtype = b.dtype(reduced);
+    let (high, wide) = (dims[1] as isize, dims[2] as isize);
+    let other = match r.below(6) {
+        0 => {
+            let p = b.param(0, dtype);
+            return (b.binary(Binary::Div, reduced, p).unwrap(), vec![Scalar::from_f64(9.0, dtype)]);
+        }
+        // A table that is the same for all images, an element for each image, an element for each window, or columns.
+        1 => [0, wide, 1, 0, 0],
+        2 => [1, 0, 0, 0, 0],
+        3 => [high * wide, wide, 1, 0, 0],
+        4 => [0, 1, high, 0, 0],
+        _ => return (reduced, Vec::new()),
+    };
+    accesses.push(Access::new(dtype, &other));
+    let y = b.input(1, dtype);
+    let mut sum = b.binary(Binary::Add, reduced, y).unwrap();
+    if r.below(3) == 0 {
+        let index = b.push(Node::Index(r.below(3) as u8), DType::I64);
+        let index = b.cast(index, dtype);
+        sum = b.binary(Binary::Max, sum, index).unwrap();
+    }
+    (if r.below(3) == 0 { b.cast(sum, DType::F32) } else { sum }, Vec::new())
 }
 
 #[test]
@@ -330,7 +400,8 @@ fn windows_of_images_are_reduced_right_at_every_border() {
             let (Some(oh), Some(ow)) = (out(0), out(1)) else { continue };
             let (st, sp, wide) = (step as isize, spread as isize, size[1] as isize);
             let strides = [wide * size[0] as isize, wide * st, st, wide * sp, sp];
-            let mut image = Access::new(DType::F32, &strides);
+            let dtype = r.pick(&[DType::F32, DType::F32, DType::F16, DType::BF16]);
+            let mut image = Access::new(dtype, &strides);
             if pad > 0 {
                 let guard = |place: usize, within: usize, limit: usize| {
                     let mut coefficients = [0isize; 5];
@@ -345,19 +416,23 @@ fn windows_of_images_are_reduced_right_at_every_border() {
                     Reduce::Min => f32::INFINITY,
                     _ => 0.0,
                 };
-                image.fill = Scalar::new(if round % 4 == 0 { 0.25 } else { nothing });
+                image.fill = Scalar::from_f64(if round % 4 == 0 { 0.25 } else { nothing.into() }, dtype);
             }
             let mut b = ExprBuilder::new();
-            let x = b.input(0, DType::F32);
-            let result = b.reduce(reduce, x).unwrap();
+            let x = b.input(0, dtype);
+            let reduced = b.reduce(reduce, x).unwrap();
             let dims = [images, oh, ow, window[0], window[1]];
             let result_strides = [(oh * ow) as isize, ow as isize, 1, 0, 0];
+            let mut accesses = vec![image];
+            let (result, params) = after(&mut r, &mut b, reduced, &mut accesses, &dims);
             let expr = b.finish(&[result]);
-            let op = Op::rows(&dims, 3, vec![image], vec![Access::new(DType::F32, &result_strides)], expr).unwrap();
-            let mut x = r.tensor(DType::F32, images * size[0] * size[1], 0);
+            let output = Access::new(expr.dtype(expr.outputs()[0]), &result_strides);
+            let op = Op::rows(&dims, 3, accesses, vec![output], expr).unwrap();
+            let mut tensors = inputs(&mut r, &op);
+            tensors[0] = r.tensor(dtype, images * size[0] * size[1], 0);
             if round % 5 == 1 && reduce != Reduce::Sum {
                 let at = r.below(images * size[0] * size[1]);
-                x.set(at, Scalar::new(f32::NAN)).unwrap();
+                tensors[0].set(at, Scalar::from_f64(f64::NAN, dtype)).unwrap();
             }
             let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
             // Short sums may be cheaper by rows. Rows of windows that are one line are joined.
@@ -365,7 +440,7 @@ fn windows_of_images_are_reduced_right_at_every_border() {
             let must = may && window[0] > 1 && ow >= 16 && oh > 1;
             let is = kernel.text().starts_with("windows");
             assert!((may || !is) && (is || !must), "{op:#?}\n{}", kernel.text());
-            check(&op, &*kernel, &[x], &[], round % 7 == 0);
+            check(&op, &*kernel, &tensors, &params, round % 7 == 0);
         }
     }
 }

@@ -4,8 +4,8 @@
 //! quotient is exact for every dividend (Granlund, Montgomery: Division by invariant integers using multiplication, 1994).
 //! Blocks are of i32, u32, i64 and u64. Divisors that are not positive, and very short blocks, are divided by as usual.
 
-use super::each::Zip;
-use super::entry::{Block, C, V, resolve};
+use super::each::{CHUNK, Zip, write};
+use super::entry::{Block, C, V, resolve, resolve_scalar};
 use super::int::{FloorDiv, Rem};
 use super::{BinaryOp, BlockFn, Elem};
 use crate::simd::{Float, Int, Isa, MAX_LANES, Simd};
@@ -54,18 +54,14 @@ macro_rules! narrow {
                         let sign = if x < 0 as $t { <$unsigned>::MAX } else { 0 };
                         let m = x as $unsigned ^ sign;
                         let t = ((u64::from(m) * u64::from(factor)) >> 32) as u32;
-                        let q = ((t + ((m - t) >> 1)) >> shift) ^ sign;
+                        let q = (t + ((m - t) >> 1)).wrapping_shr(shift) ^ sign;
                         (if REM { (x as $unsigned).wrapping_sub(q.wrapping_mul(d as $unsigned)) } else { q }) as $t
                     };
                     let mut i = 0;
-                    while i + MAX_LANES <= n {
-                        let x = a.add(i).cast::<[$t; MAX_LANES]>().read_unaligned();
-                        let mut y = [0; MAX_LANES];
-                        for j in 0..MAX_LANES {
-                            y[j] = one(x[j]);
-                        }
-                        dst.add(i).cast::<[$t; MAX_LANES]>().write_unaligned(y);
-                        i += MAX_LANES;
+                    while i + CHUNK <= n {
+                        let x = a.add(i).cast::<[$t; CHUNK]>().read_unaligned();
+                        write(dst.add(i), |j| one(x[j]));
+                        i += CHUNK;
                     }
                     while i < n {
                         dst.add(i).write_unaligned(one(a.add(i).read_unaligned()));
@@ -170,8 +166,8 @@ unsafe fn usual<S: Simd, T: super::int::Integer, const REM: bool>(
 
 fn of<const REM: bool>(isa: Isa, elem: Elem) -> Option<BlockFn> {
     Some(match elem {
-        Elem::I32 => resolve::<By<i32, REM>>(isa),
-        Elem::U32 => resolve::<By<u32, REM>>(isa),
+        Elem::I32 => resolve_scalar::<By<i32, REM>>(isa),
+        Elem::U32 => resolve_scalar::<By<u32, REM>>(isa),
         Elem::I64 => resolve::<By<i64, REM>>(isa),
         Elem::U64 => resolve::<By<u64, REM>>(isa),
         _ => return None,

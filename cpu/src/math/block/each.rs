@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 /// Elements of a chunk.
-const CHUNK: usize = 32;
+pub const CHUNK: usize = 32;
 
 /// A function of one value.
 pub trait Fn1 {
@@ -57,8 +57,11 @@ unsafe fn at<T: Copy, F: Operand>(p: *const T, i: usize) -> T {
 }
 
 /// Writes `f(0), f(1), ...` to a chunk.
+///
+/// # Safety
+/// `dst` is writable for a chunk.
 #[inline(always)]
-unsafe fn write<R: Copy>(dst: *mut R, f: impl Fn(usize) -> R) {
+pub unsafe fn write<R: Copy>(dst: *mut R, f: impl Fn(usize) -> R) {
     let mut r = [const { MaybeUninit::<R>::uninit() }; CHUNK];
     for (j, r) in r.iter_mut().enumerate() {
         r.write(f(j));

@@ -3,6 +3,7 @@
 mod accuracy;
 mod blocks;
 mod casts;
+mod divide;
 mod pairs;
 mod random;
 mod reference;

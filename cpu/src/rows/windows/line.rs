@@ -22,17 +22,17 @@ pub(super) fn neutral(what: Reduce) -> Option<f32> {
     }
 }
 
-/// The lanes that have all these elements.
-pub(super) fn common(elements: &[Element], lanes: usize) -> Range<usize> {
-    let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0);
-    let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes);
-    first..end.max(first)
-}
-
 /// An image's element, computed with as f32.
 pub(super) trait Pixel: Copy + Send + 'static {
     /// Its value.
     fn value(self) -> f32;
+
+    /// Its value.
+    ///
+    /// # Safety
+    /// AVX2 and F16C are present.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn quick(self) -> f32;
 
     /// Eight elements `STEP` (1 or 2) apart, and nothing behind the last.
     ///
@@ -42,47 +42,40 @@ pub(super) trait Pixel: Copy + Send + 'static {
     unsafe fn load<const STEP: usize>(from: *const Self) -> core::arch::x86_64::__m256;
 }
 
-/// The reduction of elements at these places, one after the other.
-///
-/// # Safety
-/// They are readable.
-unsafe fn reduced<T: Pixel>(what: Reduce, image: *const T, offsets: impl Iterator<Item = isize>) -> f32 {
-    let mut acc = neutral(what).unwrap_or(0.0);
-    for offset in offsets {
-        // SAFETY: the caller's.
-        let x = unsafe { image.wrapping_offset(offset).read() }.value();
-        acc = match what {
-            Reduce::Max if acc.is_nan() || acc > x => acc,
-            Reduce::Min if acc.is_nan() || acc < x => acc,
-            Reduce::Sum => acc + x,
-            _ => x,
-        };
+/// The reduction of values, one after the other.
+#[inline(always)]
+fn joined(what: Reduce, acc: f32, x: f32) -> f32 {
+    match what {
+        Reduce::Max if acc.is_nan() || acc > x => acc,
+        Reduce::Min if acc.is_nan() || acc < x => acc,
+        Reduce::Sum => acc + x,
+        _ => x,
     }
-    acc
 }
 
 /// The elements of a line's windows, and those of each lane that lacks some.
-#[derive(Clone, Default)]
 pub(super) struct Line {
-    elements: Vec<Element>,
+    /// Where the elements lie from a window's first place.
+    offsets: Vec<isize>,
     /// The lanes that have all elements.
     inside: Range<usize>,
-    /// For each other lane, the elements that it has.
-    edges: Vec<(usize, Vec<isize>)>,
+    /// The other lanes, each with the end of its elements in the list of all of theirs, which lie from the line's first place.
+    edges: Vec<(usize, usize)>,
+    held: Vec<isize>,
 }
 
 impl Line {
     /// A line of so many lanes, `step` apart in the image.
-    pub fn new(elements: Vec<Element>, lanes: usize, step: isize) -> Line {
-        let inside = common(&elements, lanes);
-        let edges = (0..inside.start.min(lanes))
-            .chain(inside.end..lanes)
-            .map(|i| {
-                let has = elements.iter().filter(|e| e.lanes.contains(&i));
-                (i, has.map(|e| e.offset + i as isize * step).collect())
-            })
-            .collect();
-        Line { elements, inside, edges }
+    pub fn new(elements: &[Element], lanes: usize, step: isize) -> Line {
+        let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0).min(lanes);
+        let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes).max(first);
+        let (mut edges, mut held) = (Vec::new(), Vec::new());
+        for i in (0..first).chain(end..lanes) {
+            let has = elements.iter().filter(|e| e.lanes.contains(&i));
+            held.extend(has.map(|e| e.offset + i as isize * step));
+            edges.push((i, held.len()));
+        }
+        Line { offsets: elements.iter().map(|e| e.offset).collect(), inside: first..end, edges, held }
     }
 
     /// Reduces all windows. `vectors` says whether AVX2 and F16C are present.
@@ -90,29 +83,35 @@ impl Line {
     /// # Safety
     /// Each element is readable, from `image` on, at `step` times each of the lanes that have it; `out` is writable for all lanes.
     pub unsafe fn run<T: Pixel>(&self, what: Reduce, image: *const T, step: isize, out: *mut f32, vectors: bool) {
-        let inside = self.inside.clone();
         // SAFETY: passed on.
         unsafe {
-            for (i, offsets) in &self.edges {
-                out.add(*i).write(reduced(what, image, offsets.iter().copied()));
-            }
             #[cfg(target_arch = "x86_64")]
-            if vectors && inside.len() >= avx2::LANES {
-                let all = &self.elements[..];
+            if vectors {
                 match (step, what) {
-                    (1, Reduce::Max) => avx2::line::<T, 1, { avx2::MAX }>(image, all, inside, out),
-                    (1, Reduce::Min) => avx2::line::<T, 1, { avx2::MIN }>(image, all, inside, out),
-                    (1, _) => avx2::line::<T, 1, { avx2::SUM }>(image, all, inside, out),
-                    (_, Reduce::Max) => avx2::line::<T, 2, { avx2::MAX }>(image, all, inside, out),
-                    (_, Reduce::Min) => avx2::line::<T, 2, { avx2::MIN }>(image, all, inside, out),
-                    (_, _) => avx2::line::<T, 2, { avx2::SUM }>(image, all, inside, out),
+                    (1, Reduce::Max) => avx2::line::<T, 1, { avx2::MAX }>(self, image, out),
+                    (1, Reduce::Min) => avx2::line::<T, 1, { avx2::MIN }>(self, image, out),
+                    (1, _) => avx2::line::<T, 1, { avx2::SUM }>(self, image, out),
+                    (_, Reduce::Max) => avx2::line::<T, 2, { avx2::MAX }>(self, image, out),
+                    (_, Reduce::Min) => avx2::line::<T, 2, { avx2::MIN }>(self, image, out),
+                    (_, _) => avx2::line::<T, 2, { avx2::SUM }>(self, image, out),
                 }
                 return;
             }
             let _ = vectors;
-            for i in inside {
-                let at = image.wrapping_offset(i as isize * step);
-                out.add(i).write(reduced(what, at, self.elements.iter().map(|e| e.offset)));
+            let reduced = |image: *const T, offsets: &[isize]| {
+                let mut acc = neutral(what).unwrap_or(0.0);
+                for &offset in offsets {
+                    acc = joined(what, acc, image.wrapping_offset(offset).read().value());
+                }
+                acc
+            };
+            let mut start = 0;
+            for &(lane, end) in &self.edges {
+                out.add(lane).write(reduced(image, &self.held[start..end]));
+                start = end;
+            }
+            for i in self.inside.clone() {
+                out.add(i).write(reduced(image.wrapping_offset(i as isize * step), &self.offsets));
             }
         }
     }
@@ -121,6 +120,13 @@ impl Line {
 impl Pixel for f32 {
     #[inline(always)]
     fn value(self) -> f32 {
+        self
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn quick(self) -> f32 {
         self
     }
 
@@ -152,6 +158,16 @@ impl Pixel for f16 {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn quick(self) -> f32 {
+        {
+            use core::arch::x86_64::*;
+            _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(self.to_bits()))))
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn load<const STEP: usize>(from: *const f16) -> core::arch::x86_64::__m256 {
         // SAFETY: the caller's.
         unsafe { core::arch::x86_64::_mm256_cvtph_ps(avx2::halves::<STEP>(from.cast())) }
@@ -162,6 +178,13 @@ impl Pixel for bf16 {
     #[inline(always)]
     fn value(self) -> f32 {
         self.to_f32()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn quick(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -180,55 +203,94 @@ mod avx2 {
     use core::arch::x86_64::*;
     use std::ops::Range;
 
-    use super::{Element, Pixel};
+    use millstream_core::Reduce;
 
-    pub const LANES: usize = 8;
+    use super::{Line, Pixel, joined};
+
+    const LANES: usize = 8;
     pub const MAX: u8 = 0;
     pub const MIN: u8 = 1;
     pub const SUM: u8 = 2;
 
-    /// These lanes, at least a vector of them, of elements that lie `STEP` apart.
+    /// A line of windows `STEP` (1 or 2) apart.
     ///
     /// # Safety
-    /// AVX2 and F16C are present; each element is readable at `STEP` times each of the lanes, from `image` on, and `out` writable at
-    /// them.
+    /// As for [`Line::run`]; AVX2 and F16C are present.
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub unsafe fn line<T: Pixel, const STEP: usize, const WHAT: u8>(
+    pub unsafe fn line<T: Pixel, const STEP: usize, const WHAT: u8>(line: &Line, image: *const T, out: *mut f32) {
+        let (what, none) = match WHAT {
+            MAX => (Reduce::Max, f32::NEG_INFINITY),
+            MIN => (Reduce::Min, f32::INFINITY),
+            _ => (Reduce::Sum, 0.0),
+        };
+        // SAFETY: the caller's; the lanes of vectors have all elements.
+        unsafe {
+            let one = |image: *const T, offsets: &[isize]| {
+                let mut acc = none;
+                for &offset in offsets {
+                    acc = joined(what, acc, image.wrapping_offset(offset).read().quick());
+                }
+                acc
+            };
+            let mut start = 0;
+            for &(lane, end) in &line.edges {
+                out.add(lane).write(one(image, line.held.get_unchecked(start..end)));
+                start = end;
+            }
+            let Range { start: mut at, end } = line.inside;
+            while at + 2 * LANES <= end {
+                vectors::<T, STEP, WHAT, 2>(&line.offsets, image, at, out);
+                at += 2 * LANES;
+            }
+            while at < end && line.inside.len() >= LANES {
+                // The last vector may go over lanes that the one before has written already.
+                vectors::<T, STEP, WHAT, 1>(&line.offsets, image, at.min(end - LANES), out);
+                at += LANES;
+            }
+            while at < end {
+                out.add(at).write(one(image.wrapping_add(at * STEP), &line.offsets));
+                at += 1;
+            }
+        }
+    }
+
+    /// `N` vectors of lanes from `at` on.
+    ///
+    /// # Safety
+    /// All these lanes have all elements.
+    #[inline]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn vectors<T: Pixel, const STEP: usize, const WHAT: u8, const N: usize>(
+        offsets: &[isize],
         image: *const T,
-        live: &[Element],
-        lanes: Range<usize>,
+        at: usize,
         out: *mut f32,
     ) {
-        let Range { start: mut at, end } = lanes;
-        loop {
-            // The last vector may go over lanes that the one before has written already.
-            let i = at.min(end - LANES);
-            let start = match WHAT {
-                MAX => f32::NEG_INFINITY,
-                MIN => f32::INFINITY,
-                _ => 0.0,
-            };
-            let (mut acc, mut none) = (_mm256_set1_ps(start), _mm256_setzero_ps());
-            for element in live {
+        let start = match WHAT {
+            MAX => f32::NEG_INFINITY,
+            MIN => f32::INFINITY,
+            _ => 0.0,
+        };
+        let (mut acc, mut none) = ([_mm256_set1_ps(start); N], [_mm256_setzero_ps(); N]);
+        let image = image.wrapping_add(at * STEP);
+        for &offset in offsets {
+            for n in 0..N {
                 // SAFETY: the caller's.
-                let x = unsafe { T::load::<STEP>(image.wrapping_offset(element.offset).wrapping_add(i * STEP)) };
-                acc = match WHAT {
+                let x = unsafe { T::load::<STEP>(image.wrapping_offset(offset).wrapping_add(n * LANES * STEP)) };
+                acc[n] = match WHAT {
                     // The second operand is the result where one is NaN: lanes with a NaN are noted, so that no step waits for that.
-                    MAX => _mm256_max_ps(x, acc),
-                    MIN => _mm256_min_ps(x, acc),
-                    _ => _mm256_add_ps(acc, x),
+                    MAX => _mm256_max_ps(x, acc[n]),
+                    MIN => _mm256_min_ps(x, acc[n]),
+                    _ => _mm256_add_ps(acc[n], x),
                 };
                 if WHAT != SUM {
-                    none = _mm256_or_ps(none, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+                    none[n] = _mm256_or_ps(none[n], _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
                 }
             }
-            acc = _mm256_or_ps(acc, none);
+        }
+        for n in 0..N {
             // SAFETY: the caller's.
-            unsafe { _mm256_storeu_ps(out.add(i), acc) };
-            at = i + LANES;
-            if at >= end {
-                break;
-            }
+            unsafe { _mm256_storeu_ps(out.add(at + n * LANES), _mm256_or_ps(acc[n], none[n])) };
         }
     }
 

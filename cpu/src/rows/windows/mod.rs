@@ -36,6 +36,18 @@ const WAITING: usize = 4096;
 /// The coordinates of an element in the guards that do not move along the lanes.
 type Coordinates = SmallVec<[isize; 2]>;
 
+/// The elements that a line at a border has.
+type Which = SmallVec<[bool; 32]>;
+
+/// Where a line lies: elements from the image's first, and what that adds to the coordinates of guards.
+struct Place {
+    image: isize,
+    shifts: SmallVec<[isize; 2]>,
+}
+
+/// The most kinds of lines at borders that a task remembers.
+const MOST_BORDERS: usize = 16;
+
 /// Reductions of windows, ready for any memory.
 pub(super) struct Windows {
     machine: Arc<Machine>,
@@ -201,7 +213,7 @@ impl Windows {
                 .iter()
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
-            usual: Line::new(elements.clone(), op.dims[lane], step),
+            usual: Line::new(&elements, op.dims[lane], step),
             elements,
             coordinates,
             extent,
@@ -216,28 +228,58 @@ impl Windows {
         format!("windows, lanes along dimension {}\n{after}", self.lane)
     }
 
-    /// One line of results.
+    /// Where the line of an index lies.
+    fn place(&self, index: &[usize]) -> Place {
+        let mut place = Place { image: 0, shifts: SmallVec::from_elem(0, self.guards.len()) };
+        for &d in &self.others {
+            self.move_on(&mut place, d, index[d] as isize);
+        }
+        place
+    }
+
+    /// Moves so many steps on along a dimension.
+    #[inline]
+    fn move_on(&self, place: &mut Place, d: usize, steps: isize) {
+        place.image += self.strides[d] * steps;
+        for (shift, (coefficients, _)) in place.shifts.iter_mut().zip(&self.guards) {
+            *shift += coefficients[d] * steps;
+        }
+    }
+
+    /// One line of results; `borders` are lines at borders that were met before.
     ///
     /// # Safety
     /// `image` is the access's element of index 0; all that guards allow is readable, `out` writable for all lanes.
-    unsafe fn line<T: Pixel>(&self, index: &[usize], image: *const T, out: *mut f32) {
-        let sum = |c: &[isize]| self.others.iter().map(|&d| index[d] as isize * c[d]).sum::<isize>();
-        let image = image.wrapping_offset(sum(&self.strides));
+    unsafe fn line<T: Pixel>(&self, place: &Place, image: *const T, out: *mut f32, borders: &mut Vec<(Which, Line)>) {
+        let image = image.wrapping_offset(place.image);
         let vectors = self.machine.isa != crate::simd::Isa::Portable;
-        let shifts: SmallVec<[(isize, isize); 2]> = self.guards.iter().map(|(c, limit)| (sum(c), *limit)).collect();
         // Most lines are far from the border.
-        let whole =
-            self.extent.iter().zip(&shifts).all(|((least, most), (by, limit))| least + by >= 0 && most + by < *limit);
+        let mut whole = true;
+        for (g, by) in place.shifts.iter().enumerate() {
+            let ((least, most), limit) = (self.extent[g], self.guards[g].1);
+            whole &= least + by >= 0 && most + by < limit;
+        }
         // SAFETY: each element is read only where its guards hold. Whatever instruction set other than the portable one was
         // found on this architecture, it comes with AVX2 and F16C.
         unsafe {
             if whole {
                 return self.usual.run(self.what, image, self.step, out, vectors);
             }
-            let held = |c: &Coordinates| c.iter().zip(&shifts).all(|(c, (by, limit))| (0..*limit).contains(&(c + by)));
-            let of = self.elements.iter().zip(&self.coordinates);
-            let some = of.filter(|(_, c)| held(c)).map(|(e, _)| e.clone()).collect();
-            Line::new(some, self.dims[self.lane], self.step).run(self.what, image, self.step, out, vectors);
+            let guards = || place.shifts.iter().zip(&self.guards);
+            let held =
+                |c: &Coordinates| c.iter().zip(guards()).all(|(c, (by, (_, limit)))| (0..*limit).contains(&(c + by)));
+            let which: Which = self.coordinates.iter().map(held).collect();
+            let known = borders.iter().position(|(of, _)| *of == which);
+            let at = known.unwrap_or_else(|| {
+                if borders.len() == MOST_BORDERS {
+                    borders.clear();
+                }
+                let some = self.elements.iter().zip(&which).filter(|(_, held)| **held).map(|(e, _)| e.clone());
+                let line = Line::new(&some.collect::<Vec<_>>(), self.dims[self.lane], self.step);
+                borders.push((which, line));
+                borders.len() - 1
+            });
+            borders[at].1.run(self.what, image, self.step, out, vectors);
         }
     }
 
@@ -260,6 +302,8 @@ impl Windows {
         let mut scratch: Vec<f32> = vec![0.0; if apart { together * lanes } else { 0 }];
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
         seek(&mut index, &self.dims, &self.others, from);
+        let mut place = self.place(&index);
+        let mut borders = Vec::new();
         let mut at = from;
         while at < to {
             let joined = strip.as_ref().map_or(1, |(finish, _)| finish.joined);
@@ -270,19 +314,22 @@ impl Windows {
             for line in 0..count {
                 // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding, as
                 // was checked before; each line is written by one task. Joined lines follow each other.
-                unsafe { self.line(&index, image, values.wrapping_add(line * lanes)) };
-                step(&mut index, &self.dims, &self.others);
+                unsafe { self.line(&place, image, values.wrapping_add(line * lanes), &mut borders) };
+                match step(&mut index, &self.dims, &self.others) {
+                    Some(d) if Some(&d) == self.others.last() => self.move_on(&mut place, d, 1),
+                    _ => place = self.place(&index),
+                }
             }
             if let Some((_, strip)) = &mut strip {
-                let place = |i: usize| {
+                let operand = |i: usize| {
                     let o = &self.operands[i];
                     StripPtr::new(bases[i].first.wrapping_offset(o.offset(&first)), o.strides[self.lane])
                 };
-                let inputs: SmallVec<[StripPtr; 4]> = (0..result).map(place).collect();
+                let inputs: SmallVec<[StripPtr; 4]> = (0..result).map(operand).collect();
                 let size = size_of::<f32>() as isize;
                 // SAFETY: the dispatcher has checked all accesses; values are changed element by element, or lie apart.
                 unsafe {
-                    strip.run(&inputs, StripPtr::new(values.cast(), size), &[place(result)], &first, count * lanes)
+                    strip.run(&inputs, StripPtr::new(values.cast(), size), &[operand(result)], &first, count * lanes)
                 };
             }
             at += count;
@@ -291,7 +338,8 @@ impl Windows {
 
     fn all_lines<T: Pixel>(&self, bases: &Bases, bindings: &Bindings<'_>) {
         let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
-        let each = (TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
+        // A vector takes several elements at once.
+        let each = (4 * TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
         self.machine.workers.run(lines.div_ceil(each), &|task| {
             let (from, to) = (task * each, lines.min((task + 1) * each));
             match &self.finish {
