@@ -102,19 +102,38 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
 }
 
 /// Rates by dtype, from those of f32 and f64. A complex product and its sum are counted as two operations but cost eight.
-/// Products of narrow numbers have a rate of their own where the processor multiplies them in pairs: as many times that of
+/// Products of narrow numbers have a rate of their own where the processor multiplies several at a time: as many times that of
 /// f32 as its instructions do more in one go.
 pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)> {
+    use gemm::Isa as G;
+    const BYTES: [DType; 2] = [DType::I8, DType::U8];
+    const INTEGERS: [DType; 3] = [DType::I8, DType::U8, DType::I16];
     let mut rates = vec![
         (DType::F32, f32_rate),
         (DType::F64, f64_rate),
+        (DType::I64, f64_rate),
+        (DType::U64, f64_rate),
         (DType::C64, f32_rate / 4.0),
         (DType::C128, f64_rate / 4.0),
     ];
-    if isa == Isa::Avx512 {
+    let several: &[(G, &[DType], f64)] = match isa {
         // A tile instruction takes 16 cycles for 16 x 16 x 32 products, two vector instructions one cycle for 32.
-        let factor = [(gemm::Isa::Amx, 16.0), (gemm::Isa::Avx512Bf16, 2.0)];
-        rates.extend(factor.iter().find(|(i, _)| i.available()).map(|(_, more)| (DType::BF16, more * f32_rate)));
+        Isa::Avx512 => &[
+            (G::Amx, &[DType::BF16], 16.0),
+            (G::Avx512Bf16, &[DType::BF16], 2.0),
+            (G::Avx512Fours, &BYTES, 4.0),
+            (G::Avx512Pairs, &INTEGERS, 2.0),
+        ],
+        Isa::Avx2 => &[(G::Avx2Fours, &BYTES, 4.0), (G::Avx2Pairs, &INTEGERS, 2.0)],
+        Isa::Neon => &[(G::NeonFours, &BYTES, 4.0)],
+        Isa::Portable => &[],
+    };
+    for (_, dtypes, more) in several.iter().filter(|(isa, ..)| isa.available()) {
+        for &dtype in *dtypes {
+            if rates.iter().all(|(d, _)| *d != dtype) {
+                rates.push((dtype, more * f32_rate));
+            }
+        }
     }
     rates
 }
@@ -201,6 +220,8 @@ mod tests {
         }
         assert!(profile.levels.iter().all(|l| (1..=2).contains(&l.shared_by)));
         assert_eq!(profile.levels.last().map(|l| l.name.as_str()), Some("memory"));
+        let rates = [DType::I8, DType::I16, DType::I32, DType::I64].map(|d| profile.rate(d));
+        assert!(rates.is_sorted_by(|a, b| a >= b), "{rates:?}");
         assert!(profile.rate(DType::F32) > 1e9 && profile.rate(DType::C64) < profile.rate(DType::F32));
     }
 }

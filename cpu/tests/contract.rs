@@ -89,6 +89,98 @@ fn narrow_operands_are_summed_in_a_wider_type() {
     }
 }
 
+/// A product of operands of these dtypes, each cast to that of the sum where it is another.
+fn mixed(lhs: DType, rhs: DType, acc: DType) -> Contract {
+    let cast = |n: u16, dtype: DType| {
+        let mut b = ExprBuilder::new();
+        let x = b.input(n, dtype);
+        let x = if dtype == acc { x } else { b.cast(x, acc) };
+        b.finish(&[x])
+    };
+    Contract { lhs: cast(0, lhs), rhs: cast(1, rhs), ..plain(acc, acc) }
+}
+
+#[test]
+fn narrow_integers_of_any_sign_are_multiplied_exactly() {
+    let mut random = Random::new();
+    let narrow = [DType::I8, DType::U8, DType::I16, DType::U16];
+    for lhs in narrow {
+        for rhs in narrow {
+            for acc in [DType::I32, DType::I8, DType::U16, DType::U32, DType::I64] {
+                // Around whole panels and whole fours.
+                let (m, n, k) = (31 + random.below(13), 30 + random.below(6), 61 + random.below(9));
+                let (mi, ni, ki) = (m as isize, n as isize, k as isize);
+                let a = Access::new(lhs, [&[ki, 0, 1], &[1, 0, mi], &[-ki, 0, 1], &[2 * ki, 0, 2]][random.below(4)]);
+                let b = Access::new(rhs, [&[0, 1, ni], &[0, ki, 1], &[0, -1, ni], &[0, 2, 2 * ni]][random.below(4)]);
+                let c = Access::new(acc, [&[ni, 1, 0], &[1, mi, 0], &[2 * ni, 2, 0]][random.below(3)]);
+                let op = Op::contract(&[m, n, k], vec![a, b], vec![c], mixed(lhs, rhs, acc));
+                check(&op.unwrap(), &mut random, &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_are_multiplied_exactly_over_several_blocks_of_the_depth() {
+    let mut random = Random::new();
+    for (lhs, rhs, acc) in [
+        (DType::I8, DType::I8, DType::I32),
+        (DType::U8, DType::U8, DType::I32),
+        (DType::I8, DType::U8, DType::I8),
+        (DType::U8, DType::I8, DType::U32),
+    ] {
+        // A block has 1024 or 2048 depths.
+        for k in [1023, 1025, 2048, 2050, 4099] {
+            let (m, n) = (2 + random.below(40), 2 + random.below(70));
+            let a = Access::new(lhs, &[k as isize, 0, 1]);
+            let right = if k % 2 == 0 { [0, 1, n as isize] } else { [0, k as isize, 1] };
+            let b = Access::new(rhs, &right);
+            let c = Access::new(acc, &[n as isize, 1, 0]);
+            check(&Op::contract(&[m, n, k], vec![a, b], vec![c], mixed(lhs, rhs, acc)).unwrap(), &mut random, &[]);
+        }
+    }
+}
+
+#[test]
+fn batches_of_bytes_may_be_broadcast() {
+    let mut random = Random::new();
+    let (b, m, n, k) = (3usize, 35usize, 34usize, 66usize);
+    let (mk, kn, mn) = ((m * k) as isize, (k * n) as isize, (m * n) as isize);
+    for (left, right) in [(mk, kn), (0, kn), (mk, 0), (0, 0)] {
+        let contract = Contract { m: 1, n: 2, k: 3, ..mixed(DType::I8, DType::U8, DType::I32) };
+        let inputs =
+            vec![Access::new(DType::I8, &[left, k as isize, 0, 1]), Access::new(DType::U8, &[right, 0, 1, n as isize])];
+        let c = Access::new(DType::I32, &[mn, n as isize, 1, 0]);
+        check(&Op::contract(&[b, m, n, k], inputs, vec![c], contract).unwrap(), &mut random, &[]);
+    }
+}
+
+#[test]
+fn sums_of_bytes_are_scaled_in_their_epilogue() {
+    let mut random = Random::new();
+    let (m, n, k) = (39usize, 45usize, 130usize);
+    // f32(acc) * p0 + bias, and the sums themselves; the sums wrap at the bits they have.
+    for acc in [DType::I32, DType::I16, DType::U8, DType::U32] {
+        let mut e = ExprBuilder::new();
+        let sum = e.push(Node::Acc, acc);
+        let (value, scale, bias) = (e.cast(sum, DType::F32), e.param(0, DType::F32), e.input(2, DType::F32));
+        let product = e.binary(Binary::Mul, value, scale).unwrap();
+        let total = e.binary(Binary::Add, product, bias).unwrap();
+        let epilogue = e.finish(&[total, sum]);
+        for out in [[n as isize, 1, 0], [1, m as isize, 0]] {
+            let contract = Contract { epilogue: epilogue.clone(), ..mixed(DType::I8, DType::I8, acc) };
+            let inputs = vec![
+                Access::new(DType::I8, &[k as isize, 0, 1]),
+                Access::new(DType::I8, &[0, 1, n as isize]),
+                Access::new(DType::F32, &[0, 1, 0]),
+            ];
+            let outputs = vec![Access::new(DType::F32, &out), Access::new(acc, &[n as isize, 1, 0])];
+            let op = Op::contract(&[m, n, k], inputs, outputs, contract).unwrap();
+            check(&op, &mut random, &[Scalar::new(0.125f32)]);
+        }
+    }
+}
+
 #[test]
 fn transposed_reversed_and_spread_layouts_agree() {
     let mut random = Random::new();
@@ -397,6 +489,30 @@ fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out
     Convolution { stride: 2, size: [13, 14], channels_last: true, ..base }.check(DType::F32, &mut random);
     // Windows that overlap although places are two apart.
     Convolution { stride: 2, size: [13, 14], window: [3, 3], ..base }.check(DType::F32, &mut random);
+}
+
+#[test]
+fn prices_know_how_fast_narrow_integers_are_multiplied() {
+    // With a bias in another type: what counts is what is multiplied.
+    let op = |dtype: DType| {
+        let mut e = ExprBuilder::new();
+        let sum = e.push(Node::Acc, DType::I32);
+        let (value, bias) = (e.cast(sum, DType::F32), e.input(2, DType::F32));
+        let total = e.binary(Binary::Add, value, bias).unwrap();
+        let contract = Contract { epilogue: e.finish(&[total]), ..mixed(dtype, dtype, DType::I32) };
+        let inputs = [(dtype, [1024, 0, 1]), (dtype, [0, 1, 1024]), (DType::F32, [0, 1, 0])];
+        let inputs = inputs.map(|(dtype, strides)| Access::new(dtype, &strides)).to_vec();
+        Op::contract(&[1024; 3], inputs, vec![Access::new(DType::F32, &[1024, 1, 0])], contract).unwrap()
+    };
+    for backend in common::backends() {
+        let profile = backend.judge().unwrap();
+        let seconds = |dtype: DType| cost(&op(dtype), None, profile).floor;
+        for narrow in [DType::I8, DType::U8, DType::I16] {
+            let faster = profile.rate(narrow) / profile.rate(DType::I32);
+            let (got, whole) = (seconds(narrow), seconds(DType::I32));
+            assert!((whole / got / faster - 1.0).abs() < 1e-6, "{narrow}: {got} of {whole}, {faster} times the rate");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::profile::{DeviceKind, DeviceProfile};
 use super::tile::{ContractSizes, Variant};
-use crate::what::{Body, Op};
+use crate::what::{Body, DType, Expr, Node, Op};
 
 /// What limits an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     let (flop, bytes) = (op.flop(), op.least_bytes());
     let dtype = match &op.body {
         Body::Contract(c) => c.acc,
-        _ => op.outputs.first().map_or(crate::DType::F32, |a| a.dtype),
+        _ => op.outputs.first().map_or(DType::F32, |a| a.dtype),
     };
     let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
     // Fewer multiplications than the operation says only where the variant is one that saves some.
@@ -111,10 +111,19 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     Cost { seconds, floor, bound, flop, bytes }
 }
 
-/// The narrow dtype that a contraction multiplies, if the device has a rate for it: the dtype of all that it reads.
-fn multiplied(op: &Op, profile: &DeviceProfile) -> Option<crate::DType> {
-    let (Body::Contract(_), Some(first)) = (&op.body, op.inputs.first()) else { return None };
-    let narrow = first.dtype;
-    let all = narrow.size() < 4 && op.inputs.iter().all(|a| a.dtype == narrow);
-    (all && profile.rates.iter().any(|(d, _)| *d == narrow)).then_some(narrow)
+/// The narrow dtype that a contraction multiplies, if the device has a rate for it: what both operands are stored as, the one with the
+/// lower rate if they differ. Sums of integers are integers, and sums of others are not.
+fn multiplied(op: &Op, profile: &DeviceProfile) -> Option<DType> {
+    let Body::Contract(c) = &op.body else { return None };
+    let stored = |e: &Expr| match e.nodes() {
+        [(Node::Input(_), dtype)] | [(Node::Input(_), dtype), (Node::Cast(_), _)] => Some(*dtype),
+        _ => None,
+    };
+    let fits = |d: &DType| d.size() < 4 && c.acc.size() <= 4 && d.is_integer() == c.acc.is_integer();
+    let rated = |e: &Expr| {
+        let dtype = stored(e).filter(fits)?;
+        profile.rates.iter().find(|(d, _)| *d == dtype).copied()
+    };
+    let (left, right) = (rated(&c.lhs)?, rated(&c.rhs)?);
+    Some(if right.1 < left.1 { right.0 } else { left.0 })
 }

@@ -5,6 +5,7 @@ use millstream_core::DType;
 use num_complex::Complex;
 
 use crate::gemm::{Batch, Element, Fours, Isa, PackSource, Pairs, Side, Strided};
+use crate::simd::{Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
 /// A type that sums are computed in, with the stored types that are read as it without a program.
@@ -23,6 +24,15 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         depth: isize,
         batch: Batch<'a>,
     ) -> Option<Box<dyn PackSource<Self> + 'a>>;
+
+    /// Writes so many sums as integers of `size` bytes: their lower bits. They lie `step` elements apart in `from`. Sums of other types are
+    /// not written.
+    ///
+    /// # Safety
+    /// `to` is writable for the integers, and aligned for them.
+    unsafe fn lower(from: &[Self], step: usize, count: usize, size: usize, to: *mut u8, isa: crate::simd::Isa) {
+        let _ = (from, step, count, size, to, isa);
+    }
 
     /// How products of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
     fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
@@ -46,6 +56,33 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         None
     }
 }
+
+/// Writes the lower bits of sums that lie `step` apart.
+struct Lower<'a, N> {
+    from: &'a [i32],
+    step: usize,
+    to: &'a mut [N],
+}
+
+macro_rules! lower {
+    ($($n:ty)*) => {$(impl Kernel for Lower<'_, $n> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<V: Simd>(self, _: V) {
+            if self.step == 1 {
+                for (to, &sum) in self.to.iter_mut().zip(self.from) {
+                    *to = sum as $n;
+                }
+            } else {
+                for (to, &sum) in self.to.iter_mut().zip(self.from.iter().step_by(self.step)) {
+                    *to = sum as $n;
+                }
+            }
+        }
+    })*};
+}
+lower!(u8 u16);
 
 /// How a matrix is packed several numbers at a time: for which instruction set, on which side, and what the other side is stored as.
 #[derive(Clone, Copy)]
@@ -119,6 +156,17 @@ macro_rules! sums {
         }
     };
     (@ integers) => {
+        unsafe fn lower(from: &[i32], step: usize, count: usize, size: usize, to: *mut u8, isa: crate::simd::Isa) {
+            // SAFETY: passed on.
+            unsafe {
+                match size {
+                    1 => vectorize(isa, Lower { from, step, to: std::slice::from_raw_parts_mut(to, count) }),
+                    2 => vectorize(isa, Lower { from, step, to: std::slice::from_raw_parts_mut(to.cast::<u16>(), count) }),
+                    _ => {}
+                }
+            }
+        }
+
         fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
             let bytes = |d: DType| matches!(d, DType::I8 | DType::U8);
             let narrow = |d: DType| bytes(d) || d == DType::I16;
@@ -162,14 +210,8 @@ macro_rules! sums {
 sums! {
     f32, F32: F16 as f16, BF16 as bf16 | halves;
     f64, F64: F32 as f32, F16 as f16, BF16 as bf16;
-    i8, I8: ;
-    i16, I16: I8 as i8;
-    i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16 | integers;
-    i64, I64: I8 as i8, I16 as i16, I32 as i32;
-    u8, U8: ;
-    u16, U16: U8 as u8;
-    u32, U32: U8 as u8, U16 as u16;
-    u64, U64: U8 as u8, U16 as u16, U32 as u32;
+    i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16, U32 as u32 | integers;
+    i64, I64: I8 as i8, U8 as u8, I16 as i16, U16 as u16, I32 as i32, U32 as u32, U64 as u64;
     Complex<f32>, C64: ;
     Complex<f64>, C128: ;
 }
@@ -183,19 +225,14 @@ pub(crate) trait Visit {
     fn visit<T: Sum>(self) -> Self::Output;
 }
 
-/// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, u32 counts for truth values.
+/// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, i32 and i64 for integers, of whose sums the
+/// lower bits are taken, and i32 counts for truth values.
 pub(crate) fn visit<V: Visit>(acc: DType, work: V) -> V::Output {
     match acc {
         DType::F16 | DType::BF16 | DType::F32 => work.visit::<f32>(),
         DType::F64 => work.visit::<f64>(),
-        DType::I8 => work.visit::<i8>(),
-        DType::I16 => work.visit::<i16>(),
-        DType::I32 => work.visit::<i32>(),
-        DType::I64 => work.visit::<i64>(),
-        DType::U8 => work.visit::<u8>(),
-        DType::U16 => work.visit::<u16>(),
-        DType::Bool | DType::U32 => work.visit::<u32>(),
-        DType::U64 => work.visit::<u64>(),
+        DType::Bool | DType::I8 | DType::I16 | DType::I32 | DType::U8 | DType::U16 | DType::U32 => work.visit::<i32>(),
+        DType::I64 | DType::U64 => work.visit::<i64>(),
         DType::C64 => work.visit::<Complex<f32>>(),
         DType::C128 => work.visit::<Complex<f64>>(),
     }

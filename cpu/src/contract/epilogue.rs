@@ -39,8 +39,19 @@ pub(super) struct Epilogue {
     inputs: Vec<(usize, View)>,
     outputs: Vec<View>,
     along: Along,
-    /// Sums are counts of truth values.
-    counts: bool,
+    sums: Sums,
+    isa: Isa,
+}
+
+/// What the expression sees of sums.
+#[derive(Clone, Copy, PartialEq)]
+enum Sums {
+    /// The sums themselves, or their bits.
+    Whole,
+    /// Whether they are not zero: they count truth values.
+    Counts,
+    /// So many of their lower bytes; and whether those are all that the result is.
+    Lower(usize, bool),
 }
 
 impl Epilogue {
@@ -48,12 +59,15 @@ impl Epilogue {
         let view = |a| View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
         let outputs: Vec<View> = op.outputs.iter().map(view).collect();
         let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
-        let plain = || match (first.dtype == T::DTYPE && c.acc == T::DTYPE, first.row.single(), first.depth.single()) {
+        // Integers of one size differ by a sign that their sums do not have.
+        let bits = |d: DType| d == T::DTYPE || d.is_integer() && T::DTYPE.is_integer() && d.size() == T::DTYPE.size();
+        let strided = |yes: bool| match (yes, first.row.single(), first.depth.single()) {
             (true, Some(row), Some(col)) => Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) }),
             _ => None,
         };
-        let matrix = if c.epilogue.is_acc() { plain() } else { None };
-        let home = if c.epilogue.is_acc() { None } else { plain().filter(|m| m.col == 1) };
+        let matrix = strided(c.epilogue.is_acc() && bits(first.dtype) && bits(c.acc));
+        // Any memory will do for sums to wait in.
+        let home = strided(matrix.is_none() && first.dtype.size() == size_of::<T>()).filter(|m| m.col == 1);
         // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
         let along =
             if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
@@ -68,7 +82,14 @@ impl Epilogue {
         let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, across, lane, isa)?;
         let single = T::DTYPE == DType::F32 && c.acc == DType::F32 && along == Along::Depth;
         let blocks = if single { Blocks::new(&c.epilogue, &inputs, &outputs, isa) } else { None };
-        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, counts: c.acc == DType::Bool })
+        let sums = match c.acc {
+            DType::Bool => Sums::Counts,
+            acc if acc.is_integer() && acc.size() < T::DTYPE.size() => {
+                Sums::Lower(acc.size(), c.epilogue.is_acc() && outputs.len() == 1 && outputs[0].dtype == acc)
+            }
+            _ => Sums::Whole,
+        };
+        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, sums, isa })
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
@@ -177,7 +198,7 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
     }
 
     fn home(&self) -> Option<Plain<'_, T>> {
-        let m = self.epilogue.home.as_ref().filter(|_| self.alone && self.epilogue.outputs[0].dtype == T::DTYPE)?;
+        let m = self.epilogue.home.as_ref().filter(|_| self.alone)?;
         let base = self.outputs.first()?.base.cast_mut().cast::<T>().wrapping_offset(m.base);
         // SAFETY: the dispatcher has checked that every element lies in the binding; outputs are injective, the expression does
         // not read this one, and nobody else uses it while the launch runs.
@@ -215,32 +236,44 @@ impl Sink<'_> {
                 // SAFETY: each part of the room has space for `most` elements of any type, and no two are the same. The
                 // strip lies inside the views, because the tile lies inside the result. Outputs are written by this call only.
                 unsafe {
-                    let acc: (*const u8, usize) = if e.counts {
-                        let to = part(e.inputs.len() + e.outputs.len());
-                        for i in 0..len {
-                            to.add(i).write(u8::from(sums[i * step_along] != T::ZERO));
+                    let there = |o: usize| {
+                        let (view, origin) = (&e.outputs[o], self.outputs[o]);
+                        let offset = view.contiguous(strip.along, strip.batch, strip.across, start, len)?;
+                        let at = origin.base.cast_mut().wrapping_offset(offset * view.dtype.size() as isize);
+                        is_aligned(at, view.dtype).then_some(at)
+                    };
+                    let to = part(e.inputs.len() + e.outputs.len());
+                    let acc: (*const u8, usize) = match e.sums {
+                        Sums::Counts => {
+                            for i in 0..len {
+                                to.add(i).write(u8::from(sums[i * step_along] != T::ZERO));
+                            }
+                            (to, 1)
                         }
-                        (to, 1)
-                    } else if step_along == 1 {
-                        (sums.as_ptr().cast(), size_of::<T>())
-                    } else {
-                        let to = part(e.inputs.len() + e.outputs.len()).cast::<T>();
-                        for i in 0..len {
-                            to.add(i).write(sums[i * step_along]);
+                        Sums::Lower(size, all) => {
+                            let result = if all { there(0) } else { None };
+                            T::lower(sums, step_along, len, size, result.unwrap_or(to), e.isa);
+                            if result.is_some() {
+                                done += len;
+                                continue;
+                            }
+                            (to, size)
                         }
-                        (to.cast(), size_of::<T>())
+                        Sums::Whole if step_along == 1 => (sums.as_ptr().cast(), size_of::<T>()),
+                        Sums::Whole => {
+                            let to = to.cast::<T>();
+                            for i in 0..len {
+                                to.add(i).write(sums[i * step_along]);
+                            }
+                            (to.cast(), size_of::<T>())
+                        }
                     };
                     for (n, (i, view)) in e.inputs.iter().enumerate() {
                         session.input(*i, gather(view, self.inputs[n], strip, part(n)), view.dtype.size());
                     }
                     targets.clear();
                     for (o, view) in e.outputs.iter().enumerate() {
-                        let size = view.dtype.size();
-                        let there = view
-                            .contiguous(strip.along, strip.batch, strip.across, start, len)
-                            .map(|offset| self.outputs[o].base.cast_mut().wrapping_offset(offset * size as isize))
-                            .filter(|at| is_aligned(*at, view.dtype));
-                        targets.push((there.unwrap_or_else(|| part(e.inputs.len() + o)), size));
+                        targets.push((there(o).unwrap_or_else(|| part(e.inputs.len() + o)), view.dtype.size()));
                     }
                     session.run(strip, acc, &targets);
                     for (o, view) in e.outputs.iter().enumerate() {

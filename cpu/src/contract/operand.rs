@@ -278,9 +278,10 @@ impl Roles {
 pub(super) fn as_stored<T: Sum>(expr: &Expr, acc: DType) -> Option<usize> {
     match (expr.nodes(), expr.outputs()) {
         ([(Node::Input(i), dtype)], _) => T::reads(*dtype).then_some(*i as usize),
-        // A cast to the type of the sum does what packing does anyway.
+        // A cast to the type of the sum does what packing does anyway; of integers that are cast to fewer bits, no more than those count.
         ([(Node::Input(i), dtype), (Node::Cast(_), to)], [out]) => {
-            (out.at() == 1 && *to == acc && T::DTYPE == acc && T::reads(*dtype)).then_some(*i as usize)
+            let same = T::DTYPE == acc || T::DTYPE.is_integer() && acc.is_integer();
+            (out.at() == 1 && *to == acc && same && T::reads(*dtype)).then_some(*i as usize)
         }
         _ => None,
     }

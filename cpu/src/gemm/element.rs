@@ -4,13 +4,14 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::Isa;
 use super::kernel::{Kernels, Portable};
+use super::{Isa, Narrow};
 use crate::simd::{Float, Kernel, Simd, vectorize};
 
 /// A type that a product is accumulated in. Integers wrap.
 ///
-/// 16-bit floats are not among them: they are widened to `f32` while they are packed, see [`Widen`].
+/// Narrower ones are not among them: they are widened while they are packed, see [`Widen`], and of sums of narrow integers the lower bits
+/// are taken.
 pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// The neutral element of addition. All its bytes are zero.
     const ZERO: Self;
@@ -38,9 +39,9 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     }
 }
 
-/// A stored type that can be read as the type `T` of a product, exactly.
+/// A stored type that can be read as the type `T` of a product: exactly, but for integers that wrap.
 pub trait Widen<T>: Copy + Send + Sync + 'static {
-    /// The same value.
+    /// The same value; of an integer that does not fit, the same bits.
     fn widen(self) -> T;
 
     /// Widens as many elements as both slices have.
@@ -54,6 +55,11 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
     /// As [`Widen::widen_slice`], with the vectors of an instruction set, if the machine has it.
     fn widen_run(isa: Isa, from: &[Self], to: &mut [T]) {
         vectorize(isa.vectors(), Run(from, to));
+    }
+
+    /// How lines of it are multiplied with a vector, where they need not be widened first.
+    fn lines() -> Option<Narrow<T>> {
+        None
     }
 }
 
@@ -140,12 +146,30 @@ widen! {
     f16 => f64;
     bf16 => f64;
     f32 => f64;
-    i8 => i16, i32, i64;
-    u8 => u16, u32, u64, i32;
+}
+
+macro_rules! widen_integers {
+    ($($from:ty => $($to:ty),*;)*) => {$($(
+        impl Widen<$to> for $from {
+            #[inline(always)]
+            fn widen(self) -> $to {
+                self as $to
+            }
+
+            fn lines() -> Option<Narrow<$to>> {
+                Some(Narrow::of::<$from>())
+            }
+        }
+    )*)*};
+}
+widen_integers! {
+    i8 => i32, i64;
+    u8 => i32, i64;
     i16 => i32, i64;
-    u16 => u32, u64, i32;
+    u16 => i32, i64;
     i32 => i64;
-    u32 => u64;
+    u32 => i32, i64;
+    u64 => i64;
 }
 
 macro_rules! float_element {
@@ -193,27 +217,6 @@ float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32, [
     Isa::Amx => super::kernel::amx::BF16_PAIRS
 ]);
 float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64, []);
-
-macro_rules! int_element {
-    ($($t:ty;)*) => {$(
-        impl Element for $t {
-            const ZERO: Self = 0;
-
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-        }
-    )*};
-}
-int_element! {
-    i8; i16; u8; u16; u32; u64;
-}
 
 impl Element for i32 {
     const ZERO: Self = 0;

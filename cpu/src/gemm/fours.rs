@@ -221,8 +221,8 @@ impl<'a, S: Byte> Fours<'a, S> {
     fn pack_rows(&self, block: &PackBlock, dst: &mut [i32]) {
         /// Panels written side by side: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
-        /// How many fours ahead memory is asked for.
-        const AHEAD: usize = 4;
+        /// How many depths ahead memory is asked for.
+        const AHEAD: isize = 32;
         let PackBlock { batch, row, rows, depth, panel, .. } = *block;
         let flip = i32::from_le_bytes([self.flip; 4]);
         for (g, dst) in dst.chunks_mut((SIDE_BY_SIDE * panel * depth).max(1)).enumerate() {
@@ -242,6 +242,7 @@ impl<'a, S: Byte> Fours<'a, S> {
                         }
                         for k in range.clone() {
                             let line = self.at(batch, row + start, k);
+                            fetch(line.wrapping_offset(AHEAD * self.depth), wide);
                             for p in 0..panels {
                                 let have = panel.min(wide - p * panel);
                                 let sums = &mut dst[(p * depth + at) * panel..][..have];
@@ -261,11 +262,9 @@ impl<'a, S: Byte> Fours<'a, S> {
                 for i in 0..count {
                     let four = first + i;
                     let line = self.at(batch, row + start, 4 * four);
-                    for n in 0..4 {
-                        let ahead = line.wrapping_offset((4 * AHEAD + n) as isize * self.depth).cast::<u8>();
-                        for b in (0..wide).step_by(64) {
-                            prefetch(ahead.wrapping_add(b));
-                        }
+                    // Heads have asked already.
+                    for n in 0..if self.factor == 0 { 4 } else { 0 } {
+                        fetch(line.wrapping_offset((AHEAD + n) * self.depth), wide);
                     }
                     for p in 0..panels {
                         let have = panel.min(wide - p * panel);
@@ -319,6 +318,14 @@ impl<'a, S: Byte> Fours<'a, S> {
 
 // What follows is compiled with the vectors of whoever calls: no calls but to what is always inlined, and loops of a fixed length, which
 // become a few vector instructions where what they read is a value of its own.
+
+/// Asks for so many adjacent numbers, without promise; any address will do.
+#[inline(always)]
+fn fetch<S: Byte>(numbers: *const S, count: usize) {
+    for i in (0..count).step_by(64) {
+        prefetch(numbers.wrapping_add(i).cast());
+    }
+}
 
 /// The sum of so many adjacent numbers: fewer than would leave 32 bits.
 ///

@@ -2,11 +2,13 @@
 //!
 //! The matrix is `rows` by `depth`, whichever operand it is; the other operand is the vector. Adjacent depths make dot
 //! products, adjacent rows make a sum of scaled rows. Long depths are cut into slices whose sums are added in order, so
-//! that few rows still give enough tasks. Narrower elements are widened a few lines at a time, in the first-level cache.
+//! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in the first-level cache, narrower integers
+//! in registers.
 
 use super::blocking::Shape;
 use super::driver::prefetch;
 use super::kernel::{Lines, TOGETHER, VectorKernels};
+use super::narrow::NarrowLines;
 use super::sink::{Output, TileAt, scatter};
 use super::source::{PackSource, Stored};
 use super::{Element, Isa};
@@ -178,6 +180,8 @@ impl<T> Shared<T> {
 
 /// Elements of a line that are widened at a time.
 const WIDENED: usize = 512;
+/// Elements of a vector that are widened at a time, where lines are not: pieces of lines that are worth the way to the next.
+const LONG: usize = 4096;
 /// Lines that the kernels take at once, at most.
 const MOST: usize = TOGETHER[0];
 /// A matrix of this many bytes comes from memory rather than from a cache.
@@ -245,6 +249,21 @@ impl<T: Element> Part<'_, T> {
     /// # Safety
     /// As for [`Part::dots`].
     unsafe fn narrow_dots(&self, sums: &mut [T]) {
+        if let Some(narrow) = self.matrix.narrow {
+            let mut x = [T::ZERO; LONG];
+            sums[..self.rows].fill(T::ZERO);
+            // All rows for some depths of the vector, which are widened once.
+            for k in (0..self.depth).step_by(x.len()) {
+                let n = x.len().min(self.depth - k);
+                let lines = NarrowLines { first: self.matrix.at(0, k), line: self.matrix.row, count: self.rows, n };
+                // SAFETY: these elements are in the part, with a sum for each row.
+                unsafe {
+                    self.vector.read(self.isa, 0, k, n, &mut x);
+                    (narrow.dots)(self.isa, &lines, x.as_ptr(), sums.as_mut_ptr());
+                }
+            }
+            return;
+        }
         let ahead = self.ahead(self.matrix.row, self.depth);
         let (mut x, mut rows, mut some) = ([T::ZERO; WIDENED], [T::ZERO; MOST * WIDENED], [T::ZERO; MOST]);
         let mut r = 0;
@@ -300,6 +319,19 @@ impl<T: Element> Part<'_, T> {
         let ahead = self.ahead(self.matrix.depth, self.rows);
         let sums = &mut sums[..self.rows];
         sums.fill(T::ZERO);
+        if let Some(narrow) = self.matrix.narrow {
+            for k in (0..self.depth).step_by(MOST) {
+                let count = MOST.min(self.depth - k);
+                let lines = NarrowLines { first: self.matrix.at(0, k), line: self.matrix.depth, count, n: self.rows };
+                // SAFETY: these elements are in the part, with a sum for each row.
+                unsafe {
+                    let x = self.scales(k, count);
+                    (0..count).for_each(|i| self.fetch(self.matrix.at(0, k + i), self.rows, ahead));
+                    (narrow.scaled)(self.isa, &lines, x.as_ptr(), sums.as_mut_ptr());
+                }
+            }
+            return;
+        }
         let mut depths = [T::ZERO; MOST * WIDENED];
         let mut k = 0;
         while k < self.depth {

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 
 use super::pack::{Strides, pack_strided};
-use super::{Element, Isa, Widen};
+use super::{Element, Isa, Narrow, Widen};
 
 /// A block of an operand that is to be packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +59,8 @@ pub struct Stored<T> {
     pub depth: isize,
     /// Writes so many adjacent elements as `T`, which must be readable and writable; `None` if they are `T`.
     pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
+    /// How lines of such elements are multiplied without that, where it is quicker.
+    pub narrow: Option<Narrow<T>>,
 }
 
 /// An operand that is packed already, for every row and depth.
@@ -226,6 +228,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
             row: self.row,
             depth: self.depth,
             widen: (!same_type::<S, T>()).then_some(widen::<S, T>),
+            narrow: S::lines(),
         })
     }
 }

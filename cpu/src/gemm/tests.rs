@@ -69,6 +69,12 @@ macro_rules! int_value {
                 (r.next() ^ r.next() << 31) as $t
             }
         }
+    )*};
+}
+int_value!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! int_product {
+    ($($t:ty),*) => {$(
         impl Product for $t {
             fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String) {
                 let want = pairs.fold(0 as $t, |s, (a, b)| s.wrapping_add(a.wrapping_mul(b)));
@@ -77,7 +83,7 @@ macro_rules! int_value {
         }
     )*};
 }
-int_value!(i8, i16, i32, i64, u8, u16, u32, u64);
+int_product!(i32, i64);
 
 /// The exact sum to about twice a double's precision, and the sum of the magnitudes.
 fn exact(pairs: impl Iterator<Item = (f64, f64)>) -> (f64, f64, usize) {

@@ -66,6 +66,29 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
 }
 
 #[test]
+fn kept_bytes_serve_operands_of_either_sign() {
+    let (mut r, device) = (Random::fresh(), cpu(2));
+    let wide = |t: &Tensor| t.cast(DType::I32);
+    for own in [DType::I8, DType::U8] {
+        let bytes = |r: &mut Random, shape: &[usize], dtype: DType| {
+            let numbers = tensor(r, shape, &device) * 100.0;
+            let numbers = numbers.cast(DType::I32).cast(dtype);
+            numbers.eval().map(|()| numbers).unwrap()
+        };
+        let w = bytes(&mut r, &[61, 61], own);
+        let kept = w.copy().keep().unwrap();
+        for round in 0..2 {
+            for other in [DType::I8, DType::U8, DType::I16] {
+                let x = bytes(&mut r, &[61, 61], other);
+                let about = format!("{own} with {other}, round {round}");
+                assert_eq!(bits(&wide(&x).matmul(&wide(&kept))), bits(&wide(&x).matmul(&wide(&w))), "right {about}");
+                assert_eq!(bits(&wide(&kept).matmul(&wide(&x))), bits(&wide(&w).matmul(&wide(&x))), "left {about}");
+            }
+        }
+    }
+}
+
+#[test]
 fn parts_of_a_kept_value_are_told_apart() {
     let (mut r, device) = (Random::fresh(), cpu(1));
     let w = tensor(&mut r, &[40, 50], &device);
