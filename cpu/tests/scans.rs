@@ -99,7 +99,8 @@ fn results(op: &Op, input: &HostTensor) -> Vec<HostTensor> {
             let variant = &backend.variants(op)[0];
             for place in [Place::Aligned, Place::Misaligned] {
                 let got =
-                    run(&backend, &*default_stream(&backend), op, variant, &[input.clone()], &[], place).remove(0);
+                    run(&backend, &*default_stream(&backend), op, variant, std::slice::from_ref(input), &[], place)
+                        .remove(0);
                 assert!(last.as_ref().is_none_or(|l| *l == got), "{threads} threads of {}", isa.name());
                 last = Some(got);
             }
@@ -231,7 +232,8 @@ fn results_that_no_cache_holds_are_the_same() {
         let backend = CpuBackend::open(CpuOptions { threads: Some(2), isa: None }).unwrap();
         let variant = &backend.variants(&op)[0];
         for place in [Place::Aligned, Place::Misaligned] {
-            let got = run(&backend, &*default_stream(&backend), &op, variant, &[input.clone()], &[], place).remove(0);
+            let got = run(&backend, &*default_stream(&backend), &op, variant, std::slice::from_ref(input), &[], place)
+                .remove(0);
             let (rows, n) = (len / dims[dims.len() - 1], dims[dims.len() - 1]);
             for r in 0..rows {
                 let mut sum = 0.0;
