@@ -232,7 +232,7 @@ fn results_that_no_cache_holds_are_the_same() {
         let backend = CpuBackend::open(CpuOptions { threads: Some(2), isa: None }).unwrap();
         let variant = &backend.variants(&op)[0];
         for place in [Place::Aligned, Place::Misaligned] {
-            let got = run(&backend, &*default_stream(&backend), &op, variant, std::slice::from_ref(input), &[], place)
+            let got = run(&backend, &*default_stream(&backend), &op, variant, std::slice::from_ref(&input), &[], place)
                 .remove(0);
             let (rows, n) = (len / dims[dims.len() - 1], dims[dims.len() - 1]);
             for r in 0..rows {
