@@ -135,6 +135,12 @@ pub(crate) fn sorted<W: Word, E: Copy + Sync>(
     fork: &dyn Fork,
 ) -> Vec<W> {
     let n = source.elements.len();
+    if u32::try_from(n).is_err() {
+        // More than counters of digits can count.
+        let mut list: Vec<W> = source.words(0..n).collect();
+        list.sort_unstable();
+        return list;
+    }
     if n < LONG || W::BITS == 0 {
         let mut list: Vec<W> = source.words(0..n).collect();
         sort(&mut list, &mut vec![W::default(); n], low);

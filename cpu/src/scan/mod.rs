@@ -6,6 +6,8 @@
 //! on several, a thread first finds its chunk's total, adds it to what the chunks before have told, and goes through
 //! the chunk again, which is in its cache, while the next chunk's thread has what it needs.
 //!
+//! Running products of floats are not grouped in any way: each row is one chain.
+//!
 //! - `items`: what is accumulated in what. `walks`: over rows, along and side by side. `vectors`: along rows with AVX-512.
 
 mod items;
@@ -43,6 +45,9 @@ const NARROW: usize = 64;
 pub(crate) struct ScanKernel {
     machine: Arc<Machine>,
     walks: Walks,
+    /// Whether elements must be taken one after the other: products of floats that are grouped otherwise may leave the range of
+    /// numbers where those of the definition do not.
+    in_order: bool,
     text: String,
 }
 
@@ -65,7 +70,8 @@ impl ScanKernel {
         let walks = walks_of(dtype, reduce, machine.isa)
             .ok_or_else(|| Error::internal(format!("the CPU has no running {} of {dtype}", reduce.name())))?;
         let text = format!("running {} of {dtype}, up to {LANES} rows side by side\n", reduce.name());
-        Ok(ScanKernel { machine, walks, text })
+        let in_order = reduce == Reduce::Prod && !dtype.is_integer() && dtype != DType::Bool;
+        Ok(ScanKernel { machine, walks, in_order, text })
     }
 }
 
@@ -92,6 +98,7 @@ impl Kernel for ScanKernel {
         let chunk = CHUNK / size;
         let form = match steps {
             _ if beside.is_some() => Form::Beside,
+            _ if self.in_order => Form::Strided,
             [from, to] if unit(from) && unit(to) && groups < MANY && elements > 2 * chunk => Form::Chunks(chunk),
             [from, to] if unit(from) && unit(to) => Form::Along,
             _ => Form::Strided,

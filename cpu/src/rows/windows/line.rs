@@ -42,12 +42,12 @@ pub(super) trait Pixel: Copy + Send + 'static {
     unsafe fn load<const STEP: usize>(from: *const Self) -> core::arch::x86_64::__m256;
 }
 
-/// The reduction of values, one after the other.
+/// The reduction of values, one after the other; of equal ones, as the two zeros are, the first, as by vectors.
 #[inline(always)]
 fn joined(what: Reduce, acc: f32, x: f32) -> f32 {
     match what {
-        Reduce::Max if acc.is_nan() || acc > x => acc,
-        Reduce::Min if acc.is_nan() || acc < x => acc,
+        Reduce::Max if acc.is_nan() || acc >= x => acc,
+        Reduce::Min if acc.is_nan() || acc <= x => acc,
         Reduce::Sum => acc + x,
         _ => x,
     }
