@@ -180,6 +180,7 @@ impl Run for Gather {
 struct Task<'a> {
     gather: &'a Gather,
     bases: &'a [Base],
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Gathers are used there only.
     isa: Isa,
     from: usize,
     to: usize,

@@ -54,6 +54,7 @@ pub(super) struct Moves {
     /// Whether the table is larger than the nearer caches.
     pub far: bool,
     /// Whether most of it lies in memory.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Gathers ask ahead by it.
     pub very_far: bool,
     /// Whether no cache holds the result.
     pub streams: bool,
