@@ -174,12 +174,24 @@ fn strides_dilations_paddings_and_several_filters_agree() {
         Case { window: [5, 7], padding: [2, 2, 3, 3], together: true, ..BASE },
         Case { window: [1, 3], padding: [0, 0, 1, 1], ..BASE },
         Case { window: [3, 1], padding: [1, 1, 0, 0], ..BASE },
-        // Planes that are one line, and some that are too large for that.
+        // Square windows that have kernels of their own, in wide rows and in narrow ones.
+        Case { size: [9, 90], biased: true, ..BASE },
+        Case { size: [11, 90], window: [5, 5], padding: [2; 4], ..BASE },
+        Case { size: [11, 80], window: [5, 5], padding: [0, 1, 3, 2], stride: [2, 2], ..BASE },
+        Case { size: [12, 90], window: [7, 7], padding: [3; 4], ..BASE },
+        Case { size: [8, 16], padding: [0; 4], ..BASE },
+        Case { size: [9, 19], window: [5, 5], padding: [0; 4], ..BASE },
+        Case { size: [8, 8], window: [7, 7], padding: [3; 4], biased: true, ..BASE },
+        // Narrow planes, with windows that reach beyond both ends, and a large one.
         Case { size: [5, 6], window: [5, 5], padding: [2; 4], biased: true, ..BASE },
         Case { size: [4, 9], window: [3, 7], padding: [3, 2, 3, 3], dilation: [2, 1], together: true, ..BASE },
         Case { size: [2, 8], window: [1, 5], dilation: [1, 2], padding: [0, 0, 4, 4], ..BASE },
         Case { images: 1, channels: 1, size: [80, 90], biased: true, ..BASE },
-        // Rows of results that are no whole vectors, and single rows.
+        // Rows of results that are no whole vectors, and single rows; strides whose last elements lie beyond the row.
+        Case { size: [11, 64], stride: [2, 2], padding: [0; 4], ..BASE },
+        Case { size: [9, 70], stride: [2, 2], padding: [0, 1, 0, 1], biased: true, ..BASE },
+        Case { size: [6, 67], stride: [1, 2], window: [2, 5], padding: [1, 0, 2, 2], ..BASE },
+        Case { size: [8, 40], stride: [4, 4], ..BASE },
         Case { size: [7, 7], ..BASE },
         Case { mirrored: true, ..BASE },
         Case { mirrored: true, stride: [2, 2], padding: [0, 2, 1, 0], ..BASE },
@@ -216,8 +228,9 @@ fn random_convolutions_agree() {
 }
 
 #[test]
-fn planes_of_several_bands_agree() {
+fn planes_of_several_tasks_agree() {
     let mut random = Random::new();
     Case { images: 1, channels: 1, size: [90, 100], ..BASE }.check(&mut random);
     Case { images: 1, channels: 1, size: [70, 101], stride: [2, 2], biased: true, ..BASE }.check(&mut random);
+    Case { images: 1, channels: 2, size: [3, 9000], biased: true, ..BASE }.check(&mut random);
 }

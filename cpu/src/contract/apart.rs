@@ -15,6 +15,8 @@ use crate::simd::Isa;
 pub(super) const FAMILY: &str = "depthwise";
 /// Filters of one channel beyond which products of matrices are worth while.
 const MOST_FILTERS: usize = 8;
+/// Taps beyond which a sum is long: products of matrices add those in blocks, so that less is lost, and cut them better.
+const MOST_TAPS: usize = 256;
 /// Results of a row below which most lanes of vectors would be idle.
 const LEAST_COLUMNS: usize = 4;
 
@@ -67,7 +69,8 @@ impl Apart {
         let output = outputs.clone().next();
         let many = output.map_or(1, size);
         // Neighbours along a row must lie side by side, as they do not where channels come last.
-        if many > MOST_FILTERS || across.places < LEAST_COLUMNS || across.step != 1 {
+        let is_long = across.taps.saturating_mul(down.taps) > MOST_TAPS;
+        if many > MOST_FILTERS || across.places < LEAST_COLUMNS || across.step != 1 || is_long {
             return None;
         }
         let view = |a: &Access| View::new(a, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len()).batch.offsets();

@@ -1,10 +1,17 @@
-//! The sums of a band: vectors of results, one load and one multiply-add for each tap.
+//! The sums of rows of results: vectors of neighbouring places, each tap one load and one multiply-add, read where the image lies.
+//!
+//! Elements beside the image are zeros: lanes that are not read, or a row of zeros. Where a row of results is no whole number of
+//! vectors, the last vector begins inside the one before it, and where rows are no whole number of blocks, so does the last block. Of rows
+//! that are shorter than a vector, what is written beyond them belongs to the rows after them, which are written later.
 
-#![allow(clippy::needless_range_loop)] // Indices of rows and vectors; iterators would be closures here.
+#![allow(clippy::needless_range_loop)] // Indices of rows and taps; iterators would be closures here.
 
+use std::ops::Range;
+
+use super::Line;
 use crate::simd::{Float, Isa, Kernel, Simd};
 
-/// Elements of a vector: whole ones are read and written.
+/// Elements of a vector.
 pub(super) fn lanes(isa: Isa) -> usize {
     struct Lanes;
     impl Kernel for Lanes {
@@ -17,136 +24,393 @@ pub(super) fn lanes(isa: Isa) -> usize {
     crate::simd::vectorize(isa, Lanes)
 }
 
-/// Rows of results of one filter.
-///
-/// The safety contract: `copy` is readable at `r * row + taps[t] + c` for each row `r` of `rows`, tap `t` and column `c` below `columns`
-/// rounded up to whole vectors; `to` is writable at `r * pitch + c` for the same. `filter` has as many elements as `taps`.
-pub(super) struct Band<'a> {
-    pub copy: *const f32,
-    pub row: usize,
-    pub taps: &'a [usize],
-    pub filter: &'a [f32],
-    pub rows: usize,
-    pub columns: usize,
-    pub to: *mut f32,
-    pub pitch: usize,
+/// Rows of results that are computed together: what is read of the image serves several of them.
+const ROWS: usize = 4;
+
+/// A vector of results of every row.
+struct Column {
+    /// The first result.
+    first: usize,
+    /// The image's column that the first result reads by the first tap.
+    from: isize,
+    /// Whether all lanes of all taps are columns of the image.
+    whole: bool,
+    /// For each tap, which lanes are columns of the image: of one vector, whose lanes are a stride apart, or of the two that a stride of two is read from.
+    lanes: Vec<[u32; 2]>,
+    /// Which lanes of the vectors before and behind the middle tap's are columns of the image.
+    beside: [u32; 2],
 }
 
-impl Kernel for Band<'_> {
+/// How rows of results are walked.
+pub(super) struct Walk {
+    y: Line,
+    x: Line,
+    columns: Vec<Column>,
+    /// The first column of the image that is read.
+    begin: isize,
+    /// What is read of a row that is not in the image.
+    outside: Vec<f32>,
+}
+
+impl Walk {
+    /// The walk of vectors of so many lanes; `None` where numbers are too large.
+    pub(super) fn new(y: Line, x: Line, lanes: usize) -> Option<Walk> {
+        let signed = |n: usize| isize::try_from(n).ok();
+        // All columns that vectors could name, also beyond the last place.
+        x.offset.checked_add(signed(x.span(x.places.checked_add(2 * lanes)?)?)?)?;
+        let there = x.offset.max(0)..x.limit.min(x.offset + x.span(x.places)? as isize);
+        let column = |first: usize| {
+            let from = x.offset + (first * x.stride) as isize;
+            // Of so many columns from one on, each `step` from the last: those that are read.
+            let bits = |from: isize, step: usize| {
+                let inside = |i: &usize| there.contains(&(from + (i * step) as isize));
+                (0..lanes).filter(inside).fold(0u32, |bits, i| bits | 1 << i)
+            };
+            let of_tap = |tap: usize| {
+                let from = from + (tap * x.dilation) as isize;
+                match x.stride {
+                    2 => [bits(from, 1), bits(from + lanes as isize, 1)],
+                    stride => [bits(from, stride), bits(from, stride)],
+                }
+            };
+            let of_taps: Vec<[u32; 2]> = (0..x.taps).map(of_tap).collect();
+            let middle = from + (x.taps / 2) as isize;
+            let beside = [bits(middle - lanes as isize, 1), bits(middle + lanes as isize, 1)];
+            // Kernels take four elements beside the middle tap's.
+            let few = 0b1111;
+            let near = x.taps <= 3 || beside[0] >> (lanes - 4) == few && beside[1] & few == few;
+            let is_full = |bits: u32| bits.count_ones() as usize == lanes;
+            let whole = near && of_taps.iter().flatten().all(|&bits| is_full(bits));
+            Column { first, from, whole, lanes: of_taps, beside }
+        };
+        let starts = (0..x.places).step_by(lanes).map(|first| first.min(x.places.saturating_sub(lanes)));
+        let columns = starts.map(column).collect();
+        let high = y.offset.checked_add(signed(y.span(y.places)?)?)?;
+        let is_inside = y.offset >= 0 && high <= y.limit;
+        let width = if is_inside { 0 } else { usize::try_from(there.end - there.start).unwrap_or(0) };
+        Some(Walk { y, x, columns, begin: there.start, outside: vec![0.0; width] })
+    }
+
+    /// The side of the filters if they are square, without gaps, and strides are alike and known to kernels.
+    fn side(&self) -> Option<usize> {
+        let (y, x) = (&self.y, &self.x);
+        let plain = y.taps == x.taps && [y.dilation, x.dilation] == [1; 2] && y.stride == x.stride && x.stride <= 2;
+        plain.then_some(x.taps)
+    }
+}
+
+/// Rows of results of filters, one after the other.
+///
+/// The safety contract, for each of the `pieces`: of every row of the image in its limit the columns that places and taps name, with those
+/// between, are readable; so are the filter's elements; `to` is writable for the rows' results.
+pub(super) struct Pieces<'a> {
+    pub walk: &'a Walk,
+    /// For each tap, elements from a filter's first element.
+    pub weights: &'a [isize],
+    pub rows: Range<usize>,
+    pub pieces: &'a mut dyn Iterator<Item = Piece>,
+}
+
+/// What one filter makes of one image.
+pub(super) struct Piece {
+    /// The image's element of all coordinates 0.
+    pub image: *const f32,
+    /// The filter's first element.
+    pub filter: *const f32,
+    /// Where the first row's results go; those of the next rows follow.
+    pub to: *mut f32,
+}
+
+impl Kernel for Pieces<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let lanes = S::F32::LANES;
-        let mut column = 0;
-        if self.filter.len() == NINE && self.taps.len() == NINE && self.rows >= 2 && self.is_three_rows() {
-            while column < self.columns {
-                // SAFETY: the contract, which whoever makes a `Band` promises.
-                unsafe {
-                    let row = self.three::<S, 4>(s, column, 0);
-                    let row = self.three::<S, 2>(s, column, row);
-                    self.down::<S, 1, 1>(s, column, row);
+        let Pieces { walk, weights, rows, pieces } = self;
+        let side = walk.side();
+        for piece in pieces {
+            let of = Rows { walk, weights, rows: rows.clone(), piece };
+            // SAFETY: the contract, which whoever makes `Pieces` promises.
+            unsafe {
+                match (side, walk.x.stride) {
+                    (Some(3), 1) => of.all(s, Square::<S, 3, 1>::new(s, &of)),
+                    (Some(5), 1) => of.all(s, Square::<S, 5, 1>::new(s, &of)),
+                    (Some(7), 1) => of.all(s, Square::<S, 7, 1>::new(s, &of)),
+                    (Some(3), _) => of.all(s, Square::<S, 3, 2>::new(s, &of)),
+                    (Some(5), _) => of.all(s, Square::<S, 5, 2>::new(s, &of)),
+                    (_, 1) => of.all(s, Any::<1>),
+                    (_, 2) => of.all(s, Any::<2>),
+                    _ => of.all(s, Any::<0>),
                 }
-                column += lanes;
-            }
-            return;
-        }
-        // SAFETY: the contract, which whoever makes a `Band` promises: `columns` is rounded up to no more than whole vectors.
-        unsafe {
-            while column + 3 * lanes < self.columns {
-                self.down::<S, 1, 4>(s, column, 0);
-                column += 4 * lanes;
-            }
-            while column + lanes < self.columns {
-                let row = self.down::<S, 2, 2>(s, column, 0);
-                self.down::<S, 1, 2>(s, column, row);
-                column += 2 * lanes;
-            }
-            if column < self.columns {
-                let row = self.down::<S, 4, 1>(s, column, 0);
-                self.down::<S, 1, 1>(s, column, row);
             }
         }
     }
 }
 
-/// Taps of a filter of 3 x 3.
-const NINE: usize = 9;
+/// The rows of a piece.
+struct Rows<'a> {
+    walk: &'a Walk,
+    weights: &'a [isize],
+    rows: Range<usize>,
+    piece: Piece,
+}
 
-impl Band<'_> {
-    /// Whether the taps are three rows of three, each row as far from the next as results' rows are.
-    fn is_three_rows(&self) -> bool {
-        (3..NINE).all(|t| self.taps[t] == self.taps[t - 3] + self.row)
-    }
-
-    /// As [`Band::down`] for 3 x 3 taps at neighbouring rows and one vector: what is loaded serves up to three rows of results.
+/// How the sums of a few rows are made.
+trait Sums<S: Simd> {
+    /// Sums of `R` rows from `row` on, of one vector of columns, all of whose lanes are in the image if it is `WHOLE`.
     ///
     /// # Safety
-    /// As for [`Band::down`]; [`Band::is_three_rows`].
+    /// The contract of [`Pieces`].
+    unsafe fn sums<const R: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        of: &Rows<'_>,
+        row: usize,
+        c: &Column,
+    ) -> [S::F32; R];
+}
+
+impl Rows<'_> {
+    /// # Safety
+    /// The contract of [`Pieces`].
     #[inline(always)]
-    unsafe fn three<S: Simd, const R: usize>(&self, s: S, column: usize, row: usize) -> usize {
-        let zero = s.f32(0.0);
-        let mut w = [zero; NINE];
-        for t in 0..NINE {
-            w[t] = s.f32(self.filter[t]);
+    unsafe fn all<S: Simd, K: Sums<S>>(&self, s: S, kernel: K) {
+        let Range { start, end } = self.rows;
+        // SAFETY: passed on.
+        unsafe {
+            if end - start < ROWS {
+                for row in start..end {
+                    self.some::<S, K, 1>(s, &kernel, row);
+                }
+                return;
+            }
+            let mut row = start;
+            while row < end {
+                self.some::<S, K, ROWS>(s, &kernel, row.min(end - ROWS));
+                row += ROWS;
+            }
         }
-        let at = [self.taps[0], self.taps[1], self.taps[2]];
-        let mut row = row;
-        while row + R <= self.rows {
-            let mut from = self.copy.wrapping_add(row * self.row + column);
-            let mut sums = [zero; R];
-            for i in 0..R + 2 {
-                for t in 0..3 {
-                    // SAFETY: the contract: tap `t` of a row that one of these results reads.
-                    let x = unsafe { S::F32::load(from.wrapping_add(at[t])) };
-                    for r in 0..R {
-                        if r <= i && i < r + 3 {
-                            sums[r] = x.madd(w[3 * (i - r) + t], sums[r]);
+    }
+
+    /// # Safety
+    /// The contract of [`Pieces`]; there are `R` rows from `row` on.
+    #[inline(always)]
+    unsafe fn some<S: Simd, K: Sums<S>, const R: usize>(&self, s: S, kernel: &K, row: usize) {
+        let width = self.walk.x.places;
+        let results = self.rows.len() * width;
+        for c in &self.walk.columns {
+            // SAFETY: passed on; results of these rows and columns are of the output.
+            unsafe {
+                let sums: [S::F32; R] = match c.whole {
+                    true => kernel.sums::<R, true>(s, self, row, c),
+                    false => kernel.sums::<R, false>(s, self, row, c),
+                };
+                for r in 0..R {
+                    let at = (row + r - self.rows.start) * width + c.first;
+                    match at + S::F32::LANES <= results {
+                        true => sums[r].store(self.piece.to.wrapping_add(at)),
+                        false => sums[r].store_partial(self.piece.to.wrapping_add(at), results - at),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A filter's element.
+    ///
+    /// # Safety
+    /// The contract of [`Pieces`]; there is such a tap.
+    #[inline(always)]
+    unsafe fn weight(&self, tap: usize) -> f32 {
+        // SAFETY: passed on.
+        unsafe { *self.piece.filter.wrapping_offset(self.weights[tap]) }
+    }
+
+    /// The image's row that tap `tap` of a row of results reads, by its element of column 0; zeros where there is none.
+    #[inline(always)]
+    fn line(&self, row: usize, tap: usize) -> *const f32 {
+        let y = &self.walk.y;
+        let at = y.offset + (row * y.stride + tap * y.dilation) as isize;
+        match (0..y.limit).contains(&at) {
+            true => self.piece.image.wrapping_offset(at * y.step),
+            false => self.walk.outside.as_ptr().wrapping_offset(-self.walk.begin),
+        }
+    }
+
+    /// What a vector of results reads of a line by a tap, `STRIDE` apart (0: any stride), and, for a stride of two, what lies between.
+    ///
+    /// # Safety
+    /// `line` is one of [`Rows::line`]; the vector is `WHOLE` only if it says so.
+    #[inline(always)]
+    unsafe fn load<S: Simd, const STRIDE: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        line: *const f32,
+        c: &Column,
+        tap: usize,
+    ) -> [S::F32; 2] {
+        let zero = s.f32(0.0);
+        let first = line.wrapping_offset(c.from + (tap * self.walk.x.dilation) as isize);
+        let second = first.wrapping_add(S::F32::LANES);
+        // SAFETY: the caller's: lanes that are read are columns of the image, or of the row of zeros.
+        unsafe {
+            match (STRIDE, WHOLE) {
+                (1, true) => [S::F32::load(first), zero],
+                (1, false) => [S::F32::load_lanes(first, c.lanes[tap][0], zero), zero],
+                (2, true) => s.phases(S::F32::load(first), S::F32::load(second)),
+                (2, false) => {
+                    let [low, high] = c.lanes[tap];
+                    s.phases(S::F32::load_lanes(first, low, zero), S::F32::load_lanes(second, high, zero))
+                }
+                _ => {
+                    let mut lanes = zero.to_array();
+                    for i in 0..S::F32::LANES {
+                        if c.lanes[tap][0] & (1 << i) != 0 {
+                            lanes[i] = *first.wrapping_add(i * self.walk.x.stride);
                         }
                     }
+                    [S::F32::load(lanes.as_ptr()), zero]
                 }
-                from = from.wrapping_add(self.row);
             }
-            for r in 0..R {
-                // SAFETY: the contract.
-                unsafe { sums[r].store(self.to.wrapping_add((row + r) * self.pitch + column)) };
-            }
-            row += R;
         }
-        row
     }
 
-    /// Some columns of all rows from `row` on, R rows of V vectors at a time; gives the first row that was left over.
+    /// What a vector of results reads of a line by each of `K` neighbouring taps.
     ///
     /// # Safety
-    /// The contract of [`Band`] for these columns.
+    /// As for [`Rows::load`].
     #[inline(always)]
-    unsafe fn down<S: Simd, const R: usize, const V: usize>(&self, s: S, column: usize, row: usize) -> usize {
-        let lanes = S::F32::LANES;
-        let mut row = row;
-        while row + R <= self.rows {
-            let from = self.copy.wrapping_add(row * self.row + column);
-            let mut sums = [[s.f32(0.0); V]; R];
-            for t in 0..self.taps.len().min(self.filter.len()) {
-                let w = s.f32(self.filter[t]);
-                let from = from.wrapping_add(self.taps[t]);
+    unsafe fn window<S: Simd, const K: usize, const STRIDE: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        line: *const f32,
+        c: &Column,
+    ) -> [S::F32; K] {
+        let mut x = [s.f32(0.0); K];
+        // SAFETY: passed on; of a whole vector, the columns that the outermost taps read are there.
+        unsafe {
+            if STRIDE == 2 {
+                // Between neighbours lie those of the next tap.
+                for t in (0..K).step_by(2) {
+                    let [even, odd] = self.load::<S, STRIDE, WHOLE>(s, line, c, t);
+                    x[t] = even;
+                    if t + 1 < K {
+                        x[t + 1] = odd;
+                    }
+                }
+                return x;
+            }
+            // Most vectors that are not aligned lie in two lines of the cache: one is loaded, the others are made of it and of few more elements.
+            let half = K / 2;
+            let [at, ..] = self.load::<S, STRIDE, WHOLE>(s, line, c, half);
+            let first = line.wrapping_offset(c.from + half as isize);
+            let (left, right) = match WHOLE {
+                true => {
+                    let narrow = |p: *const f32| if half == 1 { s.f32(*p) } else { s.load_four(p) };
+                    let back = if half == 1 { 1 } else { 4 };
+                    (narrow(first.wrapping_sub(back)), narrow(first.wrapping_add(S::F32::LANES)))
+                }
+                false => {
+                    let [left, right] = c.beside;
+                    let lanes = S::F32::LANES;
+                    let zero = s.f32(0.0);
+                    (
+                        S::F32::load_lanes(first.wrapping_sub(lanes), left, zero),
+                        S::F32::load_lanes(first.wrapping_add(lanes), right, zero),
+                    )
+                }
+            };
+            x[half] = at;
+            x[half - 1] = s.before::<1>(left, at);
+            x[half + 1] = s.next::<1>(at, right);
+            if half >= 2 {
+                x[half - 2] = s.before::<2>(left, at);
+                x[half + 2] = s.next::<2>(at, right);
+            }
+            if half >= 3 {
+                x[half - 3] = s.before::<3>(left, at);
+                x[half + 3] = s.next::<3>(at, right);
+            }
+        }
+        x
+    }
+}
+
+/// Square filters of `K` rows: what is loaded of a row of the image serves all rows of results that read it.
+struct Square<S: Simd, const K: usize, const STRIDE: usize>([[S::F32; K]; K]);
+
+impl<S: Simd, const K: usize, const STRIDE: usize> Square<S, K, STRIDE> {
+    /// # Safety
+    /// The contract of [`Pieces`].
+    #[inline(always)]
+    unsafe fn new(s: S, of: &Rows<'_>) -> Self {
+        let mut taps = [[s.f32(0.0); K]; K];
+        for i in 0..K {
+            for t in 0..K {
+                // SAFETY: passed on.
+                taps[i][t] = unsafe { s.f32(of.weight(i * K + t)) };
+            }
+        }
+        Square(taps)
+    }
+}
+
+impl<S: Simd, const K: usize, const STRIDE: usize> Sums<S> for Square<S, K, STRIDE> {
+    #[inline(always)]
+    unsafe fn sums<const R: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        of: &Rows<'_>,
+        row: usize,
+        c: &Column,
+    ) -> [S::F32; R] {
+        let mut sums = [s.f32(0.0); R];
+        for i in 0..(R - 1) * STRIDE + K {
+            let line = of.line(row, i);
+            // SAFETY: passed on.
+            let x = unsafe { of.window::<S, K, STRIDE, WHOLE>(s, line, c) };
+            for t in 0..K {
                 for r in 0..R {
-                    for v in 0..V {
-                        // SAFETY: the contract.
-                        let x = unsafe { S::F32::load(from.wrapping_add(r * self.row + v * lanes)) };
-                        sums[r][v] = x.madd(w, sums[r][v]);
+                    if r * STRIDE <= i && i < r * STRIDE + K {
+                        sums[r] = x[t].madd(self.0[i - r * STRIDE][t], sums[r]);
                     }
                 }
             }
+        }
+        sums
+    }
+}
+
+/// Filters of any size.
+struct Any<const STRIDE: usize>;
+
+impl<S: Simd, const STRIDE: usize> Sums<S> for Any<STRIDE> {
+    #[inline(always)]
+    unsafe fn sums<const R: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        of: &Rows<'_>,
+        row: usize,
+        c: &Column,
+    ) -> [S::F32; R] {
+        let mut sums = [s.f32(0.0); R];
+        let (y, x) = (&of.walk.y, &of.walk.x);
+        for tap in 0..y.taps {
+            let mut lines = [std::ptr::null::<f32>(); R];
             for r in 0..R {
-                for v in 0..V {
-                    let to = self.to.wrapping_add((row + r) * self.pitch + column + v * lanes);
-                    // SAFETY: the contract.
-                    unsafe { sums[r][v].store(to) };
+                lines[r] = of.line(row + r, tap);
+            }
+            for t in 0..x.taps {
+                // SAFETY: passed on.
+                unsafe {
+                    let w = s.f32(of.weight(tap * x.taps + t));
+                    for r in 0..R {
+                        let [x, _] = of.load::<S, STRIDE, WHOLE>(s, lines[r], c, t);
+                        sums[r] = x.madd(w, sums[r]);
+                    }
                 }
             }
-            row += R;
         }
-        row
+        sums
     }
 }

@@ -376,7 +376,7 @@ impl Line {
 /// # Safety
 /// `to` is writable for `count` elements.
 #[inline]
-pub(crate) unsafe fn fill(to: *mut f32, count: usize, value: f32) {
+unsafe fn fill(to: *mut f32, count: usize, value: f32) {
     for i in 0..count {
         // SAFETY: the caller's.
         unsafe { to.add(i).write(value) };
@@ -386,7 +386,7 @@ pub(crate) unsafe fn fill(to: *mut f32, count: usize, value: f32) {
 /// # Safety
 /// `from` is readable and `to` writable for `count` elements; they do not overlap.
 #[inline]
-pub(crate) unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
+unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
     const STEP: usize = 8;
     // SAFETY: the caller's; the last step goes over elements that the one before has written already.
     unsafe {

@@ -24,7 +24,7 @@ use crate::links::LINE;
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
-pub(crate) use border::{Border, copy, fill};
+pub(crate) use border::Border;
 use kernel::{Kernels, Listed, MOST_PLACES, Tile};
 pub(crate) use kernel::{turn, turn_eight};
 pub(crate) use tables::Sets;

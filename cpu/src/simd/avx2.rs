@@ -187,7 +187,8 @@ int!(
 macro_rules! float {
     ($v:ident, $elem:ty, $bits:ident, $mask:ident, $lanes:literal, $set1:ident, $fmadd:ident, $fnmadd:ident, $min:ident, $max:ident,
      $sqrt:ident, $and:ident, $andnot:ident, $xor:ident, $round:ident, $cmp:ident, $blendv:ident, $to_bits:ident,
-     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $negative:ident) => {
+     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $negative:ident,
+     $load_lanes:ident, $spread:ident) => {
         impl Neg for $v {
             type Output = $v;
             #[inline(always)]
@@ -295,6 +296,14 @@ macro_rules! float {
                 unsafe { $stream(ptr, self.0) }
             }
             #[inline(always)]
+            unsafe fn load_lanes(ptr: *const $elem, lanes: u32, fill: Self) -> Self {
+                // SAFETY: of `ptr`, only the caller's lanes are touched.
+                unsafe {
+                    let mask = $spread(lanes);
+                    $v($blendv(fill.0, $load_lanes(ptr, mask), $from_bits(mask)))
+                }
+            }
+            #[inline(always)]
             fn to_array(self) -> [$elem; MAX_LANES] {
                 let mut array = [0.0; MAX_LANES];
                 // SAFETY: the array has at least as many elements as the vector.
@@ -331,7 +340,9 @@ float!(
     _mm256_storeu_ps,
     _mm256_stream_ps,
     sum_f32,
-    negative_epi32
+    negative_epi32,
+    _mm256_maskload_ps,
+    spread_epi32
 );
 float!(
     F64x4,
@@ -357,8 +368,26 @@ float!(
     _mm256_storeu_pd,
     _mm256_stream_pd,
     sum_f64,
-    negative_epi64
+    negative_epi64,
+    _mm256_maskload_pd,
+    spread_epi64
 );
+
+/// Lanes of ones where the lane's bit is set.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn spread_epi32(lanes: u32) -> __m256i {
+    let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(lanes as i32), bits), bits)
+}
+
+/// The same for lanes of 64 bits.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn spread_epi64(lanes: u32) -> __m256i {
+    let bits = _mm256_setr_epi64x(1, 2, 4, 8);
+    _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(i64::from(lanes)), bits), bits)
+}
 
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -455,6 +484,50 @@ impl Simd for Avx2 {
             let (low, high) =
                 (_mm256_permute2x128_si256::<0x20>(even, odd), _mm256_permute2x128_si256::<0x31>(even, odd));
             [I64x4(low), I64x4(high)]
+        })
+    }
+    #[inline(always)]
+    fn phases(self, a: F32x8, b: F32x8) -> [F32x8; 2] {
+        avx2!({
+            // Halves of `a` and `b` lie in turn.
+            let sort = |x| _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(x)));
+            [
+                F32x8(sort(_mm256_shuffle_ps::<0b10_00_10_00>(a.0, b.0))),
+                F32x8(sort(_mm256_shuffle_ps::<0b11_01_11_01>(a.0, b.0))),
+            ]
+        })
+    }
+    #[inline(always)]
+    fn next<const N: i32>(self, a: F32x8, b: F32x8) -> F32x8 {
+        avx2!({
+            // The halves in the middle of both; then each half is taken with the one after it.
+            let (a, b) = (_mm256_castps_si256(a.0), _mm256_castps_si256(b.0));
+            let middle = _mm256_permute2x128_si256::<0x21>(a, b);
+            F32x8(_mm256_castsi256_ps(match N {
+                1 => _mm256_alignr_epi8::<4>(middle, a),
+                2 => _mm256_alignr_epi8::<8>(middle, a),
+                _ => _mm256_alignr_epi8::<12>(middle, a),
+            }))
+        })
+    }
+    #[inline(always)]
+    fn before<const N: i32>(self, a: F32x8, b: F32x8) -> F32x8 {
+        avx2!({
+            let (a, b) = (_mm256_castps_si256(a.0), _mm256_castps_si256(b.0));
+            let middle = _mm256_permute2x128_si256::<0x21>(a, b);
+            F32x8(_mm256_castsi256_ps(match N {
+                1 => _mm256_alignr_epi8::<12>(b, middle),
+                2 => _mm256_alignr_epi8::<8>(b, middle),
+                _ => _mm256_alignr_epi8::<4>(b, middle),
+            }))
+        })
+    }
+    #[inline(always)]
+    unsafe fn load_four(self, ptr: *const f32) -> F32x8 {
+        // SAFETY: the caller's promise.
+        F32x8(unsafe {
+            let four = _mm256_castps128_ps256(_mm_loadu_ps(ptr));
+            _mm256_permute2f128_ps::<0>(four, four)
         })
     }
     #[inline(always)]

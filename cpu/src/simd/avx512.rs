@@ -181,7 +181,8 @@ int!(
 macro_rules! float {
     ($v:ident, $elem:ty, $bits:ident, $mask:ident, $lanes:literal, $set1:ident, $fmadd:ident, $fnmadd:ident, $min:ident, $max:ident,
      $sqrt:ident, $and:ident, $andnot:ident, $xor:ident, $round:ident, $cmp:ident, $blend:ident, $to_bits:ident,
-     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $sign_mask:ident) => {
+     $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $sign_mask:ident,
+     $load_lanes:ident, $store_lanes:ident, $bits_of_mask:ty) => {
         impl Neg for $v {
             type Output = $v;
             #[inline(always)]
@@ -288,6 +289,16 @@ macro_rules! float {
                 unsafe { $stream(ptr, self.0) }
             }
             #[inline(always)]
+            unsafe fn load_lanes(ptr: *const $elem, lanes: u32, fill: Self) -> Self {
+                // SAFETY: the caller's promise; memory of other lanes is not touched.
+                $v(unsafe { $load_lanes(fill.0, lanes as $bits_of_mask, ptr) })
+            }
+            #[inline(always)]
+            unsafe fn store_partial(self, ptr: *mut $elem, n: usize) {
+                // SAFETY: the caller's promise; memory of other lanes is not touched.
+                unsafe { $store_lanes(ptr, ((1u32 << n.min($lanes)) - 1) as $bits_of_mask, self.0) }
+            }
+            #[inline(always)]
             fn to_array(self) -> [$elem; MAX_LANES] {
                 let mut array = [0.0; MAX_LANES];
                 // SAFETY: the array has at least as many elements as the vector.
@@ -324,7 +335,10 @@ float!(
     _mm512_storeu_ps,
     _mm512_stream_ps,
     _mm512_reduce_add_ps,
-    _mm512_movepi32_mask
+    _mm512_movepi32_mask,
+    _mm512_mask_loadu_ps,
+    _mm512_mask_storeu_ps,
+    u16
 );
 float!(
     F64x8,
@@ -350,7 +364,10 @@ float!(
     _mm512_storeu_pd,
     _mm512_stream_pd,
     _mm512_reduce_add_pd,
-    _mm512_movepi64_mask
+    _mm512_movepi64_mask,
+    _mm512_mask_loadu_pd,
+    _mm512_mask_storeu_pd,
+    u8
 );
 
 /// The upper halves of 32-bit lanes, rounded to nearest even, as sixteen bf16. NaN stays NaN.
@@ -419,6 +436,37 @@ impl Simd for Avx512 {
             let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
             [I64x8(_mm512_permutex2var_epi64(a.0, low, b.0)), I64x8(_mm512_permutex2var_epi64(a.0, high, b.0))]
         })
+    }
+    #[inline(always)]
+    fn phases(self, a: F32x16, b: F32x16) -> [F32x16; 2] {
+        avx512!({
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+            [F32x16(_mm512_permutex2var_ps(a.0, even, b.0)), F32x16(_mm512_permutex2var_ps(a.0, odd, b.0))]
+        })
+    }
+    #[inline(always)]
+    fn next<const N: i32>(self, a: F32x16, b: F32x16) -> F32x16 {
+        let (a, b) = avx512!((_mm512_castps_si512(a.0), _mm512_castps_si512(b.0)));
+        F32x16(avx512!(_mm512_castsi512_ps(match N {
+            1 => _mm512_alignr_epi32::<1>(b, a),
+            2 => _mm512_alignr_epi32::<2>(b, a),
+            _ => _mm512_alignr_epi32::<3>(b, a),
+        })))
+    }
+    #[inline(always)]
+    fn before<const N: i32>(self, a: F32x16, b: F32x16) -> F32x16 {
+        let (a, b) = avx512!((_mm512_castps_si512(a.0), _mm512_castps_si512(b.0)));
+        F32x16(avx512!(_mm512_castsi512_ps(match N {
+            1 => _mm512_alignr_epi32::<15>(b, a),
+            2 => _mm512_alignr_epi32::<14>(b, a),
+            _ => _mm512_alignr_epi32::<13>(b, a),
+        })))
+    }
+    #[inline(always)]
+    unsafe fn load_four(self, ptr: *const f32) -> F32x16 {
+        // SAFETY: the caller's promise.
+        F32x16(unsafe { _mm512_broadcast_f32x4(_mm_loadu_ps(ptr)) })
     }
     #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x16 {

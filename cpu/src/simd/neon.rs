@@ -449,6 +449,31 @@ impl Simd for Neon {
         neon!([I64x2(vzip1q_s64(a.0, b.0)), I64x2(vzip2q_s64(a.0, b.0))])
     }
     #[inline(always)]
+    fn phases(self, a: F32x4, b: F32x4) -> [F32x4; 2] {
+        neon!([F32x4(vuzp1q_f32(a.0, b.0)), F32x4(vuzp2q_f32(a.0, b.0))])
+    }
+    #[inline(always)]
+    fn next<const N: i32>(self, a: F32x4, b: F32x4) -> F32x4 {
+        F32x4(neon!(match N {
+            1 => vextq_f32::<1>(a.0, b.0),
+            2 => vextq_f32::<2>(a.0, b.0),
+            _ => vextq_f32::<3>(a.0, b.0),
+        }))
+    }
+    #[inline(always)]
+    fn before<const N: i32>(self, a: F32x4, b: F32x4) -> F32x4 {
+        F32x4(neon!(match N {
+            1 => vextq_f32::<3>(a.0, b.0),
+            2 => vextq_f32::<2>(a.0, b.0),
+            _ => vextq_f32::<1>(a.0, b.0),
+        }))
+    }
+    #[inline(always)]
+    unsafe fn load_four(self, ptr: *const f32) -> F32x4 {
+        // SAFETY: the caller's promise.
+        F32x4(unsafe { vld1q_f32(ptr) })
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
         // The vector conversion needs a type that is not stable yet.
         // SAFETY: the caller's promise: four readable elements.

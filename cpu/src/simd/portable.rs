@@ -355,6 +355,25 @@ impl Simd for Portable {
         [Lanes([a.0[0], b.0[0]]), Lanes([a.0[1], b.0[1]])]
     }
     #[inline(always)]
+    fn phases(self, a: F32x4, b: F32x4) -> [F32x4; 2] {
+        [Lanes([a.0[0], a.0[2], b.0[0], b.0[2]]), Lanes([a.0[1], a.0[3], b.0[1], b.0[3]])]
+    }
+    #[inline(always)]
+    fn next<const N: i32>(self, a: F32x4, b: F32x4) -> F32x4 {
+        let n = N as usize;
+        Lanes(each(|i| if i + n < 4 { a.0[i + n] } else { b.0[i + n - 4] }))
+    }
+    #[inline(always)]
+    fn before<const N: i32>(self, a: F32x4, b: F32x4) -> F32x4 {
+        let n = N as usize;
+        Lanes(each(|i| if i < n { a.0[i + 4 - n] } else { b.0[i - n] }))
+    }
+    #[inline(always)]
+    unsafe fn load_four(self, ptr: *const f32) -> F32x4 {
+        // SAFETY: the caller's promise.
+        unsafe { F32x4::load(ptr) }
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
         // SAFETY: the caller's promise: four readable elements.
         let bits = unsafe { ptr.cast::<[u16; 4]>().read_unaligned() };

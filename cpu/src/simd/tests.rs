@@ -59,6 +59,14 @@ macro_rules! apply {
                     let bits = (0..lanes).fold(0, |bits, i| bits | (u32::from(a[i] < b[i]) << i));
                     assert_eq!(x.lt(y).bits(), bits);
                     assert_eq!(x.lt(y).any(), bits != 0);
+                    for set in [0, 1, 0b1011, bits, !bits, u32::MAX] {
+                        // SAFETY: there is an element for each lane.
+                        let some = unsafe { V::<S>::load_lanes(a.as_ptr(), set, one) }.to_array();
+                        for i in 0..lanes {
+                            let wanted = if set & (1 << i) != 0 { a[i] } else { 1.0 };
+                            assert_eq!(some[i].to_bits(), wanted.to_bits());
+                        }
+                    }
                     for n in 0..=lanes {
                         // SAFETY: `n` is at most the number of elements.
                         let part = unsafe { V::<S>::load_partial(a.as_ptr(), n, one) }.to_array();
@@ -282,5 +290,38 @@ fn low_halves_are_multiplied_lanes_shifted_and_taken_in_turn() {
     b.extend((0..64).map(|_| next()));
     for isa in Isa::available() {
         vectorize(isa, Halves(&a, &b));
+    }
+}
+
+/// Lanes of even and of odd places, and lanes moved past the ends of vectors.
+struct Moved;
+
+impl Kernel for Moved {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let lanes = S::F32::LANES;
+        let all: Vec<f32> = (0..2 * lanes).map(|i| i as f32).collect();
+        // SAFETY: the list has as many elements as two vectors, which have four lanes or more.
+        let (a, b, four) =
+            unsafe { (S::F32::load(all.as_ptr()), S::F32::load(all.as_ptr().add(lanes)), s.load_four(all.as_ptr())) };
+        let [even, odd] = s.phases(a, b);
+        let next = [s.next::<1>(a, b), s.next::<2>(a, b), s.next::<3>(a, b)];
+        let before = [s.before::<1>(a, b), s.before::<2>(a, b), s.before::<3>(a, b)];
+        for i in 0..lanes {
+            assert_eq!([even.to_array()[i], odd.to_array()[i]], [all[2 * i], all[2 * i + 1]]);
+            assert_eq!(four.to_array()[i], all[i % 4]);
+            for n in 1..=3 {
+                assert_eq!(next[n - 1].to_array()[i], all[i + n]);
+                assert_eq!(before[n - 1].to_array()[i], all[lanes + i - n]);
+            }
+        }
+    }
+}
+
+#[test]
+fn lanes_come_apart_and_move_past_the_ends_of_vectors() {
+    for isa in Isa::available() {
+        vectorize(isa, Moved);
     }
 }

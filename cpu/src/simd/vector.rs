@@ -141,12 +141,22 @@ pub trait Float:
     /// `ptr` is readable for `n` lanes.
     #[inline(always)]
     unsafe fn load_partial(ptr: *const Self::Elem, n: usize, fill: Self) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::load_lanes(ptr, (1 << n.min(Self::LANES)) - 1, fill) }
+    }
+    /// Reads the lanes whose bits are set, of which `ptr` is lane 0; the others come from `fill`.
+    ///
+    /// # Safety
+    /// `ptr` is readable for those lanes.
+    #[inline(always)]
+    unsafe fn load_lanes(ptr: *const Self::Elem, lanes: u32, fill: Self) -> Self {
         let mut buffer = fill.to_array();
-        let n = n.min(Self::LANES);
-        // SAFETY: the caller promises `n` readable elements; the buffer has at least that many.
+        // SAFETY: the caller promises readable elements; the buffer has one for each lane.
         unsafe {
-            for i in 0..n {
-                *buffer.get_unchecked_mut(i) = *ptr.add(i);
+            for i in 0..Self::LANES {
+                if lanes & (1 << i) != 0 {
+                    *buffer.get_unchecked_mut(i) = *ptr.wrapping_add(i);
+                }
             }
             Self::load(buffer.as_ptr())
         }
@@ -258,6 +268,17 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn shr_by(self, a: Self::I64, by: u32) -> Self::I64;
     /// The lanes of both in turn: `a0 b0 a1 b1 ...`, as two vectors.
     fn interleave(self, a: Self::I64, b: Self::I64) -> [Self::I64; 2];
+    /// Of the lanes of `a`, then of `b`, those of even places, and those of odd ones.
+    fn phases(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
+    /// The lanes of `a` from `N` on, then the first `N` of `b`; `N` is 1, 2 or 3.
+    fn next<const N: i32>(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// The last `N` lanes of `a`, then those of `b` but for its last `N`; `N` is 1, 2 or 3.
+    fn before<const N: i32>(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// Four elements, again and again.
+    ///
+    /// # Safety
+    /// `ptr` is readable for four elements.
+    unsafe fn load_four(self, ptr: *const f32) -> Self::F32;
 
     /// Reads f16 as f32.
     ///
