@@ -7,8 +7,10 @@ use half::{bf16, f16};
 use millstream_core::Element;
 use num_complex::Complex;
 
+use crate::vectors::{self, Vectors};
+
 /// An unsigned integer by which things are sorted, or several.
-pub(crate) trait Word: Copy + Ord + Default + Send + Sync {
+pub(crate) trait Word: Copy + Ord + Default + Send + Sync + 'static {
     /// How many bits it has; 0 where it has no digits and can only be compared.
     const BITS: u32;
 
@@ -21,6 +23,11 @@ pub(crate) trait Word: Copy + Ord + Default + Send + Sync {
 
     /// The lowest bit that is set and the one above the highest; `(0, 0)` if none is.
     fn span(self) -> (u32, u32);
+
+    /// Vectors of the machine that sort such words, if there are any.
+    fn vectors() -> Option<Vectors<Self>> {
+        None
+    }
 }
 
 /// A key.
@@ -51,6 +58,9 @@ pub(crate) trait Keyed: Element {
     /// The bits of an element with this key.
     fn bits(key: Self::Key) -> Self::Key;
 
+    /// Its own bits, where keys are as wide.
+    fn own_bits(self) -> Self::Key;
+
     /// The keys of elements with different bits: of the two zeros, and of NaNs.
     const SHARED: &'static [Self::Key] = &[];
 
@@ -61,7 +71,7 @@ pub(crate) trait Keyed: Element {
 }
 
 macro_rules! words {
-    ($($word:ty),*) => {
+    ($($word:ty $(, $vectors:path)?;)*) => {
         $(impl Word for $word {
             const BITS: u32 = <$word>::BITS;
             #[inline]
@@ -79,10 +89,13 @@ macro_rules! words {
             fn span(self) -> (u32, u32) {
                 if self == 0 { (0, 0) } else { (self.trailing_zeros(), <$word>::BITS - self.leading_zeros()) }
             }
+            $(fn vectors() -> Option<Vectors<$word>> {
+                $vectors()
+            })?
         })*
     };
 }
-words!(u8, u16, u32, u64, u128);
+words! { u8; u16; u32, vectors::narrow; u64, vectors::wide; u128; }
 
 /// Words without digits.
 macro_rules! compared {
@@ -160,6 +173,10 @@ macro_rules! integers {
             fn bits(key: $key) -> $key {
                 key ^ $flip
             }
+            #[inline]
+            fn own_bits(self) -> $key {
+                self as $key
+            }
         })*
     };
 }
@@ -189,6 +206,10 @@ macro_rules! floats {
                 if key >= TOP { key ^ TOP } else { !key }
             }
             #[inline]
+            fn own_bits(self) -> $key {
+                self.to_bits()
+            }
+            #[inline]
             fn is_nan(self) -> bool {
                 <$type>::is_nan(self)
             }
@@ -207,6 +228,9 @@ impl Keyed for Complex<f32> {
     fn bits(key: u64) -> u64 {
         key
     }
+    fn own_bits(self) -> u64 {
+        self.key()
+    }
     fn is_nan(self) -> bool {
         self.re.is_nan() || self.im.is_nan()
     }
@@ -221,6 +245,9 @@ impl Keyed for Complex<f64> {
     }
     fn bits(key: (u64, u64)) -> (u64, u64) {
         key
+    }
+    fn own_bits(self) -> (u64, u64) {
+        self.key()
     }
     fn is_nan(self) -> bool {
         self.re.is_nan() || self.im.is_nan()

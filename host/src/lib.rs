@@ -15,7 +15,9 @@ mod scatter;
 mod sets;
 mod slices;
 mod sort;
+mod split;
 mod top;
+mod vectors;
 
 pub use fft::{Transform, fft, fft_error};
 pub use linalg::{Factor, factor};

@@ -10,6 +10,8 @@ use millstream_core::what::Fork;
 use crate::keys::Word;
 use crate::radix::{DIGIT, Spare, sort};
 use crate::slices::Raw;
+use crate::split::sort_parts;
+use crate::vectors::enter;
 
 /// Lists of this length or longer are worth several tasks.
 pub(crate) const LONG: usize = 1 << 16;
@@ -41,7 +43,7 @@ pub(crate) struct Source<'a, E, F> {
 
 impl<E: Copy, F> Source<'_, E, F> {
     #[inline]
-    fn words<W>(&self, range: Range<usize>) -> impl Iterator<Item = W>
+    pub(crate) fn words<W>(&self, range: Range<usize>) -> impl Iterator<Item = W>
     where
         F: Fn(E, usize) -> W,
     {
@@ -55,7 +57,7 @@ impl<E: Copy, F> Source<'_, E, F> {
 /// # Safety
 /// `to` has room for as many words, which nobody else uses until this returns.
 pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
-    source: Source<'_, E, impl Fn(E, usize) -> W + Sync>,
+    source: Source<'_, E, impl Fn(E, usize) -> W + Sync + Copy>,
     to: Raw<W>,
     low: u32,
     spare: &Spare<W>,
@@ -70,7 +72,8 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
     let slots = Raw::of(&mut looks);
     fork.run(count, &|p| {
         let Range { start, end } = piece(p);
-        let differing = source.words(start..end).fold(W::default(), |all, w| all.joined(w.differing(first)));
+        let differing =
+            enter(move || source.words(start..end).fold(W::default(), |all, w| all.joined(w.differing(first))));
         let ascends = source.words(start.saturating_sub(1)..end).is_sorted();
         // SAFETY: each piece writes its own slot.
         unsafe { slots.write(p, (differing, ascends)) };
@@ -90,6 +93,11 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
         return;
     }
 
+    let digits = (top - bottom).div_ceil(DIGIT);
+    if let Some(vectors) = W::vectors().filter(|vectors| vectors.pay(n, digits)) {
+        // SAFETY: the caller's promise.
+        return unsafe { sort_parts(source, to, vectors, spare, done, fork) };
+    }
     let bits = DIGIT.min(top - bottom);
     let shift = top - bits;
     // SAFETY: the caller's promise.
@@ -130,7 +138,7 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
 
 /// The words of a source, long or not, in their order; see [`sort_long`].
 pub(crate) fn sorted<W: Word, E: Copy + Sync>(
-    source: Source<'_, E, impl Fn(E, usize) -> W + Sync>,
+    source: Source<'_, E, impl Fn(E, usize) -> W + Sync + Copy>,
     low: u32,
     fork: &dyn Fork,
 ) -> Vec<W> {

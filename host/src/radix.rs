@@ -14,19 +14,33 @@ const FEW: usize = 100;
 /// that comparing whole words gives the same order. `spare` is as long as the list; what it holds afterwards is unspecified.
 pub(crate) fn sort<W: Word>(list: &mut [W], spare: &mut [W], low: u32) {
     let Some(&first) = list.first() else { return };
+    let vectors = W::vectors();
     if W::BITS == 0 || list.len() < FEW {
-        list.sort_unstable();
+        match vectors {
+            Some(vectors) => vectors.sort(list, spare),
+            None => list.sort_unstable(),
+        }
+        return;
+    }
+    if list.is_sorted() {
         return;
     }
     let (bottom, top) = list.iter().fold(W::default(), |all, w| all.joined(w.differing(first))).span();
     let bottom = bottom.max(low);
     let width = top.saturating_sub(bottom);
     let digits = width.div_ceil(DIGIT);
-    if list.len() < FEW * digits as usize || list.is_sorted() {
-        // Also what is sorted already, which comparing finds out at once.
+    if let Some(vectors) = vectors.filter(|vectors| vectors.pay(list.len(), digits)) {
+        vectors.sort(list, spare);
+    } else if list.len() < FEW * digits as usize {
         list.sort_unstable();
-        return;
+    } else {
+        by_digits(list, spare, bottom, width);
     }
+}
+
+/// Sorts words by so many bits from `bottom`; those in which they are equal stay in their order.
+fn by_digits<W: Word>(list: &mut [W], spare: &mut [W], bottom: u32, width: u32) {
+    let digits = width.div_ceil(DIGIT);
     let (mut from, mut to) = (list, spare);
     if digits % 2 == 1 {
         // So that the last digit ends in the list.
@@ -76,5 +90,29 @@ impl<W: Word> Spare<W> {
         let result = f(&mut list[..len]);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(list);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_sort_like_comparisons() {
+        // Machines with vectors take digits for some lists only.
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state ^ state >> 29
+        };
+        for n in [1usize, 2, 100, 1000, 5000] {
+            for width in [1, 10, 11, 12, 23, 32, 64] {
+                let mut list: Vec<u64> = (0..n).map(|_| random() >> (64 - width)).collect();
+                let mut sorted = list.clone();
+                sorted.sort_unstable();
+                by_digits(&mut list, &mut vec![0; n], 0, width);
+                assert!(list == sorted, "{n} words of {width} bits");
+            }
+        }
     }
 }

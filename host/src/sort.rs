@@ -11,6 +11,7 @@ use crate::partition::{LONG, Source, pieces, sort_long};
 use crate::radix::{Spare, sort as sort_words};
 use crate::slices::{Raw, for_ranges, read, with_type};
 use crate::top::first;
+use crate::vectors::enter;
 
 /// Which element comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,12 +113,12 @@ impl Sort {
     /// Sorts keys without places and makes elements of them again.
     fn bare<T: Keyed>(&self, x: &[T], values: Raw<T>, fork: &dyn Fork) {
         let (n, turned, spare) = (self.n, self.turned(), Spare::new());
-        let word = |v: T| v.key().turned(turned);
+        // Copies what says the order: vectors are only made of a loop that reads nothing else.
+        let word = move |v: T| v.key().turned(turned);
         let elements = |keys: Raw<T::Key>, range: Range<usize>| {
-            for i in range {
-                // SAFETY: the row's memory, of which each range is in one task; keys are as wide as elements.
-                unsafe { keys.write(i, T::bits(keys.read(i).turned(turned))) };
-            }
+            // SAFETY: the row's memory, of which each range is in one task; keys are as wide as elements.
+            let keys = unsafe { keys.slice(range) };
+            enter(move || keys.iter_mut().for_each(|key| *key = T::bits(key.turned(turned))));
         };
         if n < LONG {
             for_ranges(fork, self.rows, n, &|rows| {
@@ -126,12 +127,10 @@ impl Sort {
                         let x = &x[row * n..(row + 1) * n];
                         // SAFETY: each row is in one task; keys are as wide as elements.
                         let keys = unsafe { values.from(row * n) }.cast::<T::Key>();
-                        for (i, &v) in x.iter().enumerate() {
-                            // SAFETY: as before.
-                            unsafe { keys.write(i, word(v)) };
-                        }
-                        // SAFETY: as before; all keys are written.
-                        sort_words(unsafe { keys.slice(0..n) }, spare, 0);
+                        // SAFETY: as before; all bits are keys.
+                        let list = unsafe { keys.slice(0..n) };
+                        enter(|| list.iter_mut().zip(x).for_each(|(key, &v)| *key = word(v)));
+                        sort_words(list, spare, 0);
                         elements(keys, 0..n);
                         // SAFETY: as before; all are elements.
                         restore(x, unsafe { values.slice(row * n..(row + 1) * n) }, turned, &Serial);
@@ -155,7 +154,7 @@ impl Sort {
     fn placed<T: Keyed>(&self, x: &[T], values: Option<Raw<T>>, places: Option<Raw<i64>>, fork: &dyn Fork) {
         type Placed<T> = <<T as Keyed>::Key as Key>::Placed;
         let (n, turned, spare) = (self.n, self.turned(), Spare::new());
-        let word = |v: T, i: usize| v.key().turned(turned).placed(i as u32);
+        let word = move |v: T, i: usize| v.key().turned(turned).placed(i as u32);
         // Writes results in one row's ranges; words may lie where places will.
         let results = |x: &[T], row: usize, words: Raw<Placed<T>>, range: Range<usize>| {
             for i in range {
@@ -214,17 +213,35 @@ impl Sort {
 /// Puts elements that share a key, the two zeros and NaNs, among sorted elements that were made from keys: each as it was, in
 /// the order in which they were.
 fn restore<T: Keyed>(x: &[T], sorted: &mut [T], turned: bool, fork: &dyn Fork) {
-    let word = |v: T| v.key().turned(turned);
+    let word = move |v: T| v.key().turned(turned);
     for key in T::SHARED.iter().map(|key| key.turned(turned)) {
         let first = sorted.partition_point(|&v| word(v) < key);
         if sorted.get(first).is_none_or(|&v| word(v) != key) {
             continue;
         }
+        // Mostly all are as they were made: only zeros, only NaNs of one kind.
+        let made = T::bits(key.turned(turned));
         let (count, piece) = pieces(x.len());
         let mut starts = vec![0; count];
-        let slots = Raw::of(&mut starts);
-        // SAFETY: each piece has its own slot.
-        fork.run(count, &|p| unsafe { slots.write(p, x[piece(p)].iter().filter(|&&v| word(v) == key).count()) });
+        let mut others = vec![false; count];
+        let (slots, marks) = (Raw::of(&mut starts), Raw::of(&mut others));
+        fork.run(count, &|p| {
+            let x = &x[piece(p)];
+            let (same, other) = enter(move || {
+                x.iter().fold((0u32, false), |(same, other), &v| {
+                    let shared = word(v) == key;
+                    (same + u32::from(shared), other | shared & (v.own_bits() != made))
+                })
+            });
+            // SAFETY: each piece has its own slots.
+            unsafe {
+                slots.write(p, same as usize);
+                marks.write(p, other);
+            }
+        });
+        if !others.contains(&true) {
+            continue;
+        }
         let mut next = first;
         for start in &mut starts {
             next += std::mem::replace(start, next);

@@ -159,7 +159,11 @@ fn same<T: Copy>(a: &[T], b: &[T]) -> bool {
 
 fn sorts<T: Case>(r: &mut Random, rows: usize, n: usize, kind: usize) {
     let x: Vec<T> = (0..rows * n).map(|_| T::any(r, kind)).collect();
-    let given = Bytes::of(&x);
+    sorts_these(&x, rows, n, kind);
+}
+
+fn sorts_these<T: Case>(x: &[T], rows: usize, n: usize, kind: usize) {
+    let given = Bytes::of(x);
     for order in [Order::Ascending, Order::Descending] {
         let mut places: Vec<i64> = Vec::new();
         for row in x.chunks_exact(n) {
@@ -206,6 +210,39 @@ fn rows_of_every_length_are_sorted_stably_and_keep_their_bits() {
                 sorts::<i32>(&mut r, rows, n, kind);
                 sorts::<u64>(&mut r, rows, n, kind);
             }
+        }
+    }
+}
+
+#[test]
+fn short_rows_of_all_lengths_are_sorted() {
+    let mut r = Random::fresh();
+    for n in 1..600 {
+        sorts::<f32>(&mut r, 1, n, n % 4);
+        sorts::<f64>(&mut r, 1, n, (n + 1) % 4);
+    }
+}
+
+#[test]
+fn rows_in_some_order_or_of_few_values_are_sorted() {
+    let mut r = Random::fresh();
+    for n in [5000usize, 200_000] {
+        let middle = n as i32 / 2;
+        let of = |f: &mut dyn FnMut(i32) -> i32| -> Vec<i32> { (0..n as i32).map(f).collect() };
+        for (kind, x) in [
+            of(&mut |i| -i),
+            of(&mut |_| 3),
+            of(&mut |i| (i - middle).abs() << 12),
+            of(&mut |i| i % 1000),
+            of(&mut |_| (r.below(3) as i32) << 29),
+            of(&mut |i| if i % 2 == 0 { 0 } else { i.wrapping_mul(1 << 20) }),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            sorts_these(&x, 1, n, kind);
+            let floats: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            sorts_these(&floats, 1, n, kind);
         }
     }
 }
