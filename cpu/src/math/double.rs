@@ -47,7 +47,7 @@ pub fn exp<S: Simd>(s: S, x: S::F64) -> S::F64 {
 
 /// e^x for x <= EXP_MAX or NaN.
 #[inline(always)]
-fn exp_below<S: Simd>(s: S, x: S::F64) -> S::F64 {
+pub(crate) fn exp_below<S: Simd>(s: S, x: S::F64) -> S::F64 {
     // `min` and `max` give their second operand for NaN.
     let x = s.f64(k::EXP_MIN).max(x);
     let (t, n, r) = reduce(s, x, 2046.0);
@@ -59,6 +59,9 @@ fn exp_below<S: Simd>(s: S, x: S::F64) -> S::F64 {
 pub(super) fn exp_scaled<S: Simd>(s: S, t: S::F64, n: S::F64, r: S::F64) -> S::F64 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
+    if S::F64::SCALES {
+        return (q + s.f64(1.0)).scale(n);
+    }
     // 2^n in two factors, so that n = 1024 works and subnormal results round once.
     let half = n.madd(s.f64(0.5), s.f64(k::ROUND + 1023.0));
     let rest = S::F64::from_bits((t.to_bits() - half.to_bits()).shl::<52>());

@@ -51,7 +51,7 @@ pub fn exp<S: Simd>(s: S, x: S::F32) -> S::F32 {
 
 /// e^x for x <= EXP_MAX or NaN.
 #[inline(always)]
-fn exp_below<S: Simd>(s: S, x: S::F32) -> S::F32 {
+pub(crate) fn exp_below<S: Simd>(s: S, x: S::F32) -> S::F32 {
     // `min` and `max` give their second operand for NaN.
     let x = s.f32(k::EXP_MIN).max(x);
     let (t, n, r) = reduce(s, x, 254.0);
@@ -63,6 +63,9 @@ fn exp_below<S: Simd>(s: S, x: S::F32) -> S::F32 {
 pub(super) fn exp_scaled<S: Simd>(s: S, t: S::F32, n: S::F32, r: S::F32) -> S::F32 {
     let r2 = r * r;
     let q = poly(s, r, r2, &k::EXP).madd(r2, r);
+    if S::F32::SCALES {
+        return (q + s.f32(1.0)).scale(n);
+    }
     // 2^n in two factors, so that n = 128 works and subnormal results round once.
     let half = n.madd(s.f32(0.5), s.f32(k::ROUND + 127.0));
     let rest = S::F32::from_bits((t.to_bits() - half.to_bits()).shl::<23>());

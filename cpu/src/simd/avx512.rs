@@ -182,7 +182,7 @@ macro_rules! float {
     ($v:ident, $elem:ty, $bits:ident, $mask:ident, $lanes:literal, $set1:ident, $fmadd:ident, $fnmadd:ident, $min:ident, $max:ident,
      $sqrt:ident, $and:ident, $andnot:ident, $xor:ident, $round:ident, $cmp:ident, $blend:ident, $to_bits:ident,
      $from_bits:ident, $load:ident, $store:ident, $stream:ident, $sum:ident, $sign_mask:ident,
-     $load_lanes:ident, $store_lanes:ident, $bits_of_mask:ty) => {
+     $load_lanes:ident, $store_lanes:ident, $bits_of_mask:ty, $scale:ident) => {
         impl Neg for $v {
             type Output = $v;
             #[inline(always)]
@@ -196,7 +196,12 @@ macro_rules! float {
             type Bits = $bits;
             type Mask = $mask;
             const LANES: usize = $lanes;
+            const SCALES: bool = true;
 
+            #[inline(always)]
+            fn scale(self, n: Self) -> Self {
+                $v(avx512!($scale(self.0, n.0)))
+            }
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 $v(avx512!($fmadd(self.0, b.0, c.0)))
@@ -338,7 +343,8 @@ float!(
     _mm512_movepi32_mask,
     _mm512_mask_loadu_ps,
     _mm512_mask_storeu_ps,
-    u16
+    u16,
+    _mm512_scalef_ps
 );
 float!(
     F64x8,
@@ -367,7 +373,8 @@ float!(
     _mm512_movepi64_mask,
     _mm512_mask_loadu_pd,
     _mm512_mask_storeu_pd,
-    u8
+    u8,
+    _mm512_scalef_pd
 );
 
 /// The upper halves of 32-bit lanes, rounded to nearest even, as sixteen bf16. NaN stays NaN.

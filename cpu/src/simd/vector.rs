@@ -89,6 +89,15 @@ pub trait Float:
     fn min(self, other: Self) -> Self;
     /// `self > other ? self : other`: `other` where either is NaN (on AArch64: NaN where either is NaN).
     fn max(self, other: Self) -> Self;
+    /// Whether [`Float::scale`] is an instruction.
+    const SCALES: bool = false;
+    /// `self * 2^n` for whole `n` or NaN, rounded once, also where the result is subnormal or infinite; only where [`Float::SCALES`].
+    #[inline(always)]
+    fn scale(self, n: Self) -> Self {
+        debug_assert!(Self::SCALES);
+        let _ = n;
+        self
+    }
     /// The square root, correctly rounded.
     fn sqrt(self) -> Self;
     /// Clears the sign.
