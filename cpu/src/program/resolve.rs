@@ -130,7 +130,7 @@ pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<F
     find(Form::VV).map(|f| Found { f, exact: form == Form::VV }).ok_or_else(|| missing(op.name(), dtype))
 }
 
-/// Folds four rows at once into an accumulator, where there is such a kernel: see [`math::stacked`].
+/// Folds eight rows at once into an accumulator, where there is such a kernel: see [`math::stacked`].
 pub(crate) fn stacked(isa: Isa, op: Binary, dtype: DType) -> Option<BlockFn> {
     match name(op) {
         Name::Value(v) => math::stacked(isa, v, elem(dtype)),

@@ -44,6 +44,8 @@ pub(super) struct Across {
     /// right behind, several elements fill the lanes. Their results are joined after the pass.
     group: usize,
     uses_index: bool,
+    /// The input comes from memory, or from a cache that cores share.
+    far: bool,
 }
 
 /// The most pieces of a row: their results are joined one after the other.
@@ -79,6 +81,7 @@ impl Across {
             pieces: 1,
             group: 1,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
+            far: op.dims.iter().product::<usize>().saturating_mul(size_of::<f32>()) > machine.topology.l2().size,
         };
         new.built = new.build(false)?;
         let kept: usize = new.built.kept.iter().map(|k| k.size * new.row * 64).sum();
@@ -403,9 +406,10 @@ impl Worker<'_> {
                 let o = &across.operands[stacked.input];
                 let (acc, x) = (self.frame.pointer(stacked.slot), self.frame.pointer(first + stacked.input));
                 let distance = o.strides[last] as i64;
+                let distances = [distance, if across.far { distance.wrapping_mul(STACK as i64) } else { 0 }];
                 // SAFETY: as below, for `STACK` elements of every row.
                 unsafe {
-                    (stacked.f)(acc, acc, x, (&raw const distance).cast(), n);
+                    (stacked.f)(acc, acc, x, distances.as_ptr().cast(), n);
                     self.carry(stage, steps + STACK, n);
                 }
                 (k, steps) = (k + STACK, steps + STACK);

@@ -76,7 +76,7 @@ pub(super) struct Stage {
 }
 
 /// Elements of every row that a [`Stacked`] takes at once.
-pub(super) const STACK: usize = 4;
+pub(super) const STACK: usize = 8;
 
 /// A pass that takes several elements of every row at once.
 #[derive(Clone, Copy)]

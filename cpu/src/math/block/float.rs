@@ -5,6 +5,7 @@ use super::entry::{Block, C, Operand, V, resolve};
 use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
 use crate::math::precision::Precision;
 use crate::math::{double, hyperbolic, inverse, logs, single};
+use crate::program::prefetch;
 use crate::simd::{Float, Isa, Real, Simd};
 use std::marker::PhantomData;
 
@@ -109,27 +110,45 @@ impl<T: Real, O: Op2<T>, A: Operand, B: Operand, const STREAM: bool> Block for M
     }
 }
 
-/// `dst = O(a, ...)` with four rows of `b`, as [`super::stacked`] says.
+/// `dst = O(a, ...)` with eight rows of `b`, as [`super::stacked`] says.
 struct Stacked<O, T>(PhantomData<(O, T)>);
+
+/// Rows that a [`Stacked`] takes at once.
+const ROWS: usize = 8;
 
 impl<T: Real, O: Op2<T>> Block for Stacked<O, T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-        // SAFETY: the caller promises a distance at `c`, `n` elements at each block and at four rows of `b` so far apart; `i`
+        // SAFETY: the caller promises two distances at `c`, `n` elements at each block and at eight rows of `b` so far apart; `i`
         // stays within them.
         unsafe {
-            let step = c.cast::<i64>().read_unaligned() as isize;
-            let (dst, a, p) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>());
-            let q = b.wrapping_offset(step).cast::<T>();
-            let r = b.wrapping_offset(2 * step).cast::<T>();
-            let t = b.wrapping_offset(3 * step).cast::<T>();
+            let (step, ahead) =
+                (c.cast::<i64>().read_unaligned() as isize, c.cast::<i64>().add(1).read_unaligned() as isize);
+            let (dst, a) = (dst.cast::<T>(), a.cast::<T>());
+            let mut rows = [b.cast::<T>(); ROWS];
+            for (r, row) in rows.iter_mut().enumerate() {
+                *row = b.wrapping_offset(r as isize * step).cast::<T>();
+            }
             let (lanes, one) = (T::V::<S>::LANES, T::splat(s, T::from_f64(1.0)));
             let mut i = 0;
             while i < n {
                 let left = (n - i).min(lanes);
-                let first = O::f(s, operand::<T, S, V>(s, one, p, i, left), operand::<T, S, V>(s, one, q, i, left));
-                let second = O::f(s, operand::<T, S, V>(s, one, r, i, left), operand::<T, S, V>(s, one, t, i, left));
-                let all = O::f(s, operand::<T, S, V>(s, one, a, i, left), O::f(s, first, second));
+                let mut x = [one; ROWS];
+                for (x, row) in x.iter_mut().zip(rows) {
+                    if ahead != 0 && (i * size_of::<T>()).is_multiple_of(LINE) {
+                        prefetch(row.wrapping_add(i).cast::<u8>().wrapping_offset(ahead), 1);
+                    }
+                    *x = operand::<T, S, V>(s, one, row, i, left);
+                }
+                // Neighbours first.
+                let mut width = 1;
+                while width < ROWS {
+                    for r in (0..ROWS).step_by(2 * width) {
+                        x[r] = O::f(s, x[r], x[r + width]);
+                    }
+                    width *= 2;
+                }
+                let all = O::f(s, operand::<T, S, V>(s, one, a, i, left), x[0]);
                 if left == lanes {
                     all.store(dst.add(i));
                 } else {

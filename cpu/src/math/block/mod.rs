@@ -42,8 +42,9 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
     float::streaming(isa, op, elem, form)
 }
 
-/// `dst[i] = op(a[i], op(op(p[i], q[i]), op(r[i], s[i])))` for sums, products and extremes of floats: `p` to `s` are four rows of
-/// `b`, so many bytes apart as the i64 at `c` says. Four rows at once keep memory busier than one, and touch `dst` less often.
+/// `dst[i]` is `op` of `a[i]` and eight rows of `b`, joined pair by pair, for sums, products and extremes of floats. `c` is two i64: the bytes
+/// from row to row, and those from each element to one that is needed later, for which the kernel asks; 0 for none. Eight rows at
+/// once keep memory busier than one, and touch `dst` less often.
 pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
     float::stacked(isa, op, elem)
 }
