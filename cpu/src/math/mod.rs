@@ -38,7 +38,8 @@ mod trig;
 
 pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
 pub use block::{
-    binary, cast, compare, fma, place, random, random_run, reduce, select, stacked, streaming, streaming_copy, unary,
+    binary, cast, compare, exp_less, fma, place, random, random_run, reduce, select, stacked, streaming,
+    streaming_copy, unary,
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! picks the kernel, puts operands where the kernel can take them, and at the end assigns registers. What is a segment
 //! and when it runs is up to the caller (a map, a row program, a strip of a contraction).
 
-use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar};
+use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar, Unary};
 
 use super::code::{At, Code, Singles, Step, single};
 use super::resolve;
@@ -243,7 +243,9 @@ impl<'e> Assembler<'e> {
                 let of = self.expr.dtype(a);
                 let f = resolve::unary(self.isa, op, of)?;
                 let (src, to) = (self.place(a), dst(self));
-                self.call(segment, f, op.name(), of.compute(), to, &[src]);
+                if !(op == Unary::Exp && self.exp_less(segment, a, to)) {
+                    self.call(segment, f, op.name(), of.compute(), to, &[src]);
+                }
                 self.set(id, to);
             }
             Node::Binary(op, a, b) => {
@@ -311,6 +313,25 @@ impl<'e> Assembler<'e> {
             _ => return Err(Error::internal(format!("{node:?} cannot be computed here"))),
         }
         Ok(())
+    }
+
+    /// Lets the step that has just subtracted a single value from a block, into a register, write the exponentials of the differences to
+    /// `to` instead, if nothing else uses those: one pass, as the shares of a softmax want it.
+    fn exp_less(&mut self, segment: Segment, difference: Id, to: At) -> bool {
+        let at = self.place(difference);
+        let only = self.uses(difference) == 1 && matches!(at, At::Register(_));
+        let (Node::Binary(Binary::Sub, ..), true) = (self.expr.node(difference), only) else { return false };
+        let elem = resolve::elem(self.expr.dtype(difference).compute());
+        match self.segments[segment.0].last_mut() {
+            Some(Step::Call { f, name, dst, src: [x, At::Single(_), At::None], .. })
+                if *dst == at && !matches!(x, At::Single(_)) =>
+            {
+                let Some(kernel) = math::exp_less(self.isa, elem) else { return false };
+                (*f, *name, *dst) = (kernel, "exp less", to);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn binary(

@@ -110,6 +110,19 @@ impl<T: Real, O: Op2<T>, A: Operand, B: Operand, const STREAM: bool> Block for M
     }
 }
 
+/// e^(a - b).
+struct ExpLess;
+
+impl<T: Real> Op2<T> for ExpLess
+where
+    Exp: Op1<T>,
+{
+    #[inline(always)]
+    fn f<S: Simd>(s: S, a: T::V<S>, b: T::V<S>) -> T::V<S> {
+        Exp::f(s, a - b)
+    }
+}
+
 /// `dst = O(a, ...)` with eight rows of `b`, as [`super::stacked`] says.
 struct Stacked<O, T>(PhantomData<(O, T)>);
 
@@ -430,6 +443,10 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
         };
     }
     pick!(Add, Sub, Mul, Div)
+}
+
+pub fn exp_less(isa: Isa, elem: Elem) -> Option<BlockFn> {
+    for_real!(elem, isa, T => Map2<ExpLess, T, V, C>)
 }
 
 pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {

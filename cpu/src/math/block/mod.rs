@@ -42,6 +42,11 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
     float::streaming(isa, op, elem, form)
 }
 
+/// `dst[i] = e^(a[i] - b)` for a single value `b` of floats: rounded as the two operations are, but in one pass.
+pub fn exp_less(isa: Isa, elem: Elem) -> Option<BlockFn> {
+    float::exp_less(isa, elem)
+}
+
 /// `dst[i]` is `op` of `a[i]` and eight rows of `b`, joined pair by pair, for sums, products and extremes of floats. `c` is two i64: the bytes
 /// from row to row, and those from each element to one that is needed later, for which the kernel asks; 0 for none. Eight rows at
 /// once keep memory busier than one, and touch `dst` less often.
