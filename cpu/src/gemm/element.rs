@@ -104,6 +104,10 @@ impl Widen<f32> for f16 {
     fn widen_run(isa: Isa, from: &[f16], to: &mut [f32]) {
         vectorize(isa.vectors(), Halves(from, to));
     }
+
+    fn lines() -> Option<Narrow<f32>> {
+        Some(Narrow::of_halves::<f16>())
+    }
 }
 
 /// As [`Run`]; here the compiler does not find the processor's conversion by itself.
@@ -129,6 +133,10 @@ impl Widen<f32> for bf16 {
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+
+    fn lines() -> Option<Narrow<f32>> {
+        Some(Narrow::of_halves::<bf16>())
     }
 }
 

@@ -221,6 +221,11 @@ impl<T: Element> Part<'_, T> {
         if MOST * n * size <= AHEAD { line.wrapping_mul((MOST * size) as isize) } else { ALONG }
     }
 
+    /// As [`Part::ahead`], if the matrix comes from memory, else 0.
+    fn asked(&self, line: isize, n: usize) -> isize {
+        if self.far { self.ahead(line, n) } else { 0 }
+    }
+
     /// Whether elements have to be widened before kernels can read them.
     fn narrow(&self, dot: bool) -> bool {
         self.matrix.widen.is_some() || dot && self.vector.widen.is_some()
@@ -255,7 +260,8 @@ impl<T: Element> Part<'_, T> {
             // All rows for some depths of the vector, which are widened once.
             for k in (0..self.depth).step_by(x.len()) {
                 let n = x.len().min(self.depth - k);
-                let lines = NarrowLines { first: self.matrix.at(0, k), line: self.matrix.row, count: self.rows, n };
+                let (line, count) = (self.matrix.row, self.rows);
+                let lines = NarrowLines { first: self.matrix.at(0, k), line, count, n, ahead: self.asked(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     self.vector.read(self.isa, 0, k, n, &mut x);
@@ -316,17 +322,18 @@ impl<T: Element> Part<'_, T> {
     /// # Safety
     /// As for [`Part::scaled`].
     unsafe fn narrow_scaled(&self, sums: &mut [T]) {
-        let ahead = self.ahead(self.matrix.depth, self.rows);
+        let (line, n) = (self.matrix.depth, self.rows);
+        let ahead = self.ahead(line, n);
         let sums = &mut sums[..self.rows];
         sums.fill(T::ZERO);
         if let Some(narrow) = self.matrix.narrow {
             for k in (0..self.depth).step_by(MOST) {
                 let count = MOST.min(self.depth - k);
-                let lines = NarrowLines { first: self.matrix.at(0, k), line: self.matrix.depth, count, n: self.rows };
+                let first = self.matrix.at(0, k);
+                let lines = NarrowLines { first, line, count, n, ahead: self.asked(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     let x = self.scales(k, count);
-                    (0..count).for_each(|i| self.fetch(self.matrix.at(0, k + i), self.rows, ahead));
                     (narrow.scaled)(self.isa, &lines, x.as_ptr(), sums.as_mut_ptr());
                 }
             }

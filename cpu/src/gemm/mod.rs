@@ -21,6 +21,7 @@ mod element;
 mod fours;
 mod gather;
 mod gemv;
+mod halves;
 mod kernel;
 mod micro;
 mod narrow;

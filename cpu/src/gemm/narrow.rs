@@ -15,6 +15,8 @@ pub(super) struct NarrowLines {
     pub count: usize,
     /// Elements of a line.
     pub n: usize,
+    /// Bytes from each element to one that is needed later, for which kernels ask; 0 for none.
+    pub ahead: isize,
 }
 
 type With<T> = unsafe fn(Isa, &NarrowLines, x: *const T, sums: *mut T);
@@ -45,6 +47,17 @@ unsafe fn dots<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const
 /// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `sums` writable for `n`.
 unsafe fn scaled<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, sums: *mut T) {
     vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, sums });
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Asks for what is needed `ahead` bytes after an element, once for each cache line; 0 for nothing.
+#[inline(always)]
+pub(super) fn ask<S>(from: *const S, j: usize, ahead: isize) {
+    if ahead != 0 && (j * size_of::<S>()).is_multiple_of(LINE) {
+        prefetch(from.wrapping_add(j).cast::<u8>().wrapping_offset(ahead));
+    }
 }
 
 /// Elements taken at once: loops of a fixed length become a few vector instructions.
@@ -86,7 +99,7 @@ impl<S: Widen<T>, T: Element> Dots<'_, S, T> {
     /// They exist.
     #[inline(always)]
     unsafe fn some<const R: usize>(&self, first: usize) {
-        let NarrowLines { line, n, .. } = *self.lines;
+        let NarrowLines { line, n, ahead, .. } = *self.lines;
         let mut lines = [self.first; R];
         for (i, at) in lines.iter_mut().enumerate() {
             *at = self.first.wrapping_offset((first + i) as isize * line);
@@ -97,8 +110,7 @@ impl<S: Widen<T>, T: Element> Dots<'_, S, T> {
             while j + SOME <= n {
                 let x = *self.x.add(j).cast::<[T; SOME]>();
                 for i in 0..R {
-                    // The next lines, which the processor's own prefetcher does not look for.
-                    prefetch(lines[i].wrapping_offset(R as isize * line).wrapping_add(j).cast());
+                    ask(lines[i], j, ahead);
                     let some = *lines[i].add(j).cast::<[S; SOME]>();
                     for l in 0..SOME {
                         acc[i][l] = acc[i][l].add(some[l].widen().mul(x[l]));
@@ -175,6 +187,7 @@ impl<S: Widen<T>, T: Element> Scaled<'_, S, T> {
             for j in (0..whole).step_by(SOME) {
                 let mut acc = *self.sums.add(j).cast::<[T; SOME]>();
                 for i in 0..R {
+                    ask(lines[i], j, self.lines.ahead);
                     let some = *lines[i].add(j).cast::<[S; SOME]>();
                     for l in 0..SOME {
                         acc[l] = acc[l].add(some[l].widen().mul(x[i]));
