@@ -1,88 +1,38 @@
 //! Attention: scores of a few queries at a time, which stay in the caches.
 //!
-//! A task takes some queries of one of the batch. It packs the keys and values once, then for each block of queries multiplies
-//! with the keys, turns the scores into shares, and multiplies those with the values. Only the scores of one block are ever in
-//! memory. How the work is cut depends on the shape alone.
+//! A task takes some queries of one of the batch and packs them as columns, a query in each lane. Then, for some keys at a time, which
+//! it packs as rows with their values, it goes through the panels of queries: the micro-kernel gives the scores of these keys, those
+//! become shares of the largest score so far, and a second product adds up the values. Only the scores of one panel for one block of
+//! keys are ever in memory. How sums are grouped depends on the shape alone.
 
-use std::cell::Cell;
+mod few;
+mod memory;
+mod tile;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use half::{bf16, f16};
 use millstream_core::backend::{Bindings, Kernel, Launch};
-use millstream_core::{Attention, Body, DType, Dims, Error, ErrorKind, Fault, Op, Result, Scalar};
+use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
 use crate::contract::product_isa;
-use crate::gemm::{
-    Batch, Blocking, Element, Gemm, Output, Packed, PackedLayout, Plain, Shape, Side, Strided, Widen, workspace_bytes,
-};
-use crate::math::{self, BlockFn, Elem, FmaForm, ReduceOp, UnaryOp};
+use crate::gemm::{Batch, PackBlock, PackSource, Panel, Panels, Strided, Widen, even};
 use crate::program::{Base, Operand, bases, seek};
-use crate::simd::Isa;
+use crate::simd::vectorize;
 use crate::stream::{CpuLaunch, Run};
-use crate::workers::Workers;
+use few::{FEW, Kernels};
+use memory::Memory;
+use tile::{Divide, Known, Score, Shares};
 
-/// Queries that share packed keys and values.
-const QUERIES: usize = 256;
-/// The most queries of a block.
-const ROWS: usize = 128;
-/// Scores that are in memory at a time: they stay in a second-level cache.
-const SCORES: usize = 64 << 10;
-
-/// Bytes of scratch memory that a thread keeps for its next task: fresh memory would cost a page fault every few thousand
-/// bytes.
-const KEPT: usize = 4 << 20;
-
-/// A task's scratch memory.
-struct Memory(Vec<Line>);
-
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [u8; 64]); // Read as numbers.
-
-thread_local! {
-    static ROOM: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
-}
-
-impl Memory {
-    /// What the last task of this thread left, or nothing.
-    fn take() -> Memory {
-        Memory(ROOM.take())
-    }
-
-    /// Parts of so many numbers, whose values are anything.
-    fn parts<T: Score, const N: usize>(&mut self, sizes: [usize; N]) -> Result<[&mut [T]; N]> {
-        let each = size_of::<Line>() / size_of::<T>();
-        let lines = sizes.map(|n| n.div_ceil(each));
-        let wanted = lines.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
-        let bytes = wanted.saturating_mul(size_of::<Line>());
-        let fault = || Fault::OutOfMemory { device: "cpu".into(), bytes, in_use: 0, reserved: 0 };
-        if self.0.len() < wanted {
-            // What is there is of no use: it need not move.
-            self.0 = Vec::new();
-            self.0.try_reserve_exact(wanted).map_err(|_| Error::new(ErrorKind::OutOfMemory, fault()))?;
-            self.0.resize(wanted, Line([0; 64]));
-        }
-        let mut rest = &mut self.0[..];
-        let mut at = 0;
-        Ok(sizes.map(|n| {
-            let (part, more) = std::mem::take(&mut rest).split_at_mut(lines[at]);
-            (rest, at) = (more, at + 1);
-            // SAFETY: scores are f32 or f64, for which these lines have room and are aligned, and any bytes are numbers.
-            unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), n) }
-        }))
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if self.0.len() * size_of::<Line>() <= KEPT {
-            ROOM.set(std::mem::take(&mut self.0));
-        }
-    }
-}
+/// The most keys of a block: their scores for a panel of queries stay near, and sums over them are long.
+const KEYS: usize = 576;
+/// Queries that share packed keys and values, at most.
+const QUERIES: usize = 512;
+/// Tasks for each thread that let fast ones take over what slow ones would finish late.
+const TASKS_EACH: usize = 4;
 
 /// Attention compiled for the CPU.
 pub(crate) struct AttentionKernel {
@@ -97,7 +47,7 @@ impl AttentionKernel {
 
 impl Kernel for AttentionKernel {
     fn text(&self) -> String {
-        "attention: keys and values packed, then blocks of queries: scores, shares, sums of values\n".into()
+        "attention: blocks of keys and values packed, then panels of queries: scores, shares, sums of values\n".into()
     }
 
     fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
@@ -111,36 +61,6 @@ impl Kernel for AttentionKernel {
         })))
     }
 }
-
-/// A type in which scores are computed.
-trait Score: Element + PartialOrd {
-    const LOWEST: Self;
-    const ONE: Self;
-    const ELEM: Elem;
-    fn of(scalar: &Scalar) -> Self;
-    fn less(self, other: Self) -> Self;
-    fn over(self, other: Self) -> Self;
-}
-
-macro_rules! scores {
-    ($($t:ty, $elem:ident);+) => {$(
-        impl Score for $t {
-            const LOWEST: $t = <$t>::NEG_INFINITY;
-            const ONE: $t = 1.0;
-            const ELEM: Elem = Elem::$elem;
-            fn of(scalar: &Scalar) -> $t {
-                scalar.to_f64() as $t
-            }
-            fn less(self, other: $t) -> $t {
-                self - other
-            }
-            fn over(self, other: $t) -> $t {
-                self / other
-            }
-        }
-    )+};
-}
-scores!(f32, F32; f64, F64);
 
 /// A type in memory: read as a score's type, written from it.
 trait Stored<T>: Widen<T> {
@@ -171,29 +91,9 @@ impl Stored<f32> for bf16 {
     }
 }
 
-/// What turns scores into shares, in the instruction set of the machine.
-struct Kernels {
-    most: BlockFn,
-    /// `a * b + c`, of which `b` and `c` are single values.
-    line: BlockFn,
-    exp: BlockFn,
-    sum: BlockFn,
-}
-
-impl Kernels {
-    fn new(isa: Isa, elem: Elem) -> Result<Kernels> {
-        let missing = || Error::internal("the CPU lacks a kernel for attention");
-        Ok(Kernels {
-            most: math::reduce(isa, ReduceOp::Max, elem).ok_or_else(missing)?,
-            line: math::fma(isa, elem, FmaForm::VSS).ok_or_else(missing)?,
-            exp: math::unary(isa, UnaryOp::Exp, elem).ok_or_else(missing)?,
-            sum: math::reduce(isa, ReduceOp::Sum, elem).ok_or_else(missing)?,
-        })
-    }
-}
-
-struct Attend<S, T> {
+struct Attend<S, T: 'static> {
     machine: Arc<Machine>,
+    panels: Panels<T>,
     kernels: Kernels,
     body: Attention,
     operands: Vec<Operand>,
@@ -202,8 +102,10 @@ struct Attend<S, T> {
     batches: usize,
     /// Queries, keys, d, e.
     sizes: [usize; 4],
-    /// Queries of a block.
-    rows: usize,
+    /// Keys of a block, whole panels.
+    keys: usize,
+    /// Queries of a task, whole panels.
+    queries: usize,
     types: PhantomData<fn(S) -> T>,
 }
 
@@ -214,15 +116,29 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         };
         let at = op.dims.len() - 4;
         let sizes = [0, 1, 2, 3].map(|i| op.dims[at + i]);
+        let [m, n, d, e] = sizes;
+        let batches: usize = op.dims[..at].iter().product();
+        let panels = Panels::new(product_isa(machine.isa))
+            .ok_or_else(|| Error::internal("the CPU lacks a kernel for attention"))?;
+        // Packed keys and values have half of the second-level cache.
+        let room = machine.topology.l2().size / 2 / ((d + e) * size_of::<T>()).max(1);
+        let keys = even(n, room.min(KEYS).max(4 * panels.rows()), panels.rows());
+        // How sums are grouped depends on the keys alone, so that queries may be cut for the threads.
+        let width = panels.columns();
+        let tasks = if machine.workers.threads() > 1 { machine.workers.threads() * TASKS_EACH } else { 1 };
+        let each = m.div_ceil(tasks.div_ceil(batches.max(1)));
+        let queries = even(m, each.min(QUERIES), width);
         Ok(Attend {
+            panels,
             kernels: Kernels::new(machine.isa, T::ELEM)?,
             body,
             operands: op.inputs.iter().chain(&op.outputs).map(Operand::new).collect(),
             batch: (0..at).collect(),
-            batches: op.dims[..at].iter().product(),
+            batches,
             dims: op.dims.clone(),
-            rows: (SCORES / sizes[1].max(1)).clamp(8, ROWS),
             sizes,
+            keys,
+            queries,
             machine,
             types: PhantomData,
         })
@@ -260,155 +176,185 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         (room.as_ptr(), [depth as isize, 1])
     }
 
+    /// An operand as rows by depths along two of its dimensions, from `first` on.
+    ///
+    /// # Safety
+    /// As for [`Attend::aligned`], and nobody writes the elements meanwhile.
+    unsafe fn strided<'a>(
+        &self,
+        first: *const u8,
+        operand: usize,
+        dims: [usize; 2],
+        sizes: [usize; 2],
+        room: &'a mut Vec<S>,
+    ) -> Strided<'a, S> {
+        // SAFETY: the caller's.
+        unsafe {
+            let (base, [row, depth]) = self.aligned(first, operand, dims, sizes, room);
+            Strided::from_raw(base, row, depth, Batch::SAME)
+        }
+    }
+
+    /// Packs so many rows of an operand into whole panels.
+    ///
+    /// # Safety
+    /// As for [`Attend::strided`].
+    unsafe fn pack(
+        &self,
+        first: *const u8,
+        operand: usize,
+        dims: [usize; 2],
+        [rows, depth]: [usize; 2],
+        panel: usize,
+        dst: &mut [T],
+    ) {
+        let mut copy = Vec::new();
+        // SAFETY: the caller's.
+        let source = unsafe { self.strided(first, operand, dims, [rows, depth], &mut copy) };
+        let block = PackBlock { batch: 0, row: 0, rows, k: 0, depth, panel };
+        source.pack(&block, &mut dst[..block.len()]);
+    }
+
+    /// The index of one of the batch.
+    fn index(&self, batch: usize) -> SmallVec<[usize; 6]> {
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+        seek(&mut index, &self.dims, &self.batch, batch);
+        index
+    }
+
+    /// Writes the results of a query.
+    fn write(&self, out: *mut u8, query: usize, values: impl Iterator<Item = T>) {
+        let last = self.operands.len() - 1;
+        let (down, along) = (self.stride(last, 0), self.stride(last, 3));
+        let row = out.cast::<S>().wrapping_offset(query as isize * down);
+        for (c, value) in values.enumerate() {
+            // SAFETY: the dispatcher checked the output against the index space; each task writes its own queries.
+            unsafe { row.wrapping_offset(c as isize * along).write_unaligned(S::narrow(value)) };
+        }
+    }
+
+    /// Whether a query may see no key at all, which gives zeros.
+    fn hides(&self) -> bool {
+        self.body.mask || self.body.causal || self.sizes[1] == 0
+    }
+
+    /// Whether scores are multiplied before anything else: a mask is added to them then, and by a negative number the largest would
+    /// become the smallest.
+    fn multiplies(&self, scale: T) -> bool {
+        self.body.mask || scale.partial_cmp(&T::ZERO) != Some(std::cmp::Ordering::Greater)
+    }
+
+    /// How many keys a query sees.
+    fn seen(&self, query: usize) -> usize {
+        let [m, n, ..] = self.sizes;
+        // The last query has the place of the last key.
+        if self.body.causal { (query + n + 1).saturating_sub(m).min(n) } else { n }
+    }
+
     /// Some queries of one of the batch.
     fn task(&self, bases: &[Base], scale: T, task: usize) -> Result<()> {
-        let [m, n, d, e] = self.sizes;
-        let chunks = m.div_ceil(QUERIES);
-        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
-        seek(&mut index, &self.dims, &self.batch, task / chunks);
+        let [m, _, d, e] = self.sizes;
+        let (isa, panels) = (self.machine.isa, &self.panels);
+        let (height, width) = (panels.rows(), panels.columns());
+        let chunks = m.div_ceil(self.queries);
+        let index = self.index(task / chunks);
         let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
-        let last = self.operands.len() - 1;
-        let first = task % chunks * QUERIES;
-        let end = m.min(first + QUERIES);
-        // Keys that the last of these queries sees.
-        let n = if self.body.causal { n.min((end + n).saturating_sub(m)) } else { n };
-        let (out, down, along) = (at(last).cast::<S>(), self.stride(last, 0), self.stride(last, 3));
-        let write = |query: usize, values: &[T], total: T| {
-            let row = out.wrapping_offset(query as isize * down);
-            let share = |x: T| S::narrow(if total == T::ZERO { T::ZERO } else { x.over(total) });
-            // SAFETY: the dispatcher checked the output against the index space; each task writes its own queries.
+        let along = |o: usize, dim: usize, n: usize| {
+            let step = self.operands[o].strides[self.batch.len() + dim];
+            at(o).wrapping_offset(n as isize * step)
+        };
+        let first = task % chunks * self.queries;
+        let end = m.min(first + self.queries);
+        let count = (end - first).div_ceil(width);
+        let mut memory = Memory::take();
+        let parts = [self.keys * d, e.next_multiple_of(height) * self.keys, self.keys * width];
+        let parts = [parts[0], parts[1], parts[2], count * width * d, count * width * e, count * width, count * width];
+        let [keys, values, scores, queries, sums, most, total] = memory.parts::<T, 7>(parts)?;
+        most.fill(T::LOWEST);
+        total.fill(T::ZERO);
+        // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
+        unsafe { self.pack(along(0, 0, first), 0, [0, 2], [end - first, d], width, queries) };
+        let seen = self.seen(end - 1);
+        for from in (0..seen).step_by(self.keys) {
+            let n = self.keys.min(seen - from);
+            // SAFETY: as for the queries.
             unsafe {
-                // A loop of its own, because the compiler makes vectors of it.
-                if along == 1 {
-                    values.iter().enumerate().for_each(|(c, &x)| row.add(c).write_unaligned(share(x)));
-                } else {
-                    let place = |c: usize| row.offset(c as isize * along);
-                    values.iter().enumerate().for_each(|(c, &x)| place(c).write_unaligned(share(x)));
+                self.pack(along(1, 1, from), 1, [1, 2], [n, d], height, keys);
+                self.pack(along(2, 1, from), 2, [3, 1], [e, n], height, values);
+            }
+            for panel in 0..count {
+                let query = first + panel * width;
+                let some = width.min(end - query);
+                let n = n.min(self.seen(query + some - 1).saturating_sub(from));
+                if n == 0 {
+                    continue;
+                }
+                let scores = &mut scores[..n * width];
+                let sums = &mut sums[panel * width * e..][..width * e];
+                for row in (0..n).step_by(height) {
+                    let (a, b) = (keys[row * d..].as_ptr(), queries[panel * width * d..].as_ptr());
+                    let of = Panel { k: d, a, b, c: scores[row * width..].as_mut_ptr(), add: false };
+                    // SAFETY: panels of keys and queries are `d` deep, and there are scores for whole panels of queries.
+                    unsafe { panels.run(&of, height.min(n - row), some) };
+                }
+                let scale = self.hide(scores, [query, some, from], scale, at(3.min(self.operands.len() - 1)));
+                let here = panel * width..(panel + 1) * width;
+                let known = Known { most: &mut most[here.clone()], total: &mut total[here] };
+                let before: &mut [T] = if from > 0 { sums } else { &mut [] };
+                vectorize(isa, Shares { scores, width, queries: some, scale, known, sums: before });
+                for row in (0..e).step_by(height) {
+                    let (a, b) = (values[row * self.keys.min(seen - from)..].as_ptr(), scores.as_ptr());
+                    let of = Panel { k: n, a, b, c: sums[row * width..].as_mut_ptr(), add: from > 0 };
+                    // SAFETY: panels of values and scores are at least `n` deep, and there are sums for whole panels of queries.
+                    unsafe { panels.run(&of, height.min(e - row), some) };
                 }
             }
-        };
-        if n == 0 {
-            let nothing = vec![T::ZERO; e];
-            (first..end).for_each(|query| write(query, &nothing, T::ZERO));
-            return Ok(());
         }
-        let isa = product_isa(self.machine.isa);
-        let (scoring, summing) = (Shape::new(self.rows, n, d), Shape::new(self.rows, e, n));
-        let (caches, workers) = (&self.machine.topology, &self.machine.workers);
-        // A single task runs its products on all threads, one of several on its own.
-        let alone = (self.batches * chunks > 1).then(|| Workers::new(1));
-        let workers = alone.as_ref().unwrap_or(workers);
-        let cut = |shape: Shape| Blocking::for_caches::<T>(caches, isa, shape).spread(shape, workers.threads());
-        let blocks = [cut(scoring), cut(summing)];
-        let layouts = [
-            PackedLayout::new::<T>(Side::B, isa, scoring, &blocks[0]),
-            PackedLayout::new::<T>(Side::B, isa, summing, &blocks[1]),
-        ];
-        let spare =
-            [0, 1].map(|i| workspace_bytes::<T>(isa, [scoring, summing][i], &blocks[i], true, workers.threads()));
-        let spare = spare[0].max(spare[1]).div_ceil(size_of::<T>());
-        let mut memory = Memory::take();
-        let sizes = [layouts[0].elements(), layouts[1].elements(), self.rows * n, self.rows * e, spare];
-        let [packed_keys, packed_values, scores, sums, room] = memory.parts::<T, 5>(sizes)?;
-        let packed = [packed_keys, packed_values];
-        let broken = || Error::internal("an operand of attention is too small");
-        let mut copy = Vec::new();
-        for (i, (dims, sizes)) in [([1, 2], [n, d]), ([3, 1], [e, n])].into_iter().enumerate() {
-            // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
-            let source = unsafe {
-                let (base, [row, depth]) = self.aligned(at(i + 1), i + 1, dims, sizes, &mut copy);
-                Strided::from_raw(base, row, depth, Batch::Stride(0))
-            };
-            if !layouts[i].pack::<T>(&source, 1, workers, packed[i]) {
-                return Err(broken());
+        for panel in 0..count {
+            let (query, total) = (first + panel * width, &total[panel * width..][..width]);
+            let sums = &mut sums[panel * width * e..][..width * e];
+            vectorize(isa, Divide { sums, width, total, hides: self.hides() });
+            for lane in 0..width.min(end - query) {
+                let values = sums.iter().skip(lane).step_by(width).copied();
+                self.write(at(self.operands.len() - 1), query + lane, values);
             }
-        }
-        let [keys, values] = [0, 1].map(|i| Packed::new(&*packed[i], layouts[i]));
-        let (keys, values) = (keys.ok_or_else(broken)?, values.ok_or_else(broken)?);
-        // SAFETY: numbers are bytes, and any bytes are numbers.
-        let room = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<u8>(), size_of_val(room)) };
-        let mut totals = [T::ZERO; ROWS];
-        let failed = |why: crate::gemm::GemmError| Error::internal(format!("attention: {why}"));
-        for start in (first..end).step_by(self.rows) {
-            let rows = self.rows.min(end - start);
-            let q = at(0).cast::<S>().wrapping_offset(start as isize * self.stride(0, 0));
-            // SAFETY: as for keys and values.
-            let queries = unsafe {
-                let (base, [row, depth]) = self.aligned(q.cast(), 0, [0, 2], [rows, d], &mut copy);
-                Strided::from_raw(base, row, depth, Batch::Stride(0))
-            };
-            let out = Plain::dense(scores, 1, rows, n).ok_or_else(broken)?;
-            let shape = Shape::new(rows, n, d);
-            Gemm { isa, shape, a: &queries, b: &keys, out: Output::Plain(out), blocking: blocks[0] }
-                .run(workers, room)
-                .map_err(failed)?;
-            for (r, (row, total)) in scores.chunks_mut(n).zip(&mut totals).take(rows).enumerate() {
-                *total = self.shares(row, start + r, scale, at(3.min(last)));
-            }
-            let shares = Strided::dense_a(scores, 1, rows, n).ok_or_else(broken)?;
-            let out = Plain::dense(sums, 1, rows, e).ok_or_else(broken)?;
-            let shape = Shape::new(rows, e, n);
-            Gemm { isa, shape, a: &shares, b: &values, out: Output::Plain(out), blocking: blocks[1] }
-                .run(workers, room)
-                .map_err(failed)?;
-            sums.chunks(e).take(rows).enumerate().for_each(|(r, row)| write(start + r, row, totals[r]));
         }
         Ok(())
     }
 
-    /// Turns the scores of a query into shares, not yet divided by their sum, which is returned.
-    fn shares(&self, scores: &mut [T], query: usize, mut scale: T, mask: *const u8) -> T {
-        let rises = scale > T::ZERO;
-        if self.body.mask || !rises {
+    /// Makes scores that are not seen minus infinity, and adds what the mask says. Gives what scores have yet to be multiplied with. They
+    /// are those of some queries, from one on, for keys from one on.
+    fn hide(&self, scores: &mut [T], [query, some, key]: [usize; 3], scale: T, mask: *const u8) -> T {
+        let width = self.panels.columns();
+        let mut rest = scale;
+        if self.multiplies(scale) {
             scores.iter_mut().for_each(|x| *x = x.mul(scale));
-            scale = T::ONE;
+            rest = T::ONE;
         }
         if self.body.mask {
-            self.masked(scores, query, mask);
-        }
-        if self.body.causal {
-            // The last query has the place of the last key.
-            let [m, n, ..] = self.sizes;
-            let seen = (query + n + 1).saturating_sub(m).min(scores.len());
-            scores[seen..].fill(T::LOWEST);
-        }
-        let k = &self.kernels;
-        let (p, n) = (scores.as_mut_ptr().cast::<u8>(), scores.len());
-        let none = std::ptr::null();
-        let (mut most, mut sum) = (T::ZERO, T::ZERO);
-        // SAFETY: there are as many scores of the kernels' type, and single values; kernels work in place.
-        unsafe { (k.most)((&raw mut most).cast(), p, none, none, n) };
-        // Where every key is seen, scores of minus infinity are no sign of the contrary: their shares are NaN.
-        if most == T::LOWEST && (self.body.mask || self.body.causal) {
-            scores.fill(T::ZERO);
-            return T::ZERO;
-        }
-        let shift = T::ZERO.less(most.mul(scale));
-        // SAFETY: as above.
-        unsafe {
-            (k.line)(p, p, (&raw const scale).cast(), (&raw const shift).cast(), n);
-            (k.exp)(p, p, none, none, n);
-            (k.sum)((&raw mut sum).cast(), p, none, none, n);
-        }
-        sum
-    }
-
-    fn masked(&self, scores: &mut [T], query: usize, mask: *const u8) {
-        let (o, at) = (&self.operands[3], self.batch.len());
-        let row = mask.wrapping_offset(query as isize * o.strides[at]);
-        for (j, x) in scores.iter_mut().enumerate() {
-            let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
-            // SAFETY: the dispatcher checked the mask against the index space.
-            unsafe {
-                if o.dtype == DType::Bool {
-                    if place.read() == 0 {
-                        *x = T::LOWEST;
+            let (o, at) = (&self.operands[3], self.batch.len());
+            for lane in 0..some {
+                let row =
+                    mask.wrapping_offset((query + lane) as isize * o.strides[at] + key as isize * o.strides[at + 1]);
+                for (j, scores) in scores.chunks_exact_mut(width).enumerate() {
+                    let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
+                    // SAFETY: the dispatcher checked the mask against the index space.
+                    unsafe {
+                        if o.dtype != DType::Bool {
+                            scores[lane] = scores[lane].add(place.cast::<S>().read_unaligned().widen());
+                        } else if place.read() == 0 {
+                            scores[lane] = T::LOWEST;
+                        }
                     }
-                } else {
-                    *x = x.add(place.cast::<S>().read_unaligned().widen());
                 }
             }
         }
+        // Keys that the first query does not see are hidden from as many queries as come before.
+        for (j, scores) in scores.chunks_exact_mut(width).enumerate().skip(self.seen(query).saturating_sub(key)) {
+            let hidden = (query..query + some).take_while(|&query| self.seen(query) <= key + j).count();
+            scores[..hidden].fill(T::LOWEST);
+        }
+        rest
     }
 }
 
@@ -419,13 +365,21 @@ impl<S: Stored<T>, T: Score> Run for Attend<S, T> {
             return Ok(());
         }
         let scale = bindings.params.first().ok_or_else(|| Error::internal("the scale of attention is missing"))?;
-        let (scale, bases) = (T::of(scale), bases(bindings, &self.operands)?);
+        let (scale, bases) = (T::from_f64(scale.to_f64()), bases(bindings, &self.operands)?);
         let failure = parking_lot::Mutex::new(None);
-        self.machine.workers.run(self.batches * m.div_ceil(QUERIES), &|t| {
-            if let Err(error) = self.task(&bases, scale, t) {
+        let note = |done: Result<()>| {
+            if let Err(error) = done {
                 failure.lock().get_or_insert(error);
             }
-        });
+        };
+        if m <= FEW && self.batches > 1 {
+            self.machine.workers.run(self.batches, &|batch| note(self.few(&bases, scale, batch)));
+        } else if m <= FEW {
+            note(self.few(&bases, scale, 0));
+        } else {
+            let tasks = self.batches * m.div_ceil(self.queries);
+            self.machine.workers.run(tasks, &|task| note(self.task(&bases, scale, task)));
+        }
         failure.into_inner().map_or(Ok(()), Err)
     }
 }

@@ -246,7 +246,7 @@ pub(super) fn slices(Shape { batch, m, n, k }: Shape, mr: usize, nr: usize) -> u
 }
 
 /// The size of equal blocks of at most `most`, a multiple of `unit`, that cover `total`; at least one unit.
-pub(super) fn even(total: usize, most: usize, unit: usize) -> usize {
+pub(crate) fn even(total: usize, most: usize, unit: usize) -> usize {
     let most = (most / unit).max(1) * unit;
     let blocks = total.div_ceil(most).max(1);
     total.div_ceil(blocks).div_ceil(unit).max(1) * unit

@@ -32,11 +32,12 @@ mod plan;
 mod sink;
 mod source;
 
+pub(crate) use blocking::even;
 pub use blocking::{Blocking, Isa, Shape};
 pub use element::{Element, Widen};
 pub use fours::{Byte, Fours};
 pub use gather::{Gathered, Guard};
-pub(crate) use micro::{Micro, Rows};
+pub(crate) use micro::{Micro, Panel, Panels, Rows};
 pub use narrow::Narrow;
 pub use packed::{Packed, PackedLayout};
 pub use pairs::{Half, Paired, Pairs};

@@ -1,0 +1,137 @@
+//! A few queries, as a model has that writes word by word: keys and values are read once for each, where they lie.
+
+use millstream_core::{DType, Error, Result};
+
+use super::memory::Memory;
+use super::tile::Score;
+use super::{Attend, Stored};
+use crate::contract::product_isa;
+use crate::gemm::{Blocking, Gemm, Output, PackSource, Plain, Shape, Strided};
+use crate::math::{self, BlockFn, Elem, FmaForm, ReduceOp, UnaryOp};
+use crate::program::Base;
+use crate::simd::Isa;
+use crate::workers::Workers;
+
+/// Queries up to which this is quicker than packing keys and values. Measured.
+pub(super) const FEW: usize = 4;
+
+/// What turns scores into shares, in the instruction set of the machine.
+pub(super) struct Kernels {
+    most: BlockFn,
+    /// `a * b + c`, of which `b` and `c` are single values.
+    line: BlockFn,
+    exp: BlockFn,
+    sum: BlockFn,
+}
+
+impl Kernels {
+    pub(super) fn new(isa: Isa, elem: Elem) -> Result<Kernels> {
+        let missing = || Error::internal("the CPU lacks a kernel for attention");
+        Ok(Kernels {
+            most: math::reduce(isa, ReduceOp::Max, elem).ok_or_else(missing)?,
+            line: math::fma(isa, elem, FmaForm::VSS).ok_or_else(missing)?,
+            exp: math::unary(isa, UnaryOp::Exp, elem).ok_or_else(missing)?,
+            sum: math::reduce(isa, ReduceOp::Sum, elem).ok_or_else(missing)?,
+        })
+    }
+}
+
+impl<S: Stored<T>, T: Score> Attend<S, T> {
+    /// All queries of one of the batch.
+    pub(super) fn few(&self, bases: &[Base], scale: T, batch: usize) -> Result<()> {
+        let [m, n, d, e] = self.sizes;
+        let index = self.index(batch);
+        let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
+        // A single one runs its products on all threads, one of several on its own.
+        let alone = (self.batches > 1).then(|| Workers::new(1));
+        let workers = alone.as_ref().unwrap_or(&self.machine.workers);
+        let (mut near_keys, mut near_values, mut near_query) = (Vec::new(), Vec::new(), Vec::new());
+        // SAFETY: the dispatcher checked the operands against the index space, and nobody writes them meanwhile.
+        let [keys, values] = unsafe {
+            [
+                self.strided(at(1), 1, [1, 2], [n, d], &mut near_keys),
+                self.strided(at(2), 2, [3, 1], [e, n], &mut near_values),
+            ]
+        };
+        for query in 0..m {
+            let seen = self.seen(query);
+            let first = at(0).wrapping_offset(query as isize * self.operands[0].strides[self.batch.len()]);
+            // SAFETY: as above.
+            let row = unsafe { self.strided(first, 0, [0, 2], [1, d], &mut near_query) };
+            let mut memory = Memory::take();
+            let [scores, sums] = memory.parts::<T, 2>([seen, e])?;
+            self.product(Shape::new(1, seen, d), &row, &keys, scores, workers)?;
+            let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));
+            let shares: Strided<'_, T> = Strided::dense_a(scores, 1, 1, seen).ok_or_else(broken)?;
+            self.product(Shape::new(1, e, seen), &shares, &values, sums, workers)?;
+            for sum in sums.iter_mut() {
+                *sum = if self.hides() && total == T::ZERO { T::ZERO } else { sum.over(total) };
+            }
+            self.write(at(self.operands.len() - 1), query, sums.iter().copied());
+        }
+        Ok(())
+    }
+
+    /// One row by a matrix.
+    fn product(
+        &self,
+        shape: Shape,
+        a: &dyn PackSource<T>,
+        b: &dyn PackSource<T>,
+        out: &mut [T],
+        workers: &Workers,
+    ) -> Result<()> {
+        let isa = product_isa(self.machine.isa);
+        let blocking = Blocking::for_caches::<T>(&self.machine.topology, isa, shape);
+        let out = Output::Plain(Plain::dense(out, 1, 1, shape.n).ok_or_else(broken)?);
+        let product = Gemm { isa, shape, a, b, out, blocking };
+        let mut room = vec![0u8; product.workspace(workers.threads())];
+        product.run(workers, &mut room).map_err(|why| Error::internal(format!("attention: {why}")))
+    }
+
+    /// Turns the scores of a query into shares, not yet divided by their sum, which is returned.
+    fn shares(&self, scores: &mut [T], query: usize, mut scale: T, mask: *const u8) -> T {
+        if self.multiplies(scale) {
+            scores.iter_mut().for_each(|x| *x = x.mul(scale));
+            scale = T::ONE;
+        }
+        if self.body.mask {
+            let (o, at) = (&self.operands[3], self.batch.len());
+            let row = mask.wrapping_offset(query as isize * o.strides[at]);
+            for (j, x) in scores.iter_mut().enumerate() {
+                let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
+                // SAFETY: the dispatcher checked the mask against the index space.
+                unsafe {
+                    if o.dtype != DType::Bool {
+                        *x = x.add(place.cast::<S>().read_unaligned().widen());
+                    } else if place.read() == 0 {
+                        *x = T::LOWEST;
+                    }
+                }
+            }
+        }
+        let k = &self.kernels;
+        let (p, n) = (scores.as_mut_ptr().cast::<u8>(), scores.len());
+        let none = std::ptr::null();
+        let (mut most, mut sum) = (T::ZERO, T::ZERO);
+        // SAFETY: there are as many scores of the kernels' type, and single values; kernels work in place.
+        unsafe { (k.most)((&raw mut most).cast(), p, none, none, n) };
+        // Where every key is seen, scores of minus infinity are no sign of the contrary: their shares are NaN.
+        if most == T::LOWEST && self.hides() {
+            scores.fill(T::ZERO);
+            return T::ZERO;
+        }
+        let shift = T::ZERO.less(most.mul(scale));
+        // SAFETY: as above.
+        unsafe {
+            (k.line)(p, p, (&raw const scale).cast(), (&raw const shift).cast(), n);
+            (k.exp)(p, p, none, none, n);
+            (k.sum)((&raw mut sum).cast(), p, none, none, n);
+        }
+        sum
+    }
+}
+
+fn broken() -> Error {
+    Error::internal("an operand of attention is too small")
+}
