@@ -13,7 +13,7 @@ use crate::simd::Isa;
 use crate::workers::Workers;
 
 /// Queries up to which this is quicker than packing keys and values. Measured.
-pub(super) const FEW: usize = 4;
+pub(super) const FEW: usize = 6;
 
 /// What turns scores into shares, in the instruction set of the machine.
 pub(super) struct Kernels {

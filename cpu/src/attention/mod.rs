@@ -25,7 +25,7 @@ use crate::simd::vectorize;
 use crate::stream::{CpuLaunch, Run};
 use few::{FEW, Kernels};
 use memory::Memory;
-use tile::{Divide, Known, Score, Shares};
+use tile::{Divide, Known, Masked, Score, Shares};
 
 /// The most keys of a block: their scores for a panel of queries stay near, and sums over them are long.
 const KEYS: usize = 576;
@@ -268,8 +268,9 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let count = (end - first).div_ceil(width);
         let mut memory = Memory::take();
         let parts = [self.keys * d, e.next_multiple_of(height) * self.keys, self.keys * width];
-        let parts = [parts[0], parts[1], parts[2], count * width * d, count * width * e, count * width, count * width];
-        let [keys, values, scores, queries, sums, most, total] = memory.parts::<T, 7>(parts)?;
+        let [known, masks] = [count * width, if self.body.mask { 2 * parts[2] } else { 0 }];
+        let parts = [parts[0], parts[1], parts[2], known * d, known * e, known, known, masks];
+        let [keys, values, scores, queries, sums, most, total, masks] = memory.parts::<T, 8>(parts)?;
         most.fill(T::LOWEST);
         total.fill(T::ZERO);
         // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
@@ -297,7 +298,8 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                     // SAFETY: panels of keys and queries are `d` deep, and there are scores for whole panels of queries.
                     unsafe { panels.run(&of, height.min(n - row), some) };
                 }
-                let scale = self.hide(scores, [query, some, from], scale, at(3.min(self.operands.len() - 1)));
+                let mask = at(3.min(self.operands.len() - 1));
+                let scale = self.hide(scores, [query, some, from], scale, mask, masks);
                 let here = panel * width..(panel + 1) * width;
                 let known = Known { most: &mut most[here.clone()], total: &mut total[here] };
                 let before: &mut [T] = if from > 0 { sums } else { &mut [] };
@@ -323,31 +325,43 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     }
 
     /// Makes scores that are not seen minus infinity, and adds what the mask says. Gives what scores have yet to be multiplied with. They
-    /// are those of some queries, from one on, for keys from one on.
-    fn hide(&self, scores: &mut [T], [query, some, key]: [usize; 3], scale: T, mask: *const u8) -> T {
-        let width = self.panels.columns();
+    /// are those of some queries, from one on, for keys from one on; there is twice as much room where there is a mask.
+    fn hide(&self, scores: &mut [T], [query, some, key]: [usize; 3], scale: T, mask: *const u8, room: &mut [T]) -> T {
+        let (isa, width) = (self.machine.isa, self.panels.columns());
         let mut rest = scale;
         if self.multiplies(scale) {
-            scores.iter_mut().for_each(|x| *x = x.mul(scale));
-            rest = T::ONE;
-        }
-        if self.body.mask {
-            let (o, at) = (&self.operands[3], self.batch.len());
-            for lane in 0..some {
-                let row =
-                    mask.wrapping_offset((query + lane) as isize * o.strides[at] + key as isize * o.strides[at + 1]);
-                for (j, scores) in scores.chunks_exact_mut(width).enumerate() {
-                    let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
-                    // SAFETY: the dispatcher checked the mask against the index space.
-                    unsafe {
-                        if o.dtype != DType::Bool {
-                            scores[lane] = scores[lane].add(place.cast::<S>().read_unaligned().widen());
-                        } else if place.read() == 0 {
-                            scores[lane] = T::LOWEST;
+            let added: &[T] = if self.body.mask {
+                let (turned, rows) = room.split_at_mut(room.len() / 2);
+                let (o, at) = (&self.operands[3], self.batch.len());
+                let [down, along] = [0, 1].map(|dim| o.strides[at + dim]);
+                let first = mask.wrapping_offset(query as isize * down + key as isize * along);
+                let block = PackBlock { batch: 0, row: 0, rows: some, k: 0, depth: scores.len() / width, panel: width };
+                let turned = &mut turned[..block.len()];
+                if o.dtype == DType::Bool {
+                    for (lane, row) in rows.chunks_exact_mut(block.depth).enumerate().take(some) {
+                        let bytes = first.wrapping_offset(lane as isize * down);
+                        for (j, x) in row.iter_mut().enumerate() {
+                            // SAFETY: the dispatcher checked the mask against the index space.
+                            let seen = unsafe { bytes.wrapping_offset(j as isize * along).read() } != 0;
+                            *x = if seen { T::ZERO } else { T::LOWEST };
                         }
                     }
+                    // SAFETY: the rows were written just now.
+                    let rows = unsafe { Strided::<T>::from_raw(rows.as_ptr(), block.depth as isize, 1, Batch::SAME) };
+                    rows.pack(&block, turned);
+                } else {
+                    let mut near = Vec::new();
+                    // SAFETY: the dispatcher checked the mask against the index space.
+                    let rows = unsafe { self.strided(first, 3, [0, 1], [some, block.depth], &mut near) };
+                    rows.pack(&block, turned);
                 }
-            }
+                turned
+            } else {
+                &[]
+            };
+            let replaces = self.body.mask && self.operands[3].dtype == DType::Bool;
+            vectorize(isa, Masked { scores, scale, added, replaces });
+            rest = T::ONE;
         }
         // Keys that the first query does not see are hidden from as many queries as come before.
         for (j, scores) in scores.chunks_exact_mut(width).enumerate().skip(self.seen(query).saturating_sub(key)) {

@@ -142,6 +142,40 @@ unsafe fn share<S: Simd, T: Score>(s: S, at: *mut T, scale: T::V<S>, shift: T::V
     }
 }
 
+/// Multiplies scores, and adds what a mask says.
+pub(super) struct Masked<'a, T> {
+    pub scores: &'a mut [T],
+    pub scale: T,
+    /// A number for each score, or none at all.
+    pub added: &'a [T],
+    /// Where it is minus infinity, so is the score, whatever it was.
+    pub replaces: bool,
+}
+
+impl<T: Score> Kernel for Masked<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Masked { scores, scale, added, replaces } = self;
+        let lanes = T::V::<S>::LANES;
+        let (scale, lowest) = (T::splat(s, scale), T::splat(s, T::LOWEST));
+        assert!(scores.len().is_multiple_of(lanes) && (added.is_empty() || added.len() >= scores.len()));
+        for i in (0..scores.len()).step_by(lanes) {
+            let at = scores[i..].as_mut_ptr();
+            // SAFETY: there are as many scores, and numbers if there are any, from `i` on.
+            unsafe {
+                let mut score = T::V::<S>::load(at) * scale;
+                if !added.is_empty() {
+                    let added = T::V::<S>::load(added[i..].as_ptr());
+                    score = if replaces { T::V::<S>::select(added.eq(lowest), lowest, score) } else { score + added };
+                }
+                score.store(at);
+            }
+        }
+    }
+}
+
 /// Divides sums of values by those of the shares.
 pub(super) struct Divide<'a, T> {
     /// Queries side by side, dimension after dimension.
