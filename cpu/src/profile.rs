@@ -117,9 +117,10 @@ pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)>
         (DType::C128, f64_rate / 4.0),
     ];
     let several: &[(G, &[DType], f64)] = match isa {
-        // A tile instruction takes 16 cycles for 16 x 16 x 32 products, two vector instructions one cycle for 32.
+        // A tile instruction takes 16 cycles for 16 x 16 x 32 products, or 64 of bytes; two vector instructions one cycle for 32.
         Isa::Avx512 => &[
             (G::Amx, &[DType::BF16], 16.0),
+            (G::AmxFours { signed: [true; 2] }, &BYTES, 32.0),
             (G::Avx512Bf16, &[DType::BF16], 2.0),
             (G::Avx512Fours, &BYTES, 4.0),
             (G::Avx512Pairs, &INTEGERS, 2.0),

@@ -173,8 +173,9 @@ macro_rules! sums {
             if !narrow(lhs) || !narrow(rhs) {
                 return None;
             }
+            let tiles = Isa::AmxFours { signed: [lhs == DType::I8, rhs == DType::I8] };
             let list: &[Isa] = match isa {
-                crate::simd::Isa::Avx512 => &[Isa::Avx512Fours, Isa::Avx512Pairs, Isa::Avx2Pairs],
+                crate::simd::Isa::Avx512 => &[tiles, Isa::Avx512Fours, Isa::Avx512Pairs, Isa::Avx2Pairs],
                 crate::simd::Isa::Avx2 => &[Isa::Avx2Fours, Isa::Avx2Pairs],
                 crate::simd::Isa::Neon => &[Isa::NeonFours],
                 crate::simd::Isa::Portable => &[],

@@ -150,7 +150,7 @@ impl Operand {
         let place = binding.offset.wrapping_sub(binding.start);
         let mut name: FormName = name.clone();
         let other = how.2.map_or(usize::MAX, |d| d as usize);
-        name.extend([place, how.0 as usize, how.1 as usize, other, T::DTYPE as usize].map(|n| n as u64));
+        name.extend([place, how.0.form(), how.1 as usize, other, T::DTYPE as usize].map(|n| n as u64));
         name.extend([rows, depth, panel, kc, products].map(|n| n as u64));
         if products > 1 {
             name.extend(walk.iter().copied());

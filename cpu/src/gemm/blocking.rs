@@ -29,9 +29,14 @@ pub enum Isa {
     Avx512Fours,
     /// Four 8-bit integers at a time with NEON's dot products; as above.
     NeonFours,
+    /// Four 8-bit integers at a time in AMX tiles; as above.
+    AmxFours {
+        /// Whether the numbers of A and those of B have a sign.
+        signed: [bool; 2],
+    },
 }
 
-/// Pairs in a row of an AMX tile.
+/// Pairs, or fours, in a row of an AMX tile.
 pub(super) const TILE: usize = 16;
 
 impl Isa {
@@ -63,7 +68,9 @@ impl Isa {
             #[cfg(target_arch = "aarch64")]
             Isa::NeonFours => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod"),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::Amx => Isa::Avx512.available() && super::kernel::amx::available(),
+            Isa::Amx => Isa::Avx512.available() && super::kernel::amx::has_bf16(),
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Isa::AmxFours { .. } => Isa::Avx512.available() && super::kernel::amx::has_int8(),
             _ => false,
         }
     }
@@ -73,7 +80,8 @@ impl Isa {
         match self {
             Isa::Portable => crate::simd::Isa::Portable,
             Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Fours => crate::simd::Isa::Avx2,
-            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx | Isa::Avx512Fours => crate::simd::Isa::Avx512,
+            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Avx512Fours => crate::simd::Isa::Avx512,
+            Isa::Amx | Isa::AmxFours { .. } => crate::simd::Isa::Avx512,
             Isa::Neon | Isa::NeonFours => crate::simd::Isa::Neon,
         }
     }
@@ -83,19 +91,42 @@ impl Isa {
         match self {
             Isa::Portable | Isa::Avx2 | Isa::Avx512 | Isa::Neon => 1,
             Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx => 2,
-            Isa::Avx2Fours | Isa::Avx512Fours | Isa::NeonFours => 4,
+            Isa::Avx2Fours | Isa::Avx512Fours | Isa::NeonFours | Isa::AmxFours { .. } => 4,
         }
+    }
+
+    /// Whether operands are multiplied in AMX tiles, so that those of A are packed in a way of their own.
+    pub(super) fn tiled(self) -> bool {
+        matches!(self, Isa::Amx | Isa::AmxFours { .. })
     }
 
     /// Whether both operands are packed in the same way, so that a product may be computed as its transpose.
     pub(super) fn turns(self) -> bool {
-        self != Isa::Amx && self.together() < 4
+        !self.tiled() && self.together() < 4
+    }
+
+    /// A number for the way in which operands are packed; signs do not matter in AMX tiles.
+    pub(crate) fn form(self) -> usize {
+        match self {
+            Isa::Portable => 0,
+            Isa::Avx2 => 1,
+            Isa::Avx512 => 2,
+            Isa::Neon => 3,
+            Isa::Avx2Pairs => 4,
+            Isa::Avx512Pairs => 5,
+            Isa::Avx512Bf16 => 6,
+            Isa::Amx => 7,
+            Isa::Avx2Fours => 8,
+            Isa::Avx512Fours => 9,
+            Isa::NeonFours => 10,
+            Isa::AmxFours { .. } => 11,
+        }
     }
 
     /// The depth that a product's shape states for `k` numbers.
     pub fn depth(self, k: usize) -> usize {
         match self {
-            Isa::Amx => k.div_ceil(2 * TILE) * TILE,
+            _ if self.tiled() => k.div_ceil(self.together() * TILE) * TILE,
             _ if self.together() == 4 => {
                 let fours = k.div_ceil(4);
                 fours + fours.div_ceil(self.fours())
@@ -104,7 +135,7 @@ impl Isa {
         }
     }
 
-    /// Fours in a block of the depth, beside its [`super::Kernels::heads`].
+    /// Fours in a block of the depth, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
     pub(super) const fn fours(self) -> usize {
         match self {
             // A panel of B is to be in the first-level cache; wide ones need not be.

@@ -265,6 +265,8 @@ impl Element for i32 {
             Isa::Avx2Fours => &AVX2_I32_FOURS,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Fours => &AVX512_I32_FOURS,
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            Isa::AmxFours { signed: [a, b] } => &super::kernel::amx::I32_FOURS[usize::from(a)][usize::from(b)],
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => &super::kernel::NEON_I32,
             #[cfg(target_arch = "aarch64")]

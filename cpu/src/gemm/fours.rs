@@ -13,10 +13,14 @@
 //! The last two terms, one for each row of A and one for each column of B, are the heads of a block ([`Kernels::heads`]): the first of its
 //! depths, followed by its fours. All is exact in 32 bits that wrap.
 //!
+//! AMX takes any signs: numbers stay as they are, and there are no heads. Its tiles of A are 16 rows of 16 fours: rows of memory with adjacent
+//! depths, copied 64 bytes at a time.
+//!
 //! [`Kernels::heads`]: super::kernel::Kernels::heads
 
 use std::marker::PhantomData;
 
+use super::blocking::TILE;
 use super::driver::prefetch;
 use super::pack::{Strides, pack_strided};
 use super::source::{Batch, PackBlock, PackSource};
@@ -60,6 +64,7 @@ fn wants_sign(isa: Isa, side: Side) -> bool {
 /// What is to be added to numbers in the form that an instruction set wants, for them to be as they are stored.
 fn moved(isa: Isa, side: Side, signed: bool) -> i32 {
     match (signed, wants_sign(isa, side)) {
+        _ if isa.tiled() => 0,
         (true, false) => -128,
         (false, true) => 128,
         _ => 0,
@@ -76,6 +81,8 @@ pub struct Fours<'a, S> {
     batch: Batch<'a>,
     /// Single numbers in depth.
     k: usize,
+    /// Packed as AMX wants its left operand.
+    tiled: bool,
     /// What bits are flipped by.
     flip: u8,
     /// A head is the sum of a block's numbers, each less this one, times the factor.
@@ -115,7 +122,8 @@ impl<'a, S: Byte> Fours<'a, S> {
         let (other, less) = if side == Side::A { (Side::B, own) } else { (Side::A, 0) };
         let flip = if own == 0 { 0 } else { 0x80 };
         let factor = moved(isa, other, other_signed);
-        Fours { isa, base, row, depth, batch, k, flip, less, factor, life: PhantomData }
+        let tiled = isa.tiled() && side == Side::A;
+        Fours { isa, base, row, depth, batch, k, tiled, flip, less, factor, life: PhantomData }
     }
 
     #[inline(always)]
@@ -132,8 +140,13 @@ impl<'a, S: Byte> Fours<'a, S> {
     /// What each of a block's depths is: the first of them, counted from the block's first, and its part.
     fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, Part)> + use<S> {
         let (size, start, end) = (self.isa.fours(), block.k, block.k + block.depth);
+        let heads = !self.isa.tiled();
         let mut q = start;
         std::iter::from_fn(move || {
+            if !heads {
+                let all = (0, Part::Fours { first: start, count: end - start });
+                return (std::mem::replace(&mut q, end) < end).then_some(all);
+            }
             let (unit, within) = (q / (size + 1), q % (size + 1));
             let first = unit * size + within.saturating_sub(1);
             let count = if within == 0 { 1 } else { (size + 1 - within).min(end.saturating_sub(q)) };
@@ -168,6 +181,49 @@ impl<'a, S: Byte> Fours<'a, S> {
             *byte = unsafe { *self.at(batch, row, k) }.bits() ^ self.flip;
         }
         i32::from_le_bytes(bytes)
+    }
+
+    /// For every 16 fours of depth, a panel's rows of 16 fours.
+    #[inline(always)]
+    fn pack_tiles(&self, block: &PackBlock, dst: &mut [i32]) {
+        const SIDE: usize = 32;
+        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+            let (top, have) = (row + p * panel, panel.min(rows - p * panel));
+            // Tiles of which all numbers exist.
+            let whole = (self.whole() / TILE).saturating_sub(k / TILE).min(depth / TILE);
+            for g in if self.depth == 1 { whole } else { 0 }..depth / TILE {
+                let out = &mut out[g * panel * TILE..][..panel * TILE];
+                if self.row == 1 && g < whole && panel == SIDE {
+                    // Four lines of memory are dealt out like cards, then turned.
+                    let mut buffer = [0; SIDE * TILE];
+                    for (q, to) in buffer.chunks_exact_mut(SIDE).enumerate() {
+                        let line = self.at(batch, top, 4 * (k + g * TILE + q));
+                        // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
+                        unsafe { interleave(line, self.depth, 0, &mut to[..have]) };
+                    }
+                    let strides = Strides { row: SIDE as isize, depth: 1 };
+                    // SAFETY: the buffer holds 16 lines of `SIDE` fours.
+                    unsafe { pack_strided(buffer.as_ptr(), strides, TILE, SIDE, TILE, out) };
+                    continue;
+                }
+                for (r, out) in out.chunks_exact_mut(TILE).enumerate() {
+                    for (q, o) in out.iter_mut().enumerate() {
+                        // SAFETY: the row is in the block.
+                        let four = || unsafe { self.four(batch, top + r, k + g * TILE + q) };
+                        *o = if r < have { four() } else { 0 };
+                    }
+                }
+            }
+            for r in 0..if self.depth == 1 && whole > 0 { panel } else { 0 } {
+                let line = self.at(batch, top + r, 4 * k).cast::<[i32; TILE]>();
+                for (g, out) in out.chunks_exact_mut(panel * TILE).enumerate().take(whole) {
+                    // SAFETY: depths are adjacent, those of whole tiles exist, and the row is in the block; any bytes are fours.
+                    let fours = if r < have { unsafe { line.add(g).read_unaligned() } } else { [0; TILE] };
+                    out[r * TILE..][..TILE].copy_from_slice(&fours);
+                }
+            }
+        }
     }
 
     /// Depths are adjacent: fours are collected row by row, then dealt to the panels.
@@ -438,7 +494,9 @@ impl<S: Byte> Kernel for Packing<'_, '_, S> {
     #[inline(always)]
     fn run<V: Simd>(self, _: V) {
         let Packing(source, block, dst) = self;
-        if source.depth == 1 && block.panel <= 32 {
+        if source.tiled {
+            source.pack_tiles(block, dst);
+        } else if source.depth == 1 && block.panel <= 32 {
             source.pack_depths(block, dst);
         } else if source.row == 1 {
             source.pack_rows(block, dst);

@@ -90,7 +90,7 @@ impl<'a, S: Half> Pairs<'a, S> {
         batch: Batch<'a>,
         k: usize,
     ) -> Pairs<'a, S> {
-        Pairs { base, row, depth, batch, k, tiled: isa == Isa::Amx && side == Side::A, life: PhantomData }
+        Pairs { base, row, depth, batch, k, tiled: isa.tiled() && side == Side::A, life: PhantomData }
     }
 
     fn at(&self, batch: usize, row: usize, k: usize) -> *const S {

@@ -1,54 +1,71 @@
 //! AMX: tiles of 16 rows of 64 bytes. Four of the eight registers hold a 32 x 32 block of sums, two hold A, two hold B.
 //!
-//! A's panels are not as those of other kernels: for each 16 pairs of depth there are 32 rows of 16 pairs, so that a tile
-//! is one kilobyte in a piece. B's panels are as ever: for each pair of depth 32 columns.
+//! A's panels are not as those of other kernels: for each 16 groups of depth (pairs of bf16, fours of bytes) there are 32 rows of 16
+//! groups, so that a tile is one kilobyte in a piece. B's panels are as ever: for each group of depth 32 columns.
 //!
-//! The instructions take subnormal numbers for zeros and make zeros of subnormal sums; whoever uses them knows that there
-//! are none. Each sum is of products exact in f32, rounded to nearest at every step.
+//! The instructions for bf16 take subnormal numbers for zeros and make zeros of subnormal sums; whoever uses them knows that there
+//! are none. Each sum is of products exact in f32, rounded to nearest at every step. Those for bytes, with a sign or without on either side, are
+//! exact in 32 bits that wrap.
 
 use std::arch::asm;
 use std::sync::OnceLock;
 
 use super::{Kernel, Kernels, State, Tile};
+use crate::gemm::Element;
 
-/// Rows of a register, and pairs in a row.
+/// Rows of a register, and groups in a row.
 pub(in crate::gemm) const SIDE: usize = 16;
 /// Rows of a panel of A.
 pub(in crate::gemm) const ROWS: usize = 2 * SIDE;
 
 /// The kernels for pairs of bf16.
-pub(in crate::gemm) static BF16_PAIRS: Kernels<f32> = Kernels {
-    mr: ROWS,
-    lanes: SIDE,
-    vectors: 2,
-    strided: false,
-    unit: SIDE,
-    heads: false,
-    state: Some(State { enter, leave }),
-    vector: None,
-    table: &[&[&[kernel::<1> as Kernel<f32>], &[kernel::<2>]]],
-};
+pub(in crate::gemm) static BF16_PAIRS: Kernels<f32> = table::<Bf16>();
+/// The kernels for fours of bytes, those of A and of B without a sign (0) or with one (1).
+pub(in crate::gemm) static I32_FOURS: [[Kernels<i32>; 2]; 2] =
+    [[table::<U8U8>(), table::<U8I8>()], [table::<I8U8>(), table::<I8I8>()]];
 
-/// Whether the processor has AMX for bf16 with tiles as large as these kernels use, and the system lets this process
-/// use it. Asked once.
-pub(in crate::gemm) fn available() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| present() && permitted())
+const fn table<P: Products>() -> Kernels<P::Sum> {
+    Kernels {
+        mr: ROWS,
+        lanes: SIDE,
+        vectors: 2,
+        strided: false,
+        unit: SIDE,
+        heads: false,
+        state: Some(State { enter, leave }),
+        vector: None,
+        table: const { &[&[&[kernel::<P, 1> as Kernel<P::Sum>], &[kernel::<P, 2>]]] },
+    }
 }
 
-/// What the processor says.
+/// Whether the processor has AMX for bf16 with tiles as large as these kernels use, and the system lets this process
+/// use it.
+pub(in crate::gemm) fn has_bf16() -> bool {
+    available() & 1 << 22 != 0
+}
+
+/// The same for bytes.
+pub(in crate::gemm) fn has_int8() -> bool {
+    available() & 1 << 25 != 0
+}
+
+/// What the processor has that the system lets this process use: the features of this name in its own list. Asked once.
+fn available() -> u32 {
+    static HAS: OnceLock<u32> = OnceLock::new();
+    *HAS.get_or_init(|| if present() && permitted() { core::arch::x86_64::__cpuid_count(7, 0).edx } else { 0 })
+}
+
+/// Whether the processor has tiles as large as these kernels use.
 fn present() -> bool {
     use core::arch::x86_64::{__cpuid, __cpuid_count, __get_cpuid_max};
     const OSXSAVE: u32 = 1 << 27;
-    const BF16: u32 = 1 << 22;
     const TILES: u32 = 1 << 24;
     /// Tile data and tile configuration, as the system keeps them for threads.
     const KEPT: u64 = 0b11 << 17;
     if __get_cpuid_max(0).0 < 0x1d || __cpuid(1).ecx & OSXSAVE == 0 {
         return false;
     }
-    let features = __cpuid_count(7, 0).edx;
-    if features & BF16 == 0 || features & TILES == 0 {
+    if __cpuid_count(7, 0).edx & TILES == 0 {
         return false;
     }
     let (low, high): (u32, u32);
@@ -85,33 +102,92 @@ static CONFIG: Config = {
 };
 
 /// # Safety
-/// [`available`] has returned true.
+/// [`has_bf16`] or [`has_int8`] has returned true.
 unsafe fn enter() {
     // SAFETY: the configuration is valid for the palette that `present` has checked.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(readonly, nostack)) };
 }
 
 /// # Safety
-/// [`available`] has returned true.
+/// [`has_bf16`] or [`has_int8`] has returned true.
 unsafe fn leave() {
     // SAFETY: gives the registers back; any state will do.
     unsafe { asm!("tilerelease", options(nomem, nostack)) };
 }
 
+/// What an instruction multiplies.
+trait Products: 'static {
+    /// What it sums up in: four bytes.
+    type Sum: Element;
+
+    /// Adds to the sums in registers 0 to 3 the products of so many blocks (at least one) of 16 groups of depth.
+    ///
+    /// # Safety
+    /// Panels at `a` and `b` hold these blocks; [`enter`] was called by this thread.
+    unsafe fn multiply(a: *const Self::Sum, b: *const Self::Sum, blocks: usize);
+}
+
+macro_rules! products {
+    ($($name:ident, $sum:ty, $instruction:literal;)*) => {$(
+        struct $name;
+
+        impl Products for $name {
+            type Sum = $sum;
+
+            #[inline(always)]
+            unsafe fn multiply(a: *const $sum, b: *const $sum, blocks: usize) {
+                // SAFETY: reads what the caller vouches for; prefetches never fault.
+                unsafe {
+                    asm!(
+                        "2:",
+                        "tileloadd tmm4, [{a} + {sa}*1]",
+                        "tileloadd tmm6, [{b} + {sb}*1]",
+                        "tileloadd tmm7, [{b} + {sb}*1 + 64]",
+                        "prefetcht0 [{a} + 4096]", "prefetcht0 [{a} + 4160]", "prefetcht0 [{a} + 4224]", "prefetcht0 [{a} + 4288]",
+                        "prefetcht0 [{a} + 4352]", "prefetcht0 [{a} + 4416]", "prefetcht0 [{a} + 4480]", "prefetcht0 [{a} + 4544]",
+                        concat!($instruction, " tmm0, tmm4, tmm6"),
+                        "tileloadd tmm5, [{a} + {sa}*1 + 1024]",
+                        "prefetcht0 [{a} + 4608]", "prefetcht0 [{a} + 4672]", "prefetcht0 [{a} + 4736]", "prefetcht0 [{a} + 4800]",
+                        "prefetcht0 [{a} + 4864]", "prefetcht0 [{a} + 4928]", "prefetcht0 [{a} + 4992]", "prefetcht0 [{a} + 5056]",
+                        concat!($instruction, " tmm1, tmm4, tmm7"),
+                        concat!($instruction, " tmm2, tmm5, tmm6"),
+                        concat!($instruction, " tmm3, tmm5, tmm7"),
+                        "add {a}, 2048",
+                        "add {b}, 2048",
+                        "dec {n}",
+                        "jnz 2b",
+                        a = inout(reg) a => _, b = inout(reg) b => _, n = inout(reg) blocks => _,
+                        sa = in(reg) 4 * SIDE, sb = in(reg) 4 * ROWS,
+                        out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                        out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(readonly, nostack),
+                    );
+                }
+            }
+        }
+    )*};
+}
+products! {
+    Bf16, f32, "tdpbf16ps";
+    I8I8, i32, "tdpbssd";
+    I8U8, i32, "tdpbsud";
+    U8I8, i32, "tdpbusd";
+    U8U8, i32, "tdpbuud";
+}
+
 /// # Safety
-/// The contract of [`Tile`] for packed operands, `k` counting pairs; [`enter`] was called by this thread.
-unsafe fn kernel<const V: usize>(t: &Tile<f32>) {
+/// The contract of [`Tile`] for packed operands, `k` counting groups; [`enter`] was called by this thread.
+unsafe fn kernel<P: Products, const V: usize>(t: &Tile<P::Sum>) {
     for line in 0..t.lines {
         crate::gemm::driver::prefetch(t.next.wrapping_add(64 * line));
     }
     if V == 2 && t.rows == ROWS {
         // SAFETY: C has 32 rows of two vectors.
-        unsafe { multiply(t, t.c, 4 * t.c_row, t.add) };
+        unsafe { multiply::<P>(t, t.c, 4 * t.c_row, t.add) };
         return;
     }
     #[repr(align(64))]
-    struct Sums([f32; ROWS * ROWS]);
-    let mut sums = Sums([0.0; ROWS * ROWS]);
+    struct Sums<T>([T; ROWS * ROWS]);
+    let mut sums = Sums([P::Sum::ZERO; ROWS * ROWS]);
     let place = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
     if t.add {
         // The sums go on from what is there, as those of whole tiles do.
@@ -121,7 +197,7 @@ unsafe fn kernel<const V: usize>(t: &Tile<f32>) {
         }
     }
     // SAFETY: the sums have room for 32 rows of two vectors.
-    unsafe { multiply(t, sums.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
+    unsafe { multiply::<P>(t, sums.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
     for (i, row) in sums.0.chunks_exact(ROWS).enumerate().take(t.rows) {
         // SAFETY: as above.
         unsafe { place(i).copy_from_nonoverlapping(row.as_ptr(), V * SIDE) };
@@ -130,9 +206,9 @@ unsafe fn kernel<const V: usize>(t: &Tile<f32>) {
 
 /// # Safety
 /// As [`kernel`], with sums at `c`, rows `stride` bytes apart: writable, and readable if `add`.
-unsafe fn multiply(t: &Tile<f32>, c: *mut f32, stride: isize, add: bool) {
+unsafe fn multiply<P: Products>(t: &Tile<P::Sum>, c: *mut P::Sum, stride: isize, add: bool) {
     let below = c.wrapping_byte_offset(SIDE as isize * stride);
-    // SAFETY: the caller vouches for C; panels hold whole blocks of 16 pairs, since depths are multiples of the unit.
+    // SAFETY: the caller vouches for C; panels hold whole blocks of 16 groups, since depths are multiples of the unit.
     unsafe {
         if add {
             asm!(
@@ -149,28 +225,7 @@ unsafe fn multiply(t: &Tile<f32>, c: *mut f32, stride: isize, add: bool) {
         }
         let blocks = t.k / SIDE;
         if blocks > 0 {
-            asm!(
-                "2:",
-                "tileloadd tmm4, [{a} + {sa}*1]",
-                "tileloadd tmm6, [{b} + {sb}*1]",
-                "tileloadd tmm7, [{b} + {sb}*1 + 64]",
-                "prefetcht0 [{a} + 4096]", "prefetcht0 [{a} + 4160]", "prefetcht0 [{a} + 4224]", "prefetcht0 [{a} + 4288]",
-                "prefetcht0 [{a} + 4352]", "prefetcht0 [{a} + 4416]", "prefetcht0 [{a} + 4480]", "prefetcht0 [{a} + 4544]",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm5, [{a} + {sa}*1 + 1024]",
-                "prefetcht0 [{a} + 4608]", "prefetcht0 [{a} + 4672]", "prefetcht0 [{a} + 4736]", "prefetcht0 [{a} + 4800]",
-                "prefetcht0 [{a} + 4864]", "prefetcht0 [{a} + 4928]", "prefetcht0 [{a} + 4992]", "prefetcht0 [{a} + 5056]",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a}, 2048",
-                "add {b}, 2048",
-                "dec {n}",
-                "jnz 2b",
-                a = inout(reg) t.a => _, b = inout(reg) t.b => _, n = inout(reg) blocks => _,
-                sa = in(reg) 4 * SIDE, sb = in(reg) 4 * ROWS,
-                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(readonly, nostack),
-            );
+            P::multiply(t.a, t.b, blocks);
         }
         asm!(
             "tilestored [{c} + {s}*1], tmm0", "tilestored [{c} + {s}*1 + 64], tmm1",

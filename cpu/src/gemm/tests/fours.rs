@@ -11,20 +11,31 @@ fn fours_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_s
     unsafe { Fours::from_raw((isa, side), other_signed, base, strides, Batch::Stride(m.each), k) }
 }
 
-const FOURS: [Isa; 3] = [Isa::Avx2Fours, Isa::Avx512Fours, Isa::NeonFours];
+/// The instruction sets that multiply such numbers.
+fn sets<A: Byte, B: Byte>() -> [Isa; 4] {
+    [Isa::Avx2Fours, Isa::Avx512Fours, Isa::NeonFours, Isa::AmxFours { signed: [A::SIGNED, B::SIGNED] }]
+}
+
+/// Depths of a block: AMX has no heads, and any multiple of 16.
+fn block(isa: Isa) -> usize {
+    if isa.tiled() { 48 } else { isa.fours() + 1 }
+}
 
 /// Sums of what is packed, computed as the instructions do, for one panel of each operand: heads, then fours.
 fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), depth: usize) -> i32 {
-    let block = isa.fours() + 1;
+    let signed = match isa {
+        Isa::AmxFours { signed } => signed,
+        _ => [isa == Isa::NeonFours, true],
+    };
+    let value = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
     (0..depth).fold(0i32, |sum, q| {
-        let (x, y) = (a[q * panels.0 + at.0], b[q * panels.1 + at.1]);
-        if q % block == 0 {
+        let place = if isa.tiled() { (q / 16 * panels.0 + at.0) * 16 + q % 16 } else { q * panels.0 + at.0 };
+        let (x, y) = (a[place], b[q * panels.1 + at.1]);
+        if !isa.tiled() && q % block(isa) == 0 {
             return sum.wrapping_add(x).wrapping_add(y);
         }
-        x.to_le_bytes().iter().zip(y.to_le_bytes()).fold(sum, |sum, (&x, y)| {
-            let x = if isa == Isa::NeonFours { i32::from(x as i8) } else { i32::from(x) };
-            sum.wrapping_add(x * i32::from(y as i8))
-        })
+        let both = x.to_le_bytes().into_iter().zip(y.to_le_bytes());
+        both.fold(sum, |sum, (x, y)| sum.wrapping_add(value(x, signed[0]) * value(y, signed[1])))
     })
 }
 
@@ -32,16 +43,17 @@ fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, 
 fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
     let mut r = Random::new();
     for round in 0..rounds {
-        let isa = FOURS[round % 3];
+        let isa = sets::<A, B>()[round % 4];
         let k = if r.below(4) == 0 { 1000 + r.below(4000) } else { 1 + r.below(90) };
         let (m, n) = (1 + r.below(40), 1 + r.below(300));
         let (a, b) = (Matrix::<A>::random(&mut r, 1, m, k, true), Matrix::<B>::random(&mut r, 1, k, n, true));
         let sources: [&dyn PackSource<i32>; 2] =
             [&fours_of(&a, isa, Side::A, B::SIGNED, k), &fours_of(&b, isa, Side::B, A::SIGNED, k)];
-        let (panels, depth) = ((r.pick(&[6, 8, 14]), r.pick(&[12, 16, 32, 48])), isa.depth(k));
+        let panels = if isa.tiled() { (32, 32) } else { (r.pick(&[6, 8, 14]), r.pick(&[12, 16, 32, 48])) };
+        let depth = isa.depth(k);
         let pack = |source: &dyn PackSource<i32>, rows, panel| {
             // In one piece, or in several that are cut anywhere.
-            let layout = PackedLayout { rows, depth, panel, kc: isa.fours() + 1 };
+            let layout = PackedLayout { rows, depth, panel, kc: block(isa) };
             let mut whole = vec![i32::MIN; layout.elements()];
             assert!(layout.pack(source, 1, &Workers::new(2), &mut whole));
             whole
@@ -52,8 +64,8 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
             let want = (0..k).fold(0i32, |s, q| s.wrapping_add(a.get(0, i, q).value() * b.get(0, q, j).value()));
             // Block by block of the depth, all panels of each.
             let mut got = 0i32;
-            for first in (0..depth).step_by(isa.fours() + 1) {
-                let here = (isa.fours() + 1).min(depth - first);
+            for first in (0..depth).step_by(block(isa)) {
+                let here = block(isa).min(depth - first);
                 let part = |data: &[i32], rows: usize, panel: usize, at: usize| {
                     let from = rows.next_multiple_of(panel) * first + at / panel * panel * here;
                     data[from..from + panel * here].to_vec()
@@ -68,16 +80,16 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
 
 #[test]
 fn fours_are_packed_so_that_their_products_are_those_of_the_numbers() {
-    packed_products::<i8, i8>(45);
-    packed_products::<i8, u8>(45);
-    packed_products::<u8, i8>(45);
-    packed_products::<u8, u8>(45);
+    packed_products::<i8, i8>(60);
+    packed_products::<i8, u8>(60);
+    packed_products::<u8, i8>(60);
+    packed_products::<u8, u8>(60);
 }
 
 fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
-    for isa in FOURS.into_iter().filter(|isa| isa.available()) {
+    for isa in sets::<A, B>().into_iter().filter(|isa| isa.available()) {
         for round in 0..rounds {
             let size = |r: &mut Random| if r.below(3) == 0 { 1 + r.below(8) } else { 1 + r.below(120) };
             let (batch, m, n) = (r.pick(&[1, 1, 2, 3]), size(&mut r), size(&mut r));
@@ -111,7 +123,7 @@ fn bytes_multiply_exactly_in_fours() {
 
 #[test]
 fn the_largest_bytes_multiply_exactly_in_fours() {
-    for isa in FOURS.into_iter().filter(|isa| isa.available()) {
+    for isa in sets::<i8, i8>().into_iter().filter(|isa| isa.available()) {
         let (m, n, k) = (17, 35, 5000);
         for (x, y) in [(i8::MIN, i8::MIN), (i8::MIN, i8::MAX), (i8::MAX, i8::MAX)] {
             let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
