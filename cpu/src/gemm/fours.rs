@@ -322,6 +322,23 @@ impl<'a, S: Byte> Fours<'a, S> {
                     for n in 0..if self.factor == 0 { 4 } else { 0 } {
                         fetch(line.wrapping_offset((AHEAD + n) * self.depth), wide);
                     }
+                    if four < self.whole() && panel % 16 == 0 && wide == panels * panel {
+                        for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+                            let (line, out) = (line.wrapping_add(p * panel), &mut out[(at + i) * panel..][..panel]);
+                            for (c, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                                // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
+                                unsafe {
+                                    interleave_some::<S, 16>(
+                                        line.wrapping_add(16 * c),
+                                        self.depth,
+                                        flip,
+                                        out.as_mut_ptr(),
+                                    )
+                                };
+                            }
+                        }
+                        continue;
+                    }
                     for p in 0..panels {
                         let have = panel.min(wide - p * panel);
                         let out = &mut dst[(p * depth + at + i) * panel..][..panel];
@@ -449,40 +466,43 @@ unsafe fn collect<S: Byte>(numbers: *const S, flip: i32, count: usize, to: *mut 
 /// Each line is readable for as many elements.
 #[inline(always)]
 unsafe fn interleave<S: Byte>(line: *const S, apart: isize, flip: i32, out: &mut [i32]) {
-    /// # Safety
-    /// As above, for N elements, as many as `out` has place for.
-    #[inline(always)]
-    unsafe fn some<S: Byte, const N: usize>(line: *const S, apart: isize, flip: i32, out: *mut i32) {
-        // SAFETY: passed on; a number is one byte.
-        let [a, b, c, d] = unsafe {
-            let line = |n: isize| *line.wrapping_offset(n * apart).cast::<[S; N]>();
-            [line(0), line(1), line(2), line(3)]
-        };
-        let mut fours = [0; N];
-        for i in 0..N {
-            let byte = |x: S, place: u32| i32::from(x.bits()) << (8 * place);
-            fours[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
-        }
-        // SAFETY: passed on.
-        unsafe { *out.cast::<[i32; N]>() = fours };
-    }
     let (n, to) = (out.len(), out.as_mut_ptr());
     let mut i = 0;
     // SAFETY: passed on, for parts of `out`.
     unsafe {
         while i + 16 <= n {
-            some::<S, 16>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 16>(line.wrapping_add(i), apart, flip, to.add(i));
             i += 16;
         }
         while i + 4 <= n {
-            some::<S, 4>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 4>(line.wrapping_add(i), apart, flip, to.add(i));
             i += 4;
         }
         while i < n {
-            some::<S, 1>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 1>(line.wrapping_add(i), apart, flip, to.add(i));
             i += 1;
         }
     }
+}
+
+/// The same for N elements.
+///
+/// # Safety
+/// As there; `out` has place for as many.
+#[inline(always)]
+unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, apart: isize, flip: i32, out: *mut i32) {
+    // SAFETY: passed on; a number is one byte.
+    let [a, b, c, d] = unsafe {
+        let line = |n: isize| *line.wrapping_offset(n * apart).cast::<[S; N]>();
+        [line(0), line(1), line(2), line(3)]
+    };
+    let mut fours = [0; N];
+    for i in 0..N {
+        let byte = |x: S, place: u32| i32::from(x.bits()) << (8 * place);
+        fours[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
+    }
+    // SAFETY: passed on.
+    unsafe { *out.cast::<[i32; N]>() = fours };
 }
 
 /// Packs a block with the vectors of an instruction set.
