@@ -100,6 +100,13 @@ impl<T: Element> Operand<'_, T> {
         self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * depth)
     }
 
+    /// Where a product's matrix of this depth lies in memory and how many lines it takes, if it is in one piece.
+    fn lines(&self, batch: usize, depth: usize) -> (*const u8, usize) {
+        let Some(d) = self.source.direct(batch) else { return (std::ptr::null(), 0) };
+        let dense = (d.row, d.depth) == (depth as isize, 1) || (d.row, d.depth) == (1, self.rows as isize);
+        (d.base.cast(), if dense { self.rows * depth * size_of::<T>() / 64 } else { 0 })
+    }
+
     fn rows_of(&self, tile: usize) -> usize {
         self.tile.min(self.rows - tile * self.tile)
     }
@@ -371,7 +378,7 @@ impl<T: Element> Job<'_, '_, T> {
                 let target = if emits { &buffer } else { &waiting };
                 self.in_state(|| {
                     // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
-                    unsafe { self.multiply(a, b, target, mb, nb, depth, k > 0) };
+                    unsafe { self.multiply(a, b, target, mb, nb, depth, k > 0, &mut Ahead::default()) };
                 });
                 if emits {
                     // SAFETY: the buffer is this task's and now holds the tile.
@@ -414,6 +421,10 @@ impl<T: Element> Job<'_, '_, T> {
             Output::Plain(c) if !plan.buffered => Target::plain(&c, batch, i * plan.mc, j * plan.nc),
             _ => Target { c: buffer.0, ld: plan.nc as isize, padded: true },
         };
+        let mut ahead = match plan.in_turn && batch + 1 < chunk.batch + chunk.batches {
+            true => Ahead([self.a.lines(batch + 1, shape.k), self.b.lines(batch + 1, shape.k)]),
+            false => Ahead::default(),
+        };
         self.in_state(|| {
             let mut k = from;
             loop {
@@ -422,7 +433,7 @@ impl<T: Element> Job<'_, '_, T> {
                 // SAFETY: the private buffers are this task's.
                 let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
                 // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
-                unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from) };
+                unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from, &mut ahead) };
                 k += depth;
                 if k >= to {
                     break;
@@ -467,6 +478,7 @@ impl<T: Element> Job<'_, '_, T> {
         nb: usize,
         depth: usize,
         add: bool,
+        ahead: &mut Ahead,
     ) {
         let kernels = self.d.kernels;
         let (mr, nr, lanes) = (kernels.mr, kernels.nr(), kernels.lanes);
@@ -474,6 +486,7 @@ impl<T: Element> Job<'_, '_, T> {
         let packed_a = self.d.plan.a != Mode::Direct;
         let packed = packed_a && packed_b;
         let next_lines = (nr * depth * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
+        let share = ahead.len().div_ceil((nb.div_ceil(nr) * mb.div_ceil(mr)).max(1)).min(depth);
         let mut edge = [const { MaybeUninit::<T>::uninit() }; EDGE];
         for j in (0..nb).step_by(nr) {
             let cols = nr.min(nb - j);
@@ -504,6 +517,10 @@ impl<T: Element> Job<'_, '_, T> {
                 } else {
                     target.c.wrapping_add(if j + nr < nb { j + nr } else { 0 })
                 };
+                let (next, lines) = match packed {
+                    true => (next_b.wrapping_add(part * fetch * 64), fetch),
+                    false => ahead.take(share),
+                };
                 let tile = Tile {
                     k: depth,
                     a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
@@ -517,8 +534,8 @@ impl<T: Element> Job<'_, '_, T> {
                     add,
                     rows,
                     tail,
-                    next: next_b.wrapping_add(part * fetch * 64),
-                    lines: fetch,
+                    next,
+                    lines,
                 };
                 // An edge tile goes through a buffer that holds a whole one, and what is beyond the edge is nobody's.
                 let line = |r: usize| c.wrapping_offset(r as isize * target.ld);
@@ -541,6 +558,29 @@ impl<T: Element> Job<'_, '_, T> {
                 part += 1;
             }
         }
+    }
+}
+
+/// Lines of memory that are read soon, in pieces of so many from an address on: the next product's operands.
+struct Ahead([(*const u8, usize); 2]);
+
+impl Default for Ahead {
+    fn default() -> Ahead {
+        Ahead([(std::ptr::null(), 0); 2])
+    }
+}
+
+impl Ahead {
+    fn len(&self) -> usize {
+        self.0[0].1 + self.0[1].1
+    }
+
+    /// The next lines, at most so many.
+    fn take(&mut self, most: usize) -> (*const u8, usize) {
+        let piece = &mut self.0[usize::from(self.0[0].1 == 0)];
+        let (at, some) = (piece.0, piece.1.min(most));
+        *piece = (at.wrapping_add(64 * some), piece.1 - some);
+        (at, some)
     }
 }
 

@@ -83,6 +83,8 @@ pub(super) struct Plan {
     /// Tasks are not tiles but strips: a tile's rows of this operand, which each task packs for itself block by block of the
     /// depth, by all of the chunk's rows of the other. Sums wait in C, or where the sink keeps them.
     pub strips: Option<Side>,
+    /// One thread computes products of a single tile each, one after the other, and reads their operands where they lie.
+    pub in_turn: bool,
     /// Elements of each part of the workspace.
     pub shared_a: usize,
     pub shared_b: usize,
@@ -276,6 +278,9 @@ impl Plan {
             chunk_batch,
             chunk_k,
             strips,
+            in_turn: threads == 1
+                && tiles_m * tiles_n * slices == 1
+                && (a_mode, b_mode) == (Mode::Direct, Mode::Direct),
             shared_a: when(a_mode == Mode::Shared, copies(a) * chunk_m * mc * chunk_k),
             shared_b: when(b_mode == Mode::Shared, copies(b) * chunk_n * nc * chunk_k),
             private_a: when(a_mode == Mode::Private, mc * kc),

@@ -41,7 +41,8 @@ pub(super) struct Tile<T> {
     pub rows: usize,
     /// Lanes of the last vector that B has, for [`Reading::Masked`].
     pub tail: usize,
-    /// Lines that packed kernels ask for, from this address on, which need not be readable: a part of what is read next.
+    /// Lines that kernels ask for, from this address on, which need not be readable: a part of what is read next. Kernels for unpacked
+    /// operands ask for one with each depth, as far as that goes.
     pub next: *const u8,
     pub lines: usize,
 }

@@ -170,7 +170,8 @@ macro_rules! simd_kernels {
                     (a, b, k) = (a.wrapping_offset(ak), b.wrapping_offset(bk), k - 1);
                 }
                 // What is needed later is asked for little by little: a core waits for a few lines at a time.
-                let (unrolled, mut next, mut lines) = if READING == PACKED { (k / 4, t.next, t.lines) } else { (0, t.next, 0) };
+                let unrolled = if READING == PACKED { k / 4 } else { 0 };
+                let (mut next, mut lines) = (t.next, t.lines);
                 let (mut fetched, each) = (0, lines.div_ceil(unrolled.max(1)));
                 macro_rules! step {
                     () => {
@@ -226,6 +227,11 @@ macro_rules! simd_kernels {
                     if fetched < M {
                         fetch_row!(fetched);
                         fetched += 1;
+                    }
+                    if READING != PACKED && lines > 0 {
+                        $prefetch_far(next.cast::<i8>());
+                        next = next.wrapping_add(64);
+                        lines -= 1;
                     }
                     step!();
                 }
