@@ -475,20 +475,13 @@ impl Simd for Neon {
     }
     #[inline(always)]
     unsafe fn load_f16(self, ptr: *const u16) -> F32x4 {
-        // The vector conversion needs a type that is not stable yet.
         // SAFETY: the caller's promise: four readable elements.
-        let bits = unsafe { ptr.cast::<[u16; 4]>().read_unaligned() };
-        let wide = bits.map(|bits| half::f16::from_bits(bits).to_f32());
-        // SAFETY: four elements.
-        F32x4(unsafe { vld1q_f32(wide.as_ptr()) })
+        F32x4(unsafe { vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(ptr))) })
     }
     #[inline(always)]
     unsafe fn store_f16(self, x: F32x4, ptr: *mut u16) {
-        let mut wide = [0f32; 4];
-        // SAFETY: four elements.
-        unsafe { vst1q_f32(wide.as_mut_ptr(), x.0) };
         // SAFETY: the caller's promise: four writable elements.
-        unsafe { ptr.cast::<[u16; 4]>().write_unaligned(wide.map(|x| half::f16::from_f32(x).to_bits())) }
+        unsafe { vst1_u16(ptr, vreinterpret_u16_f16(vcvt_f16_f32(x.0))) }
     }
     #[inline(always)]
     unsafe fn load_bf16(self, ptr: *const u16) -> F32x4 {
