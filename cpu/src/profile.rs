@@ -201,7 +201,21 @@ fn features() -> Vec<String> {
     list.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_string()).collect()
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+fn features() -> Vec<String> {
+    use std::arch::is_aarch64_feature_detected;
+    let list = [
+        ("neon", is_aarch64_feature_detected!("neon")),
+        ("dotprod", is_aarch64_feature_detected!("dotprod")),
+        ("i8mm", is_aarch64_feature_detected!("i8mm")),
+        ("fp16", is_aarch64_feature_detected!("fp16")),
+        ("bf16", is_aarch64_feature_detected!("bf16")),
+        ("sve", is_aarch64_feature_detected!("sve")),
+    ];
+    list.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_string()).collect()
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn features() -> Vec<String> {
     Vec::new()
 }
