@@ -212,6 +212,7 @@ impl<'a, S: Half> Pairs<'a, S> {
 /// `out[i]` is the pair of `low[i]` and `high[i]`.
 #[inline(always)]
 fn interleave<S: Half, T: Paired>(low: &[S], high: &[S], out: &mut [T]) {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))] // Vectors are used there only.
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if size_of::<S>() == 2 && size_of::<T>() == 4 {
