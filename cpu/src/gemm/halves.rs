@@ -1,5 +1,7 @@
 //! Products of a vector with lines of 16-bit floats, which are widened in registers.
 
+#![allow(clippy::needless_range_loop)] // Indices of chains of sums; iterators would be closures here.
+
 use half::{bf16, f16};
 
 use super::narrow::{Narrow, NarrowLines, ask};
