@@ -327,7 +327,7 @@ impl<'e> Assembler<'e> {
                 if *dst == at && !matches!(x, At::Single(_)) =>
             {
                 let Some(kernel) = math::exp_less(self.isa, elem) else { return false };
-                (*f, *name, *dst) = (kernel, "exp less", to);
+                (*f, *name, *dst) = (kernel, "exp_less", to);
                 true
             }
             _ => false,
