@@ -165,11 +165,16 @@ pub(crate) fn four_values(
             values.set(id, name);
         }
     }
-    for (l, values) in lanes.iter_mut().enumerate() {
+    for l in 0..lanes.len() {
         let at = |d: usize| {
             let i = index(d)?;
             Some(if d == last && l > 0 { format!("({i} + idx({l}))") } else { i })
         };
+        let (before, rest) = lanes.split_at_mut(l);
+        let Some(values) = rest.first_mut() else { break };
+        if let Some(before) = before.last() {
+            values.follow(before);
+        }
         values.write(text, expr, expr.outputs(), |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
     }
     expr.outputs().iter().map(|&id| std::array::from_fn(|l| lanes[l].get(id).to_string())).collect()

@@ -25,6 +25,7 @@ template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) vec4 
     ms_device vec4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}
     ms_device T& operator[](u32 i) { return (&x)[i]; }
 };
+typedef vec4<u32> words4;
 template <class T, class S> ms_device T bitcast(S s) {
     union { S s; T t; } both;
     both.s = s;
@@ -84,3 +85,4 @@ ms_device f32 sigmoid_f32(f32 x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x)));
     return r;
 }
+ms_device u32 mul_high_u32(u32 a, u32 b) { return __umulhi(a, b); }

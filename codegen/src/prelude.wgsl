@@ -1,5 +1,6 @@
 alias idx = i32;
 alias c64 = vec2<f32>;
+alias words4 = vec4<u32>;
 fn quotient(a: idx, b: idx) -> idx {
     return idx(u32(a) / u32(b));
 }

@@ -313,7 +313,12 @@ impl Writer<'_, '_> {
                 Some(if d == last && l > 0 { format!("({i} + idx({l}))") } else { i.clone() })
             };
             let frame = &mut *self.frame;
-            chunk.lanes[l].write(text, self.expr, wanted, |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
+            let (before, rest) = chunk.lanes.split_at_mut(l);
+            let Some(lane) = rest.first_mut() else { break };
+            if let Some(before) = before.last() {
+                lane.follow(before);
+            }
+            lane.write(text, self.expr, wanted, |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
         }
     }
 

@@ -9,11 +9,26 @@ use crate::types::{Register, literal, narrow};
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     names: Vec<Option<String>>,
+    /// Blocks of random words of the element before, which may be this one's, too.
+    blocks: Vec<Block>,
+}
+
+/// A block of four random words: the node, the variable that holds it, and the counter and the key that it was made of last.
+#[derive(Clone, Debug)]
+struct Block {
+    id: Id,
+    name: String,
+    of: [String; 3],
 }
 
 impl Values {
     pub(crate) fn new(expr: &Expr) -> Values {
-        Values { names: vec![None; expr.nodes().len()] }
+        Values { names: vec![None; expr.nodes().len()], blocks: Vec::new() }
+    }
+
+    /// Says that another element was written just before this one: random words of one block are computed once.
+    pub(crate) fn follow(&mut self, before: &Values) {
+        self.blocks.clone_from(&before.blocks);
     }
 
     /// The name of a node that was written.
@@ -80,11 +95,41 @@ impl Values {
                 }
                 Node::Select(c, a, b) => format!("select({}, {}, {})", self.get(b), self.get(a), self.get(c)),
                 Node::Cast(a) => cast(expr.dtype(a), dtype, self.get(a)),
-                Node::Random(c, x, y) => format!("random_u32({}, {}, {})", self.get(c), self.get(x), self.get(y)),
+                Node::Random(c, x, y) => {
+                    let of = [c, x, y].map(|o| self.get(o).to_string());
+                    self.random(text, id, of)
+                }
             };
             let name = text.name("t", value);
             self.set(id, name);
         }
+    }
+}
+
+impl Values {
+    /// Writes a random word.
+    fn random(&mut self, text: &mut Text, id: Id, of: [String; 3]) -> String {
+        let [c, x, y] = &of;
+        let block = format!("random_block({c} >> 2u, {x}, {y})");
+        let name = match self.blocks.iter_mut().find(|b| b.id == id) {
+            Some(b) => {
+                let [before, x0, y0] = &b.of;
+                let other = format!("(({c} ^ {before}) > 3u) | ({x} != {x0}) | ({y} != {y0})");
+                text.line(format!("if ({other}) {{"));
+                text.line(format!("{} = {block};", b.name));
+                text.line("}");
+                let name = b.name.clone();
+                b.of = of.clone();
+                name
+            }
+            None => {
+                let name = text.fresh("block");
+                text.line(format!("var {name} = {block};"));
+                self.blocks.push(Block { id, name: name.clone(), of: of.clone() });
+                name
+            }
+        };
+        format!("word_of({name}, {})", of[0])
     }
 }
 

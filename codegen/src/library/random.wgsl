@@ -1,8 +1,8 @@
 // Random words: Philox-4x32 in ten rounds (Salmon, Moraes, Dror, Shaw: Parallel random numbers, 2011).
 
-// Word i % 4 of the block of number i / 4 under a key.
-fn random_u32(i: u32, key0: u32, key1: u32) -> u32 {
-    var c0 = i >> 2u;
+// The block of a number under a key: the words of which the number is a fourth.
+fn random_block(number: u32, key0: u32, key1: u32) -> words4 {
+    var c0 = number;
     var c1 = 0u;
     var c2 = 0u;
     var c3 = 0u;
@@ -20,7 +20,12 @@ fn random_u32(i: u32, key0: u32, key1: u32) -> u32 {
         k0 = k0 + 0x9e3779b9u;
         k1 = k1 + 0xbb67ae85u;
     }
-    let low = select(c0, c1, (i & 1u) != 0u);
-    let high = select(c2, c3, (i & 1u) != 0u);
+    return words4(c0, c1, c2, c3);
+}
+
+// Word i % 4 of a block.
+fn word_of(block: words4, i: u32) -> u32 {
+    let low = select(block.x, block.y, (i & 1u) != 0u);
+    let high = select(block.z, block.w, (i & 1u) != 0u);
     return select(low, high, (i & 2u) != 0u);
 }

@@ -105,10 +105,17 @@ struct c128 {
 
 // Numbers as words of 64 bits, complex ones as two.
 typedef std::vector<u64> Words;
+struct words4 {
+    u32 x, y, z, w;
+    words4(u32 x, u32 y, u32 z, u32 w) : x(x), y(y), z(z), w(w) {}
+};
 template <class T> static inline T take(const u64*& in) {
     if constexpr (std::is_same<T, c64>::value) {
         const auto x = take<f32>(in);
         return c64(x, take<f32>(in));
+    } else if constexpr (std::is_same<T, words4>::value) {
+        const auto x = take<u32>(in), y = take<u32>(in), z = take<u32>(in);
+        return words4(x, y, z, take<u32>(in));
     } else if constexpr (std::is_same<T, c128>::value) {
         const auto x = take<f64>(in);
         return c128(x, take<f64>(in));
@@ -128,5 +135,6 @@ static inline void put(Words& out, i64 x) { out.push_back(u64(x)); }
 static inline void put(Words& out, u64 x) { out.push_back(x); }
 static inline void put(Words& out, f64 x) { out.push_back(bitcast<u64>(x)); }
 static inline void put(Words& out, c64 z) { put(out, z.x), put(out, z.y); }
+static inline void put(Words& out, words4 v) { put(out, v.x), put(out, v.y), put(out, v.z), put(out, v.w); }
 static inline void put(Words& out, c128 z) { put(out, z.x), put(out, z.y); }
 

@@ -2,7 +2,7 @@
 
 use crate::host::{files, head};
 
-const PRELUDE: &str = "alias c64 = vec2<f32>;\nfn zero_word() -> u32 {\n    return 0u;\n}\n";
+const PRELUDE: &str = "alias c64 = vec2<f32>;\nalias words4 = vec4<u32>;\nfn zero_word() -> u32 {\n    return 0u;\n}\n";
 
 fn library(wanted: impl Fn(&str) -> bool) -> String {
     files().into_iter().filter(|(name, _)| wanted(name)).map(|(_, text)| text).collect()
