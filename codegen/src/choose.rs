@@ -93,6 +93,7 @@ const SPLIT_COLUMNS: [&str; 2] = ["split columns", "split columns wide"];
 const TILES: [&str; 2] = ["tiles", "tiles wide"];
 const GATHER: [&str; 2] = ["gather", "gather wide"];
 const SCAN: [&str; 2] = ["scan", "scan wide"];
+const SCAN_COLUMNS: [&str; 2] = ["scan columns", "scan columns wide"];
 const ATTENTION: [&str; 2] = ["attention", "attention wide"];
 /// Blocks of f16 on matrix units; indices that need 64 bits are for [`TILES`].
 const MATRICES: &str = "matrices";
@@ -131,7 +132,7 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
             matrices.chain(tiles.into_iter().map(|b| variant(TILES[wide], b))).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
-        Body::Scan { .. } => vec![plain(SCAN)],
+        Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
         Body::Attention(_) => vec![plain(ATTENTION)],
         _ => Vec::new(),
     }
@@ -167,6 +168,8 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         };
         let walk = Walk {
             lanes: b.n,
+    } else if of(SCAN_COLUMNS) {
+        indexed::generate_scan_columns(op, target, wide)
             rows: b.m,
             held: b.k,
             across: of(COLUMNS) || of(SPLIT_COLUMNS),

@@ -1,16 +1,19 @@
 //! Kernels that look elements up in a table, and running reductions along rows.
 
-use millstream_core::{Binary, Body, DType, Error, Op, Reduce, Result};
+use millstream_core::{Access, Binary, Body, DType, Error, Op, Reduce, Result};
 
 use crate::frame::{Frame, Word};
 use crate::program::{Program, Shape};
 use crate::target::Target;
 use crate::text::Text;
-use crate::types::{Register, from_words, literal, register_dtype};
+use crate::types::{Register, from_words, literal, register_dtype, to_words};
 use crate::value::binary;
 
 /// Threads of a group.
-const THREADS: u32 = 256;
+pub(crate) const THREADS: u32 = 256;
+
+/// The shortest pieces into which a running reduction down a column is cut.
+pub(crate) const SHORTEST: u64 = 32;
 
 /// Neighbouring elements of a row that a thread takes at a time.
 const EACH: usize = 4;
@@ -63,23 +66,115 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
     Program::new(frame, Shape::Gather { threads: THREADS })
 }
 
+/// How two elements of a running reduction are joined.
+struct Joined {
+    join: Binary,
+    /// The dtype in which that happens: half types are summed in f32, narrow integers wrap after each step.
+    computed: DType,
+    identity: String,
+}
+
+impl Joined {
+    fn of(reduce: Reduce, dtype: DType) -> Result<Joined> {
+        let join = match reduce {
+            Reduce::Sum => Binary::Add,
+            Reduce::Prod => Binary::Mul,
+            Reduce::Max => Binary::Max,
+            Reduce::Min => Binary::Min,
+            Reduce::ArgMax | Reduce::ArgMin => return Err(Error::internal("places are not scanned")),
+        };
+        let half = matches!(dtype, DType::F16 | DType::BF16);
+        let computed = if half { register_dtype(Register::of(dtype)) } else { dtype };
+        Ok(Joined { join, computed, identity: literal(reduce.identity(computed)) })
+    }
+}
+
+/// Whether the rows of a running reduction are the columns of a matrix: neighbouring rows lie beside each other, and the elements of a row
+/// do not.
+pub(crate) fn goes_down(op: &Op) -> bool {
+    let Body::Scan { inner, .. } = op.body else { return false };
+    let beside = |a: &Access, d: usize| a.strides[d] == 1 && op.dims[d] != 1;
+    let input = &op.inputs[0];
+    inner > 0 && inner < op.dims.len() && beside(input, inner - 1) && !beside(input, inner)
+}
+
+/// Threads walk down columns, each through a piece of one. What all pieces before it come to is known from a first launch.
+pub(crate) fn generate_scan_columns(op: &Op, target: &Target, wide: bool) -> Result<Program> {
+    let Body::Scan { inner, reduce } = op.body else {
+        return Err(Error::internal("a kernel for scans was asked to do something else"));
+    };
+    let dtype = op.inputs[0].dtype;
+    let Joined { join, computed, identity } = Joined::of(reduce, dtype)?;
+    let register = Register::of(computed);
+    let mut frame = Frame::new(op, target, wide);
+    frame.has_workspace = true;
+    for (name, is_total) in [("totals_down", true), ("scan_down", false)] {
+        let mut text = Text::inside(1);
+        let [rows, length, piece, pieces] = [0, 1, 2, 3].map(|n| frame.arg(Word::Number(n)));
+        let work = frame.arg(Word::Work);
+        // The last piece's total is nobody's beginning.
+        let all = if is_total { format!("({pieces} - idx(1)) * {rows}") } else { format!("{pieces} * {rows}") };
+        text.line(format!("for (var n = group * idx({THREADS}) + lane; n < {all}; n += groups * idx({THREADS})) {{"));
+        text.line(format!("let part = quotient(n, {rows});"));
+        text.line(format!("let row = n - part * {rows};"));
+        let outer = frame.indices(&mut text, "row", 0..inner);
+        text.line(format!("var carry = {identity};"));
+        let words = register.words();
+        let cell = |part: &str, k: usize| format!("work[{work} + ({part} * {rows} + row) * idx({words}) + idx({k})]");
+        if !is_total {
+            text.line("for (var before = idx(0); before < part; before += idx(1)) {");
+            let value = text.name("x", from_words(register_dtype(register), |k| cell("before", k)));
+            text.line(format!("carry = {};", binary(join, computed, "carry", &value)));
+            text.line("}");
+        }
+        text.line(format!("let until = min({length}, (part + idx(1)) * {piece});"));
+        // Several elements are on their way before the first is used.
+        text.line(format!("var i = part * {piece};"));
+        for together in [TOGETHER, 1] {
+            text.line(format!("while (i + idx({}) < until) {{", together - 1));
+            let mut values = Vec::new();
+            for e in 0..together {
+                let i = text.name("i", format!("i + idx({e})"));
+                let at = |d: usize| Some(if d < inner { outer[d].clone() } else { i.clone() });
+                let value = frame.read(&mut text, 0, &at);
+                values.push((i, value));
+            }
+            for (i, value) in values {
+                text.line(format!("carry = {};", binary(join, computed, "carry", &value)));
+                if !is_total {
+                    let at = |d: usize| Some(if d < inner { outer[d].clone() } else { i.clone() });
+                    let output = frame.output(0);
+                    let place = frame.place(output, &at);
+                    let place = text.name("p", place);
+                    frame.store(&mut text, output, &place, "carry");
+                }
+            }
+            text.line(format!("i += idx({together});"));
+            text.line("}");
+        }
+        if is_total {
+            for (k, word) in to_words(register, "carry").into_iter().enumerate() {
+                text.line(format!("{} = {word};", cell("part", k)));
+            }
+        }
+        text.line("}");
+        frame.entry(name, THREADS, text);
+    }
+    // Products of floats that are grouped may leave the range of numbers where those of the definition do not.
+    let whole = reduce == Reduce::Prod && !dtype.is_integer() && dtype != DType::Bool;
+    Program::new(frame, Shape::ScanColumns { inner, whole })
+}
+
+/// Elements of a column that a thread asks for at once.
+const TOGETHER: usize = 8;
+
 /// A group walks a row piece by piece and carries the total of what it has passed.
 pub(crate) fn generate_scan(op: &Op, target: &Target, wide: bool) -> Result<Program> {
     let Body::Scan { inner, reduce } = op.body else {
         return Err(Error::internal("a kernel for scans was asked to do something else"));
     };
-    let join = match reduce {
-        Reduce::Sum => Binary::Add,
-        Reduce::Prod => Binary::Mul,
-        Reduce::Max => Binary::Max,
-        Reduce::Min => Binary::Min,
-        Reduce::ArgMax | Reduce::ArgMin => return Err(Error::internal("places are not scanned")),
-    };
-    let dtype = op.inputs[0].dtype;
-    let register = Register::of(dtype);
-    // Half types are summed in f32, and the identity is the register's own; narrow integers wrap after each step.
-    let computed = if matches!(dtype, DType::F16 | DType::BF16) { register_dtype(register) } else { dtype };
-    let identity = literal(reduce.identity(computed));
+    let Joined { join, computed, identity } = Joined::of(reduce, op.inputs[0].dtype)?;
+    let register = Register::of(computed);
     let mut frame = Frame::new(op, target, wide);
     frame.share("totals", register.shared(), THREADS as usize);
     let mut text = Text::inside(1);

@@ -19,8 +19,10 @@ use smallvec::SmallVec;
 use crate::attention;
 use crate::contract::{Blocks, reads_by_four, writes_by_four};
 use crate::frame::{Frame, Layout, Word};
+use crate::indexed;
 use crate::rows::{Walk, writes_elements};
 use crate::target::{Dialect, Target};
+use crate::types::Register;
 
 /// What a backend compiles: a text and the functions in it, all with the same parameters.
 #[derive(Clone, Debug)]
@@ -89,6 +91,8 @@ pub(crate) enum Shape {
     Gather { threads: u32 },
     /// A group for each row.
     Scan { inner: usize },
+    /// A thread for each piece of a row, which neighbouring threads have beside each other; if `whole`, a row is one piece.
+    ScanColumns { inner: usize, whole: bool },
     /// A group for some queries.
     Attention,
 }
@@ -254,6 +258,23 @@ impl Program {
                 let list = vec![total, blocks, m, n, d, e];
                 let groups = (total as u64).min(self.groups_for(u64::MAX / 2, 256));
                 Ok(Plan::simple(if total * e == 0 { Vec::new() } else { vec![(0, groups, list)] }))
+            }
+            Shape::ScanColumns { inner, whole } => {
+                let (rows, length) = (elements(&op.dims[..inner]) as u64, elements(&op.dims[inner..]) as u64);
+                if rows * length == 0 {
+                    return Ok(Plan::simple(Vec::new()));
+                }
+                // So many pieces that the device is full, none too short to be worth the sum of those before.
+                let most = if whole { 1 } else { length.div_ceil(indexed::SHORTEST) };
+                let wanted = (self.target.units as u64 * 2048).div_ceil(rows).clamp(1, most);
+                let piece = length.div_ceil(wanted);
+                let pieces = length.div_ceil(piece);
+                let list: Vec<i64> = [rows, length, piece, pieces].map(|v| v as i64).to_vec();
+                let groups = |pieces: u64| self.groups_for(rows * pieces, indexed::THREADS);
+                let totals = (pieces > 1).then(|| (0, groups(pieces - 1), list.clone()));
+                let steps = totals.into_iter().chain([(1, groups(pieces), list.clone())]).collect();
+                let words = Register::of(op.inputs[0].dtype).words();
+                Ok(Plan { workspace: 4 * words * (rows * pieces) as usize, ..Plan::simple(steps) })
             }
             Shape::Scan { inner } => {
                 let (rows, length) = (elements(&op.dims[..inner]) as u64, elements(&op.dims[inner..]) as u64);
