@@ -3,7 +3,7 @@
 use millstream_core::backend::Support;
 use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant};
 use millstream_core::what::elements;
-use millstream_core::{Access, Body, DType, Error, Op, Result};
+use millstream_core::{Access, Body, Contract, DType, Error, Op, Result};
 
 use crate::attention;
 use crate::contract::{self, Blocks};
@@ -109,33 +109,45 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
             let squares = map::edges(op, target).into_iter().map(|e| Variant::tiled(SQUARES[wide], tile(e)));
             squares.chain([plain(MAP)]).collect()
         }
-        Body::Rows { inner, .. } => walks(op, *inner, target)
-            .into_iter()
-            .map(|w| {
-                let names = match (w.split, w.across) {
-                    (false, false) => ROWS,
-                    (false, true) => COLUMNS,
-                    (true, false) => SPLIT_ROWS,
-                    (true, true) => SPLIT_COLUMNS,
-                };
-                let blocks = [Block { m: w.rows, n: w.lanes, k: w.held }];
-                Variant::tiled(names[wide], Tile { blocks: blocks.into_iter().collect() })
-            })
-            .collect(),
+        Body::Rows { inner, .. } => walks(op, *inner, target).into_iter().map(|w| walked(w, wide)).collect(),
         Body::Contract(c) => {
             let matrices = if wide == 0 { matrix::blocks(op, c, target) } else { Vec::new() };
-            let tiles = blocks(op, c.acc, target);
+            let other = contract::widened(op);
+            let sizes = other.as_ref().and_then(ContractSizes::of);
+            let tiles = blocks(other.as_ref().unwrap_or(op), c, target);
             let variant = |family: &'static str, b: Blocks| {
-                Variant::tiled(family, Tile { blocks: [b.thread, b.group].into_iter().collect() })
+                let part = b.part.map(|k| Block { k, ..b.group });
+                Variant::tiled(family, Tile { blocks: [b.thread, b.group].into_iter().chain(part).collect() })
             };
             let matrices = matrices.into_iter().map(|b| variant(MATRICES, b));
-            matrices.chain(tiles.into_iter().map(|b| variant(TILES[wide], b))).collect()
+            let tiles = tiles.into_iter().map(|b| Variant { products: sizes, ..variant(TILES[wide], b) });
+            matrices.chain(tiles).chain(products(op, c, target, wide)).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
         Body::Attention(_) => vec![plain(ATTENTION)],
         _ => Vec::new(),
     }
+}
+
+/// The variant for a walk over rows.
+fn walked(w: Walk, wide: usize) -> Variant {
+    let names = match (w.split, w.across) {
+        (false, false) => ROWS,
+        (false, true) => COLUMNS,
+        (true, false) => SPLIT_ROWS,
+        (true, true) => SPLIT_COLUMNS,
+    };
+    let blocks = [Block { m: w.rows, n: w.lanes, k: w.held }];
+    Variant::tiled(names[wide], Tile { blocks: blocks.into_iter().collect() })
+}
+
+/// The walk over rows for a matrix by a vector, of which every element is read for one result.
+fn products(op: &Op, contract: &Contract, target: &Target, wide: usize) -> Option<Variant> {
+    let s = ContractSizes::of(op)?;
+    let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
+    let op = rows::of_products(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
+    walks(&op, contract.k, target).into_iter().next().map(|w| walked(w, wide))
 }
 
 /// The kernel for an operation in one of its ways.
@@ -156,10 +168,13 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         attention::generate(op, target, wide)
     } else if of(SCAN) {
         indexed::generate_scan(op, target, wide)
+    } else if of(SCAN_COLUMNS) {
+        indexed::generate_scan_columns(op, target, wide)
     } else if of(TILES) || family == MATRICES {
         match variant.tile.blocks[..] {
-            [thread, group] if family == MATRICES => matrix::generate(op, target, Blocks { thread, group }),
-            [thread, group] => contract::generate(op, target, Blocks { thread, group }, wide),
+            [thread, group] if family == MATRICES => matrix::generate(op, target, Blocks { thread, group, part: None }),
+            [thread, group] => contract::generate(op, target, Blocks { thread, group, part: None }, wide),
+            [thread, group, part] => contract::generate(op, target, Blocks { thread, group, part: Some(part.k) }, wide),
             _ => Err(Error::internal("a contraction needs two blocks")),
         }
     } else if of(ROWS) || of(COLUMNS) || of(SPLIT_ROWS) || of(SPLIT_COLUMNS) {
@@ -168,14 +183,15 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         };
         let walk = Walk {
             lanes: b.n,
-    } else if of(SCAN_COLUMNS) {
-        indexed::generate_scan_columns(op, target, wide)
             rows: b.m,
             held: b.k,
             across: of(COLUMNS) || of(SPLIT_COLUMNS),
             split: of(SPLIT_ROWS) || of(SPLIT_COLUMNS),
         };
-        rows::generate(op, target, walk, wide)
+        match rows::of_products(op) {
+            Some(products) => rows::generate(&products, target, walk, wide),
+            None => rows::generate(op, target, walk, wide),
+        }
     } else {
         Err(Error::internal(format!("there is no family of kernels called {family:?}")))
     }
@@ -187,7 +203,10 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     let most = (target.max_group as usize).min(1024);
     let rank = op.dims.len();
     let lies = |d: usize| op.inputs.iter().any(|a| a.strides[d] == 1 && op.dims[d] != 1);
-    let across = inner > 0 && inner < rank && lies(inner - 1) && !(inner..rank).any(lies);
+    // An operand that all rows share stays near, whichever way it lies.
+    let own = |a: &&Access| (0..inner).any(|d| !a.ignores(d) && op.dims[d] != 1);
+    let along = |d: usize| op.inputs.iter().filter(own).any(|a| a.strides[d] == 1 && op.dims[d] != 1);
+    let across = inner > 0 && inner < rank && lies(inner - 1) && !(inner..rank).any(along);
     // Threads that share a row: enough for its length, at least a warp's worth of neighbours for lines of memory.
     let threads = most.min(256);
     let share = |each: usize| length.div_ceil(each).next_power_of_two().clamp(1, most);
@@ -226,32 +245,54 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
 }
 
 /// Blocks for a contraction; those that fit the device.
-fn blocks(op: &Op, acc: DType, target: &Target) -> Vec<Blocks> {
+fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Blocks> {
     let block = |m, n, k| Block { m, n, k };
     let all = [
         (block(4, 4, 1), block(64, 64, 16)),
         (block(8, 8, 1), block(128, 128, 16)),
         (block(8, 4, 1), block(128, 64, 16)),
         (block(4, 8, 1), block(64, 128, 16)),
+        (block(8, 8, 1), block(64, 128, 16)),
+        (block(8, 8, 1), block(64, 64, 16)),
         (block(4, 4, 1), block(32, 32, 16)),
+        (block(4, 4, 1), block(16, 128, 16)),
+        (block(4, 4, 1), block(128, 16, 16)),
         (block(2, 2, 1), block(32, 32, 16)),
         (block(1, 1, 1), block(16, 16, 16)),
     ];
     let sizes = ContractSizes::of(op);
+    let acc = contract.acc;
     let limit = if acc == DType::F32 { 8 } else { 4 };
+    let steps = if op.dims.len() - contract.k > 1 { contract::steps(op, contract) } else { 0 };
     let mut list: Vec<Blocks> = all
         .into_iter()
-        .map(|(thread, group)| Blocks { thread, group })
-        .filter(|b| b.shared(acc) <= target.shared_memory && b.threads() <= target.max_group as usize)
+        .map(|(thread, group)| Blocks { thread, group, part: None })
+        .filter(|b| b.shared(acc, steps) <= target.shared_memory && b.threads() <= target.max_group as usize)
         .filter(|b| b.thread.m <= limit && b.thread.n <= limit)
         .collect();
+    let Some(s) = sizes else { return list };
     // A block much larger than the problem only wastes work.
-    if let Some(s) = sizes {
-        let small: Vec<Blocks> =
-            list.iter().copied().filter(|b| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16)).collect();
-        if !small.is_empty() {
-            list = small;
-        }
+    let small: Vec<Blocks> =
+        list.iter().copied().filter(|b| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16)).collect();
+    if !small.is_empty() {
+        list = small;
+    }
+    // Few groups can share the depth.
+    if op.inputs.len() + op.outputs.len() < target.max_buffers {
+        let parted: Vec<Blocks> =
+            list.iter().flat_map(|b| PARTS.map(|parts| parted(*b, s, parts, target))).flatten().collect();
+        list.extend(parted);
     }
     list
+}
+
+/// Into how many parts a depth may be cut.
+const PARTS: [usize; 5] = [2, 4, 8, 16, 32];
+
+/// These blocks, with the depth cut into so many parts of at least two pieces each, where there are few groups.
+fn parted(b: Blocks, s: ContractSizes, parts: usize, target: &Target) -> Option<Blocks> {
+    let groups = s.batch * s.m.div_ceil(b.group.m) * s.n.div_ceil(b.group.n);
+    let depth = s.k.div_ceil(parts).next_multiple_of(b.group.k);
+    let some = depth >= 2 * b.group.k && depth * (parts - 1) < s.k && groups < 2 * target.units;
+    some.then_some(Blocks { part: Some(depth), ..b })
 }

@@ -3,23 +3,38 @@
 //! A group of threads computes a block of the result. It walks along k: the next pieces of both operands are read from memory
 //! (through their accesses and expressions) while the present ones, in shared memory, are multiplied. Each thread holds a
 //! tile of sums in registers. Where sums are f32 and the tile's sides are multiples of four, shared memory is read by fours.
+//!
+//! An access is affine, so that what the operand's own index and what the place along k add to an element's place, and to the coordinates of
+//! its guards, are computed apart: the former once, the latter for each piece. Where k has several dimensions, as in a convolution,
+//! a thread for each place along k does the latter and leaves it in shared memory: divisions for each element read would take longer
+//! than the arithmetic.
+//!
+//! Where there are few blocks, groups share the depth of each: every part's sums go to scratch memory, and a second launch adds the parts
+//! in their order.
+
+use std::ops::Range;
 
 use millstream_core::how::Block;
-use millstream_core::{Body, Contract, DType, Error, Expr, Id, Node, Op, Result};
+use millstream_core::{Access, Body, Contract, DType, Error, Expr, Id, Node, Op, Result};
 
 use crate::frame::{Class, Frame, Word};
 use crate::map::leaf;
 use crate::program::{Program, Shape};
-use crate::target::Target;
+use crate::target::{Dialect, Target};
 use crate::text::Text;
-use crate::types::Register;
+use crate::types::{Register, from_words, register_dtype, to_words};
 use crate::value::{Values, binary, cast};
+
+/// Threads of a group that adds up parts.
+pub(crate) const JOINING: u32 = 256;
 
 /// The blocks of a contraction: what a thread holds, and what a group holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     pub(crate) thread: Block,
     pub(crate) group: Block,
+    /// How much of the depth a group walks, where several share it.
+    pub(crate) part: Option<usize>,
 }
 
 impl Blocks {
@@ -27,9 +42,9 @@ impl Blocks {
         (self.group.m / self.thread.m) * (self.group.n / self.thread.n)
     }
 
-    /// Bytes of shared memory for sums of this dtype.
-    pub(crate) fn shared(self, acc: DType) -> usize {
-        (self.group.m + self.group.n + 2 * PAD) * self.group.k * acc.size().max(4)
+    /// Bytes of shared memory for sums of this dtype, with so many numbers for each place along k.
+    pub(crate) fn shared(self, acc: DType, steps: usize) -> usize {
+        ((self.group.m + self.group.n + 2 * PAD) * acc.size().max(4) + steps.next_multiple_of(4) * 8) * self.group.k
     }
 }
 
@@ -52,6 +67,24 @@ struct Writer<'a, 'f> {
     /// For each operand: whether it is read from memory by fours.
     fours: [bool; 2],
     batch: Vec<String>,
+    /// Places along k in a piece, once they are written.
+    depths: Vec<(String, Depth)>,
+}
+
+/// A place along k in the present piece: its number, the indices, and what it adds for each operand.
+#[derive(Clone, Default)]
+struct Depth {
+    k: String,
+    index: Vec<String>,
+    steps: [Position; 2],
+}
+
+/// What some of the indices add to the place of an operand's element, and to the coordinates of its guards. Nothing, where they add
+/// nothing.
+#[derive(Clone, Default)]
+struct Position {
+    place: String,
+    guards: Vec<String>,
 }
 
 /// Whether elements of this dtype are moved by fours in contractions whose sums are f32.
@@ -59,16 +92,14 @@ fn is_moved_by_four(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether outputs of a contraction are written by fours: they lie side by side along n, its only dimension.
+/// Whether outputs of a contraction are written by fours: they lie side by side along the last dimension of n.
 pub(crate) fn writes_by_four(op: &Op, contract: &Contract) -> bool {
-    contract.k - contract.n == 1
-        && op
-            .outputs
-            .iter()
-            .all(|a| op.dims[contract.n] != 1 && a.strides[contract.n] == 1 && is_moved_by_four(a.dtype))
+    let last = contract.k.wrapping_sub(1);
+    contract.k > contract.n
+        && op.outputs.iter().all(|a| op.dims[last] != 1 && a.strides[last] == 1 && is_moved_by_four(a.dtype))
 }
 
-/// Whether an operand is a plain input of floats, side by side along k or along its own dimension: it can then be read by
+/// Whether an operand is a plain input of floats, side by side along the last dimension of k or of its own: it can then be read by
 /// fours.
 pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] {
     let rank = op.dims.len();
@@ -79,14 +110,49 @@ pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] 
         let (one, none) = (ones.next()?, ones.next());
         // Elements of one buffer must not be read in two ways by one kernel.
         let elsewhere = contract.epilogue.nodes().iter().any(|(node, _)| *node == Node::Input(n as u16));
-        let single = own.len() == 1 && rank - contract.k == 1 && none.is_none() && !elsewhere;
+        let single = none.is_none() && !elsewhere && contract.k < rank;
         let floats = is_moved_by_four(access.dtype) && contract.acc == DType::F32;
-        (single && floats && access.is_plain() && (one == rank - 1 || own.contains(&one))).then_some(one)
+        let last = one == rank - 1 || !own.is_empty() && one == own.end - 1;
+        (single && floats && access.is_plain() && last).then_some(one)
+    })
+}
+
+/// A contraction whose products share their left operand along some dimensions of the batch, with those as columns: fewer blocks
+/// reach over an edge. `None` where there are no such dimensions.
+pub(crate) fn widened(op: &Op) -> Option<Op> {
+    let Body::Contract(c) = &op.body else { return None };
+    let rank = op.dims.len();
+    let left = |i: usize| c.lhs.nodes().iter().any(|(n, _)| *n == Node::Input(i as u16));
+    let still = |a: &Access, d: usize| {
+        (a.strides[d] == 0 || op.dims[d] == 1) && a.guards.iter().all(|g| g.coefficients[d] == 0)
+    };
+    let moves = |d: &usize| op.inputs.iter().enumerate().all(|(i, a)| !left(i) || still(a, *d));
+    let (moved, kept): (Vec<usize>, Vec<usize>) = (0..c.m).partition(moves);
+    if moved.is_empty() || op.exprs().any(|e| (0..rank).any(|d| e.uses_index(d))) {
+        return None;
+    }
+    let order: Vec<usize> = kept.iter().copied().chain(c.m..c.n).chain(moved).chain(c.n..rank).collect();
+    let turn = |a: &Access| {
+        let mut a = a.clone();
+        a.strides = order.iter().map(|&d| a.strides[d]).collect();
+        for g in &mut a.guards {
+            g.coefficients = order.iter().map(|&d| g.coefficients[d]).collect();
+        }
+        a
+    };
+    let m = kept.len();
+    Some(Op {
+        dims: order.iter().map(|&d| op.dims[d]).collect(),
+        inputs: op.inputs.iter().map(turn).collect(),
+        outputs: op.outputs.iter().map(turn).collect(),
+        body: Body::Contract(Box::new(Contract { m, n: m + c.n - c.m, ..(**c).clone() })),
     })
 }
 
 /// A kernel for a contraction.
 pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> Result<Program> {
+    let other = widened(op);
+    let (op, widened) = (other.as_ref().unwrap_or(op), other.is_some());
     let Body::Contract(contract) = &op.body else {
         return Err(Error::internal("a kernel for contractions was asked to do something else"));
     };
@@ -97,6 +163,10 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
     for (name, size) in [("left", blocks.group.m), ("right", blocks.group.n)] {
         frame.share(name, element, blocks.group.k * (size + PAD) / each);
     }
+    if op.dims.len() - contract.k > 1 {
+        frame.share("steps", "vec4<idx>", blocks.group.k * steps(op, contract).div_ceil(4));
+    }
+    frame.has_workspace = blocks.part.is_some();
     let possible = reads_by_four(op, contract).map(|d| d.is_some());
     let by_four = vector && possible == [true, true];
     for fours in if by_four { &[true, false][..] } else { &[false][..] } {
@@ -108,16 +178,60 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
             vector,
             fours: if *fours { possible } else { [false, false] },
             batch: Vec::new(),
+            depths: Vec::new(),
         };
         writer.entry(&mut text, *fours);
         frame.entry(if *fours { "contract_by_four" } else { "contract_by_one" }, blocks.threads() as u32, text);
     }
-    Program::new(frame, Shape::Contract { blocks, fours: by_four })
+    if blocks.part.is_some() {
+        let mut text = Text::inside(1);
+        join(&mut frame, &mut text, contract);
+        frame.entry("contract_parts", JOINING, text);
+    }
+    Program::new(frame, Shape::Contract { blocks, fours: by_four, widened })
+}
+
+/// Numbers that are kept for each place along k, where it has several dimensions.
+pub(crate) fn steps(op: &Op, contract: &Contract) -> usize {
+    let kept = |e: &Expr| match e.as_input() {
+        Some(input) => 1 + op.inputs[input as usize].guards.len(),
+        None => op.dims.len() - contract.k,
+    };
+    kept(&contract.lhs) + kept(&contract.rhs)
+}
+
+/// Adds up the parts of each sum, in their order, and writes the results.
+fn join(frame: &mut Frame<'_>, text: &mut Text, c: &Contract) {
+    let acc = Register::of(c.acc);
+    let [count, parts] = [8, 9].map(|n| frame.arg(Word::Number(n)));
+    let base = frame.arg(Word::Work);
+    text.line(format!("for (var n = group * idx({JOINING}) + lane; n < {count}; n += groups * idx({JOINING})) {{"));
+    let index = if c.k == 0 { Vec::new() } else { frame.indices(text, "n", 0..c.k) };
+    text.line(format!("var sum = {};", acc.zero()));
+    text.line("var part = idx(0);");
+    // Several parts are on their way before the first is added.
+    for together in [4, 1] {
+        text.line(format!("while (part + idx({}) < {parts}) {{", together - 1));
+        let mut values = Vec::new();
+        for p in 0..together {
+            let place = text.name("p", format!("{base} + ((part + idx({p})) * {count} + n) * idx({})", acc.words()));
+            values.push(text.name("x", from_words(register_dtype(acc), |k| format!("work[{place} + idx({k})]"))));
+        }
+        for value in values {
+            text.line(format!("sum = {};", binary(millstream_core::Binary::Add, c.acc, "sum", &value)));
+        }
+        text.line(format!("part += idx({together});"));
+        text.line("}");
+    }
+    let (batch, rest) = index.split_at(c.m);
+    let (rows, columns) = rest.split_at(c.n - c.m);
+    results(frame, text, c, [batch, rows], 1, |_, _, _| (columns.to_vec(), "sum".into()));
+    text.line("}");
 }
 
 impl<'a> Writer<'a, '_> {
     fn entry(mut self, text: &mut Text, fours: bool) {
-        let Blocks { thread, group } = self.blocks;
+        let Blocks { thread, group, part } = self.blocks;
         let across = group.n / thread.n;
         let number: Vec<String> = (0..6).map(|n| self.frame.arg(Word::Number(n))).collect();
         let [tiles_n, tiles, total, m, n, k] = &number[..] else { return };
@@ -127,11 +241,22 @@ impl<'a> Writer<'a, '_> {
         text.line(format!("let y = quotient(lane, idx({across}));"));
         text.line(format!("let x = lane - y * idx({across});"));
         text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
-        text.line(format!("let batch = quotient(tile, {tiles});"));
-        text.line(format!("let within = tile - batch * {tiles};"));
+        text.line(format!("let slice = quotient(tile, {tiles});"));
+        text.line(format!("let within = tile - slice * {tiles};"));
         text.line(format!("let tile_m = quotient(within, {tiles_n});"));
         text.line(format!("let first_m = tile_m * idx({});", group.m));
         text.line(format!("let first_n = (within - tile_m * {tiles_n}) * idx({});", group.n));
+        if part.is_some() {
+            let [batches, depth] = [6, 7].map(|n| self.frame.arg(Word::Number(n)));
+            text.line(format!("let part = quotient(slice, {batches});"));
+            text.line(format!("let batch = slice - part * {batches};"));
+            text.line(format!("let begin = part * {depth};"));
+            text.line(format!("let until = min(size_k, begin + {depth});"));
+        } else {
+            text.line("let batch = slice;");
+            text.line("let begin = idx(0);");
+            text.line("let until = size_k;");
+        }
         if self.contract.m > 0 {
             self.batch = self.frame.indices(text, "batch", 0..self.contract.m);
         }
@@ -143,21 +268,146 @@ impl<'a> Writer<'a, '_> {
         }
         let left = self.slots(text, Side::Left);
         let right = self.slots(text, Side::Right);
-        text.line(format!("for (var k0 = idx(0); k0 < size_k + idx({0}); k0 += idx({0})) {{", group.k));
+        let several = self.frame.op.dims.len() - self.contract.k > 1;
+        let count = if several { steps(self.frame.op, self.contract) } else { 0 };
+        let ahead: Vec<String> = (0..count).map(|_| text.fresh("ahead")).collect();
+        if several {
+            for name in &ahead {
+                text.line(format!("var {name} = idx(0);"));
+            }
+            self.look_ahead(text, "begin", &ahead);
+            self.leave_steps(text, &ahead);
+            text.line("workgroupBarrier();");
+        }
+        text.line(format!("for (var k0 = begin; k0 < until + idx({0}); k0 += idx({0})) {{", group.k));
         for slot in left.iter().chain(&right) {
             self.fetch(text, slot);
         }
-        text.line("if (k0 > idx(0)) {");
+        if several {
+            self.look_ahead(text, &format!("k0 + idx({})", group.k), &ahead);
+        }
+        text.line("if (k0 > begin) {");
         self.multiply(text);
         text.line("}");
         text.line("workgroupBarrier();");
         for slot in left.iter().chain(&right) {
             self.put(text, slot);
         }
+        if several {
+            self.leave_steps(text, &ahead);
+        }
         text.line("workgroupBarrier();");
         text.line("}");
-        self.results(text, fours);
+        if self.frame.target.dialect == Dialect::Cuda {
+            text.line("release();");
+        }
+        if part.is_some() {
+            self.leave_sums(text);
+        } else {
+            self.results(text, fours);
+        }
         text.line("}");
+    }
+
+    /// What a place along k, given by its indices, adds for an operand that is a plain input.
+    fn step(&mut self, side: Side, index: &[String]) -> Position {
+        let Some(input) = self.operand(side).as_input().map(usize::from) else { return Position::default() };
+        let (first, rank) = (self.contract.k, self.frame.op.dims.len());
+        let at = |d: usize| index.get(d - first).cloned();
+        let guards = 0..self.frame.access(input).guards.len();
+        Position {
+            place: self.frame.moved(input, first..rank, &at),
+            guards: guards.map(|g| self.frame.guard_moved(input, g, first..rank, &at)).collect(),
+        }
+    }
+
+    /// Computes what the places along k of a whole piece add, one for each of the first threads.
+    fn look_ahead(&mut self, text: &mut Text, first: &str, names: &[String]) {
+        text.line(format!("if (lane < idx({})) {{", self.blocks.group.k));
+        let k = text.name("k", format!("{first} + lane"));
+        let index = self.frame.indices(text, &k, self.contract.k..self.frame.op.dims.len());
+        let mut names = names.iter();
+        for side in [Side::Left, Side::Right] {
+            let numbers: Vec<String> = match self.operand(side).as_input() {
+                Some(_) => {
+                    let Position { place, guards } = self.step(side, &index);
+                    [place].into_iter().chain(guards).map(|sum| format!("idx(0){sum}")).collect()
+                }
+                None => index.clone(),
+            };
+            // A zip takes from its first side before it finds the second empty.
+            for (value, name) in numbers.into_iter().zip(names.by_ref()) {
+                text.line(format!("{name} = {value};"));
+            }
+        }
+        text.line("}");
+    }
+
+    /// Puts what was computed for a piece into shared memory.
+    fn leave_steps(&self, text: &mut Text, names: &[String]) {
+        text.line(format!("if (lane < idx({})) {{", self.blocks.group.k));
+        let fours = names.chunks(4).len();
+        for (f, four) in names.chunks(4).enumerate() {
+            let parts: Vec<&str> = (0..4).map(|i| four.get(i).map_or("idx(0)", String::as_str)).collect();
+            text.line(format!("steps[lane * idx({fours}) + idx({f})] = vec4<idx>({});", parts.join(", ")));
+        }
+        text.line("}");
+    }
+
+    /// A place along k in the present piece.
+    fn depth(&mut self, text: &mut Text, place: &str) -> Depth {
+        if let Some((_, known)) = self.depths.iter().find(|(p, _)| p == place) {
+            return known.clone();
+        }
+        let k = text.name("k", format!("k0 + {place}"));
+        let mut depth = Depth { k: k.clone(), ..Depth::default() };
+        let dims = self.frame.op.dims.len() - self.contract.k;
+        if dims > 1 {
+            let count = steps(self.frame.op, self.contract);
+            let fours = count.div_ceil(4);
+            let read = |f: usize| format!("steps[{place} * idx({fours}) + idx({f})]");
+            let names: Vec<String> = (0..fours).map(|f| text.name("s", read(f))).collect();
+            let mut numbers = (0..count).map(|i| format!("{}.{}", names[i / 4], ["x", "y", "z", "w"][i % 4]));
+            for side in [Side::Left, Side::Right] {
+                match self.operand(side).as_input().map(usize::from) {
+                    Some(input) => {
+                        let guards = self.frame.access(input).guards.len();
+                        let mut next = || numbers.next().map_or(String::new(), |n| format!(" + {n}"));
+                        let place = next();
+                        depth.steps[side as usize] = Position { place, guards: (0..guards).map(|_| next()).collect() };
+                    }
+                    None => depth.index = numbers.by_ref().take(dims).collect(),
+                }
+            }
+        } else {
+            depth.index = if dims == 1 { vec![k] } else { Vec::new() };
+            depth.steps = [Side::Left, Side::Right].map(|side| self.step(side, &depth.index));
+        }
+        self.depths.push((place.into(), depth.clone()));
+        depth
+    }
+
+    /// Leaves this part's sums in scratch memory.
+    fn leave_sums(&mut self, text: &mut Text) {
+        let Blocks { thread, .. } = self.blocks;
+        let acc = Register::of(self.contract.acc);
+        let base = self.frame.arg(Word::Work);
+        let columns: Vec<String> =
+            (0..thread.n).map(|j| text.name("n", format!("first_n + {}", self.offset(Side::Right, j)))).collect();
+        for i in 0..thread.m {
+            let m = text.name("m", format!("first_m + {}", self.offset(Side::Left, i)));
+            text.line(format!("if ({m} < size_m) {{"));
+            let row = text.name("p", format!("(slice * size_m + {m}) * size_n"));
+            for (j, n) in columns.iter().enumerate() {
+                text.line(format!("if ({n} < size_n) {{"));
+                let place = text.name("p", format!("{base} + ({row} + {n}) * idx({})", acc.words()));
+                for (k, word) in to_words(acc, &format!("sum_{i}_{j}")).into_iter().enumerate() {
+                    text.line(format!("work[{place} + idx({k})] = {word};"));
+                }
+                text.line("}");
+            }
+            text.line("}");
+        }
     }
 
     /// What each thread reads of one operand for every piece of k.
@@ -171,22 +421,54 @@ impl<'a> Writer<'a, '_> {
         let along_k = self.lies_along_k(side);
         let width = if self.fours[side as usize] { 4 } else { 1 };
         let count = size * group.k / width;
+        // Neighbouring threads read what lies side by side.
+        let inner = if along_k { group.k / width } else { size / width };
+        let q = text.name("q", format!("quotient(lane, idx({inner}))"));
+        let r = text.name("r", format!("(lane - {q} * idx({inner})) * idx({width})"));
+        let input = self.operand(side).as_input().map(usize::from);
+        let fill = match input {
+            Some(n) if !self.frame.access(n).is_plain() => {
+                let fill = self.frame.fill(n);
+                Some(text.name("fill", cast(self.frame.access(n).dtype, self.contract.acc, &fill)))
+            }
+            _ => None,
+        };
+        let mut owns: Vec<(String, Own)> = Vec::new();
         let mut slots = Vec::new();
         for t in 0..count.div_ceil(threads) {
-            let at = text.name("s", format!("lane + idx({})", t * threads));
-            // Neighbouring threads read what lies side by side.
-            let inner_size = if along_k { group.k / width } else { size / width };
-            let q = text.name("q", format!("quotient({at}, idx({inner_size}))"));
-            let r = text.name("r", format!("({at} - {q} * idx({inner_size})) * idx({width})"));
+            // A thread stays in its column or its row as far as the sizes allow, so that what depends on one alone is computed once.
+            let at = t * threads;
+            let (q, r) = match at {
+                0 => (q.clone(), r.clone()),
+                _ if threads.is_multiple_of(inner) => (text.name("q", format!("{q} + idx({})", at / inner)), r.clone()),
+                _ => {
+                    let at = text.name("s", format!("lane + idx({at})"));
+                    let q = text.name("q", format!("quotient({at}, idx({inner}))"));
+                    let r = text.name("r", format!("({at} - {q} * idx({inner})) * idx({width})"));
+                    (q, r)
+                }
+            };
             let (k, o) = if along_k { (r, q) } else { (q, r) };
-            let position = text.name("o", format!("{first} + {o}"));
-            let guard = if count % threads == 0 { String::new() } else { format!(" && {at} < idx({count})") };
-            let inside = text.name("inside", format!("{position} < {most}{guard}"));
-            let position = text.name("o", format!("select(idx(0), {position}, {inside})"));
-            let index = if own.is_empty() { Vec::new() } else { self.frame.indices(text, &position, own.clone()) };
-            let real = (count % threads != 0).then(|| format!("{at} < idx({count})"));
+            let mine = match owns.iter().find(|(place, _)| *place == o) {
+                Some((_, mine)) => mine.clone(),
+                None => {
+                    let position = text.name("o", format!("{first} + {o}"));
+                    let inside = text.name("inside", format!("{position} < {most}"));
+                    // Beyond the end the first element is read: its sums go nowhere.
+                    let position = text.name("o", format!("select(idx(0), {position}, {inside})"));
+                    let index =
+                        if own.is_empty() { Vec::new() } else { self.frame.indices(text, &position, own.clone()) };
+                    let mut mine = Own { index, position: Position::default() };
+                    if let Some(n) = input {
+                        mine.position = self.own(text, n, &own, &mine.index);
+                    }
+                    owns.push((o.clone(), mine.clone()));
+                    mine
+                }
+            };
+            let real = (count % threads != 0).then(|| format!("lane + idx({at}) < idx({count})"));
             let names = (0..width).map(|_| text.fresh("v")).collect();
-            slots.push(Slot { side, k, o, inside, index, names, along_k, real });
+            slots.push(Slot { side, k, o, own: mine, fill: fill.clone(), names, along_k, real });
         }
         let zero = Register::of(self.contract.acc).zero();
         for slot in &slots {
@@ -197,15 +479,46 @@ impl<'a> Writer<'a, '_> {
         slots
     }
 
-    /// Whether an operand lies side by side along k, judged by its first input.
+    /// What the batch and an operand's own index add.
+    fn own(&mut self, text: &mut Text, input: usize, own: &Range<usize>, index: &[String]) -> Position {
+        let batch = self.batch.clone();
+        let at = |d: usize| match d.checked_sub(own.start) {
+            Some(i) => index.get(i).cloned(),
+            None => batch.get(d).cloned(),
+        };
+        let end = self.contract.m;
+        let place = self.frame.arg(Word::Base(input))
+            + &self.frame.moved(input, 0..end, &at)
+            + &self.frame.moved(input, own.clone(), &at);
+        let place = text.name("p", place);
+        let mut guards = Vec::new();
+        for g in 0..self.frame.access(input).guards.len() {
+            let sum = self.frame.arg(Word::GuardOffset(input, g))
+                + &self.frame.guard_moved(input, g, 0..end, &at)
+                + &self.frame.guard_moved(input, g, own.clone(), &at);
+            guards.push(text.name("g", sum));
+        }
+        Position { place, guards }
+    }
+
+    /// Whether neighbouring threads read neighbouring places along k, judged by the operand's first input: it lies side by side there, and not
+    /// along its own dimension. Windows over an image do both, or nearly so, and are short along k.
     fn lies_along_k(&self, side: Side) -> bool {
-        let expr = self.operand(side);
-        let last = self.frame.op.dims.len().wrapping_sub(1);
-        let first =
-            expr.nodes().iter().find_map(|(n, _)| if let Node::Input(i) = n { Some(*i as usize) } else { None });
-        self.contract.k <= last
-            && self.contract.k < self.frame.op.dims.len()
-            && first.is_some_and(|i| self.frame.class(i, last) == Class::One)
+        let own = match side {
+            Side::Left => self.contract.m..self.contract.n,
+            Side::Right => self.contract.n..self.contract.k,
+        };
+        let rank = self.frame.op.dims.len();
+        let first = self.operand(side).nodes().iter().find_map(|(n, _)| match n {
+            Node::Input(i) => Some(*i as usize),
+            _ => None,
+        });
+        let (Some(input), false) = (first, self.contract.k == rank) else { return false };
+        let (last, beside) = (rank - 1, own.end.wrapping_sub(1));
+        let guards = &self.frame.access(input).guards;
+        let is_window = || guards.iter().any(|g| g.coefficients[last] != 0 && g.coefficients[beside] != 0);
+        self.frame.class(input, last) == Class::One
+            && (own.is_empty() || self.frame.class(input, beside) != Class::One && !is_window())
     }
 
     fn operand(&self, side: Side) -> &'a Expr {
@@ -222,7 +535,7 @@ impl<'a> Writer<'a, '_> {
         if d < c.m {
             self.batch.get(d).cloned()
         } else if own.contains(&d) {
-            slot.index.get(d - own.start).cloned()
+            slot.own.index.get(d - own.start).cloned()
         } else {
             d.checked_sub(c.k).and_then(|i| k.get(i).cloned())
         }
@@ -231,27 +544,14 @@ impl<'a> Writer<'a, '_> {
     /// Reads a slot's elements of the piece at `k0`; zeros where there are none.
     fn fetch(&mut self, text: &mut Text, slot: &Slot) {
         let zero = Register::of(self.contract.acc).zero();
-        for name in &slot.names {
-            text.line(format!("{name} = {zero};"));
-        }
-        let k = text.name("k", format!("k0 + {}", slot.k));
-        text.line(format!("if ({} && {k} < size_k) {{", slot.inside));
-        let rank = self.frame.op.dims.len();
-        let first = self.contract.k;
-        let indices = if first == rank { Vec::new() } else { self.frame.indices(text, &k, first..rank) };
+        let Depth { k, index, steps } = self.depth(text, &slot.k);
+        let real = slot.real.as_ref().map_or(String::new(), |real| format!(" & ({real})"));
         let expr = self.operand(slot.side);
-        if let ([_, _, ..], Some(input)) = (&slot.names[..], expr.as_input()) {
-            let index: Vec<Option<String>> = (0..rank).map(|d| self.index(slot, &indices, d)).collect();
-            let place = self.frame.place(input as usize, &|d| index[d].clone());
-            let place = text.name("p", place);
-            self.frame.fours = true;
-            let values = self.frame.load_four(text, input as usize, &place);
-            self.frame.fours = false;
-            for (name, value) in slot.names.iter().zip(values) {
-                text.line(format!("{name} = {value};"));
-            }
-        } else {
-            let index: Vec<Option<String>> = (0..rank).map(|d| self.index(slot, &indices, d)).collect();
+        let Some(input) = expr.as_input().map(usize::from) else {
+            text.line(format!("{} = {zero};", slot.names[0]));
+            text.line(format!("if (({k} < until){real}) {{"));
+            let rank = self.frame.op.dims.len();
+            let index: Vec<Option<String>> = (0..rank).map(|d| self.index(slot, &index, d)).collect();
             let mut values = Values::new(expr);
             let frame = &mut *self.frame;
             let at = |d: usize| index[d].clone();
@@ -260,6 +560,34 @@ impl<'a> Writer<'a, '_> {
                 let value = cast(expr.dtype(id), self.contract.acc, values.get(id));
                 text.line(format!("{} = {value};", slot.names[0]));
             }
+            text.line("}");
+            return;
+        };
+        let (own, step) = (&slot.own.position, &steps[slot.side as usize]);
+        let place = text.name("p", format!("{}{}", own.place, step.place));
+        let mut exists = String::new();
+        if let Some(fill) = &slot.fill {
+            let add = |(own, step): (&String, &String)| text.name("g", format!("{own}{step}"));
+            let coordinates: Vec<String> = own.guards.iter().zip(&step.guards).map(add).collect();
+            exists = format!(" & {}", self.frame.exists(input, &place, &coordinates));
+            text.line(format!("{} = select({zero}, {fill}, {k} < until);", slot.names[0]));
+        } else {
+            for name in &slot.names {
+                text.line(format!("{name} = {zero};"));
+            }
+        }
+        text.line(format!("if (({k} < until){real}{exists}) {{"));
+        let dtype = self.frame.access(input).dtype;
+        let values = if slot.names.len() == 4 {
+            self.frame.fours = true;
+            let four = self.frame.load_four(text, input, &place);
+            self.frame.fours = false;
+            four.to_vec()
+        } else {
+            vec![text.name("x", self.frame.load(input, &place))]
+        };
+        for (name, value) in slot.names.iter().zip(values) {
+            text.line(format!("{name} = {};", cast(dtype, self.contract.acc, &value)));
         }
         text.line("}");
     }
@@ -279,7 +607,9 @@ impl<'a> Writer<'a, '_> {
         } else {
             for (l, name) in slot.names.iter().enumerate() {
                 let place = if l == 0 { at.clone() } else { format!("({at} + idx({}))", l * row) };
-                if self.vector {
+                if self.vector && self.frame.target.dialect == Dialect::Cuda {
+                    text.line(format!("(&{array}[0].x)[{place}] = {name};"));
+                } else if self.vector {
                     text.line(format!("{array}[{place} >> 2u][u32({place}) & 3u] = {name};"));
                 } else {
                     let value = Register::of(self.contract.acc).put(name);
@@ -294,7 +624,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Where in the group's block the thread's row `i` (or column) lies.
     fn offset(&self, side: Side, i: usize) -> String {
-        let Blocks { thread, group } = self.blocks;
+        let Blocks { thread, group, .. } = self.blocks;
         let (own, size, each) = match side {
             Side::Left => ("y", group.m, thread.m),
             Side::Right => ("x", group.n, thread.n),
@@ -310,7 +640,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Multiplies the pieces in shared memory.
     fn multiply(&mut self, text: &mut Text) {
-        let Blocks { thread, group } = self.blocks;
+        let Blocks { thread, group, .. } = self.blocks;
         let acc = self.contract.acc;
         text.line(format!("for (var kk = idx(0); kk < idx({}); kk += idx(1)) {{", group.k));
         let mut names: [Vec<String>; 2] = [Vec::new(), Vec::new()];
@@ -425,15 +755,22 @@ pub(crate) fn results<'a>(
     }
 }
 
+/// A place along an operand's own dimension: its indices, and what they add where the operand is a plain input.
+#[derive(Clone)]
+struct Own {
+    index: Vec<String>,
+    position: Position,
+}
+
 /// What one thread reads of an operand for every piece of k.
 struct Slot {
     side: Side,
     /// Where along k in the piece, and where along the operand's own dimension in the block.
     k: String,
     o: String,
-    /// Whether it lies inside the operand's own dimension.
-    inside: String,
-    index: Vec<String>,
+    own: Own,
+    /// What is read where a guard does not hold.
+    fill: Option<String>,
     names: Vec<String>,
     along_k: bool,
     /// Whether the slot exists at all for this thread, where the block is no multiple of the threads.

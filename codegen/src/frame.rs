@@ -3,6 +3,8 @@
 //! A [`Frame`] knows the operation's operands and gathers the numbers that the kernel needs at run time (sizes, strides,
 //! offsets, scalars) as words of 32 bits. The text names them; [`Word`] says where each comes from at a launch.
 
+use std::ops::Range;
+
 use millstream_core::{Access, DType, Op};
 
 use crate::notation::{needed, translate, words};
@@ -172,8 +174,19 @@ impl<'a> Frame<'a> {
 
     /// Writes the place of an operand's element, given the text of each index; a dimension without text counts as 0.
     pub(crate) fn place(&mut self, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
-        let mut sum = self.arg(Word::Base(operand));
-        for d in 0..self.op.dims.len() {
+        let base = self.arg(Word::Base(operand));
+        base + &self.moved(operand, 0..self.op.dims.len(), index)
+    }
+
+    /// What these dimensions add to the place of an operand's element; nothing, or a text that begins with a sign.
+    pub(crate) fn moved(
+        &mut self,
+        operand: usize,
+        dims: Range<usize>,
+        index: &dyn Fn(usize) -> Option<String>,
+    ) -> String {
+        let mut sum = String::new();
+        for d in dims {
             let Some(i) = index(d) else { continue };
             match self.class(operand, d) {
                 Class::Still => {}
@@ -184,36 +197,61 @@ impl<'a> Frame<'a> {
         sum
     }
 
+    /// What these dimensions add to the coordinate of an operand's guard. A stride of 0 or 1 says nothing about it: every coefficient
+    /// but 0 is an argument.
+    pub(crate) fn guard_moved(
+        &mut self,
+        operand: usize,
+        guard: usize,
+        dims: Range<usize>,
+        index: &dyn Fn(usize) -> Option<String>,
+    ) -> String {
+        let coefficients = &self.access(operand).guards[guard].coefficients;
+        let mut sum = String::new();
+        for d in dims.filter(|&d| coefficients[d] != 0) {
+            if let Some(i) = index(d) {
+                sum += &format!(" + {i} * {}", self.arg(Word::Coefficient(operand, guard, d)));
+            }
+        }
+        sum
+    }
+
+    /// The conditions under which a guarded operand has an element: at this place, with these coordinates of its guards.
+    pub(crate) fn exists(&mut self, operand: usize, at: &str, coordinates: &[String]) -> String {
+        let (low, high) = (self.arg(Word::Low(operand)), self.arg(Word::High(operand)));
+        let mut conditions = vec![format!("in_range({at} - {low}, {high} - {low})")];
+        for (g, c) in coordinates.iter().enumerate() {
+            conditions.push(format!("in_range({c}, {})", self.arg(Word::GuardLimit(operand, g))));
+        }
+        conditions.join(" & ")
+    }
+
+    /// What a guarded operand is read as where it has no element.
+    pub(crate) fn fill(&mut self, operand: usize) -> String {
+        let dtype = self.access(operand).dtype;
+        let words: Vec<String> = (0..dtype.size().div_ceil(4)).map(|k| self.arg(Word::Fill(operand, k))).collect();
+        from_words(dtype, |k| words[k].clone())
+    }
+
     /// Writes the read of an operand at an index; gives the name of the value.
     pub(crate) fn read(&mut self, text: &mut Text, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
         let access = self.access(operand);
         let place = self.place(operand, index);
+        let at = text.name("p", place);
         if access.is_plain() {
-            let at = text.name("p", place);
             return text.name("x", self.load(operand, &at));
         }
-        // With guards even a stride of 0 or 1 says nothing about the condition: every coefficient is an argument.
-        let at = text.name("p", place);
-        let mut conditions = vec![
-            format!("{at} >= {}", self.arg(Word::Low(operand))),
-            format!("{at} < {}", self.arg(Word::High(operand))),
-        ];
-        for g in 0..access.guards.len() {
-            let mut sum = self.arg(Word::GuardOffset(operand, g));
-            for d in 0..self.op.dims.len() {
-                if let Some(i) = index(d) {
-                    sum += &format!(" + {i} * {}", self.arg(Word::Coefficient(operand, g, d)));
-                }
-            }
-            let c = text.name("g", sum);
-            conditions.push(format!("{c} >= idx(0)"));
-            conditions.push(format!("{c} < {}", self.arg(Word::GuardLimit(operand, g))));
-        }
-        let words: Vec<String> =
-            (0..access.dtype.size().div_ceil(4)).map(|k| self.arg(Word::Fill(operand, k))).collect();
+        let all = 0..self.op.dims.len();
+        let coordinates: Vec<String> = (0..access.guards.len())
+            .map(|g| {
+                let sum = self.arg(Word::GuardOffset(operand, g)) + &self.guard_moved(operand, g, all.clone(), index);
+                text.name("g", sum)
+            })
+            .collect();
+        let exists = self.exists(operand, &at, &coordinates);
         let name = text.fresh("x");
-        text.line(format!("var {name} = {};", from_words(access.dtype, |k| words[k].clone())));
-        text.line(format!("if ({}) {{", conditions.join(" && ")));
+        text.line(format!("var {name} = {};", self.fill(operand)));
+        text.line(format!("if ({exists}) {{"));
         text.line(format!("{name} = {};", self.load(operand, &at)));
         text.line("}");
         name
@@ -405,7 +443,7 @@ impl<'a> Frame<'a> {
                 text += &translate(&library, dialect);
                 text += &translate(&self.shared, dialect);
                 for (entry, body) in &self.bodies {
-                    text += &self.cuda_head(entry);
+                    text += &self.cuda_head(entry, body);
                     text += &translate(&self.arguments(body), dialect);
                     text += &translate(body, dialect);
                     text += "}\n";
@@ -448,7 +486,10 @@ impl<'a> Frame<'a> {
         (text, self.entries, Layout { words: self.words, wide: self.wide, count, dialect })
     }
 
-    fn cuda_head(&self, entry: &Entry) -> String {
+    fn cuda_head(&self, entry: &Entry, body: &str) -> String {
+        // Groups of the next kernel are placed when it is released. Where few groups have much to do, they would go to units that
+        // happen to be free then, several to one: such kernels release the next one late.
+        let begin = if body.contains("release();") { "wait_for_last" } else { "follow" };
         let mut parameters = Vec::new();
         let mut vectors = String::new();
         for operand in 0..self.operands() {
@@ -466,7 +507,7 @@ impl<'a> Frame<'a> {
         format!(
             "extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{vectors}    const idx lane = threadIdx.x;\n    \
              const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;\n    const idx groups = idx(gridDim.x) * gridDim.y;\n    \
-             follow();\n",
+             {begin}();\n",
             entry.group,
             entry.name,
             parameters.join(", ")

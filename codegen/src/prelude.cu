@@ -49,6 +49,9 @@ template <class T> ms_device T ms_max(T a, T b) { return a < b ? b : a; }
 ms_device u32 zero_word() { return 0; }
 ms_device i32 quotient(i32 a, i32 b) { return i32(u32(a) / u32(b)); }
 ms_device i64 quotient(i64 a, i64 b) { return i64(u64(a) / u64(b)); }
+// Whether 0 <= x < limit, in one comparison.
+ms_device bool in_range(i32 x, i32 limit) { return u32(x) < u32(limit); }
+ms_device bool in_range(i64 x, i64 limit) { return u64(x) < u64(limit); }
 ms_device void workgroupBarrier() { __syncthreads(); }
 // After a step in which the first `half` threads of each row, all side by side, took over what the next `half` had. The last
 // step is for the whole group to see.
@@ -56,12 +59,22 @@ template <class T> ms_device void halfBarrier(T half) {
     if (half > 32 || half == 1) __syncthreads();
     else __syncwarp();
 }
-// The first thing a kernel does. The next kernel of the stream may be set up from now on; this one goes on when the one
-// before it is through and what that wrote can be seen. Kernels so launched overlap in nothing but their beginnings.
-ms_device void follow() {
+// The first thing a kernel does: it goes on when the one before it in the stream is through and what that wrote can be seen. Kernels so
+// launched overlap in nothing but their beginnings.
+ms_device void wait_for_last() {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+// The next kernel of the stream may be set up from now on.
+ms_device void release() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+ms_device void follow() {
+    release();
+    wait_for_last();
 }
 ms_device f32 f16_to_f32(u32 bits) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits)); return x; }
 ms_device u32 f32_to_f16(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
@@ -72,6 +85,7 @@ ms_device f32 ratio_f32(f32 a, f32 b) {
     const f32 q = a * r;
     return fmaf(fmaf(-b, q, a), r, q);
 }
+ms_device u32 mul_high_u32(u32 a, u32 b) { return __umulhi(a, b); }
 ms_device f32 quotient_f32(f32 a, f32 b) { return a / b; }
 ms_device f32 root_f32(f32 x) { return sqrtf(x); }
 // The functions of CUDA where they are shorter than those of the library, which pay for what shader compilers may do. Their
@@ -85,4 +99,3 @@ ms_device f32 sigmoid_f32(f32 x) {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x)));
     return r;
 }
-ms_device u32 mul_high_u32(u32 a, u32 b) { return __umulhi(a, b); }

@@ -17,10 +17,10 @@ use millstream_core::{Access, Body, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use crate::attention;
-use crate::contract::{Blocks, reads_by_four, writes_by_four};
+use crate::contract::{Blocks, JOINING, reads_by_four, widened, writes_by_four};
 use crate::frame::{Frame, Layout, Word};
 use crate::indexed;
-use crate::rows::{Walk, writes_elements};
+use crate::rows::{self, Walk, writes_elements};
 use crate::target::{Dialect, Target};
 use crate::types::Register;
 
@@ -85,8 +85,9 @@ pub(crate) enum Shape {
     Squares { side: usize, edge: usize, threads: u32 },
     /// Rows; if `fours`, the first half of the entries moves four elements at once.
     Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
-    /// Blocks of a contraction; if `fours`, the first entry moves four elements at once.
-    Contract { blocks: Blocks, fours: bool },
+    /// Blocks of a contraction; if `fours`, the first entry moves four elements at once. If `widened`, the kernel is that of the
+    /// contraction with part of its batch as columns.
+    Contract { blocks: Blocks, fours: bool, widened: bool },
     /// A walk along the result of a lookup.
     Gather { threads: u32 },
     /// A group for each row.
@@ -143,6 +144,12 @@ impl Program {
 
     /// Fixes sizes, strides and grid for one operation with the kernel key that the program was generated for.
     pub fn prepare(&self, op: &Op) -> Result<Prepared> {
+        let other = match self.shape {
+            Shape::Rows { .. } => rows::of_products(op),
+            Shape::Contract { widened: true, .. } => widened(op),
+            _ => None,
+        };
+        let op = other.as_ref().unwrap_or(op);
         let access = |o: usize| op.inputs.get(o).unwrap_or_else(|| &op.outputs[o - op.inputs.len()]);
         if op.inputs.len() + op.outputs.len() != self.operands {
             return Err(Error::internal("a kernel was prepared for another operation"));
@@ -243,7 +250,7 @@ impl Program {
             Shape::Rows { walk, fours, passes, accumulators, inner } => {
                 self.plan_rows(op, walk, fours, passes, accumulators, inner)
             }
-            Shape::Contract { blocks, fours } => self.plan_contract(op, blocks, fours),
+            Shape::Contract { blocks, fours, .. } => self.plan_contract(op, blocks, fours),
             Shape::Gather { threads } => {
                 let Body::Gather(lookups) = &op.body else { return Err(Error::internal("not a lookup")) };
                 let axes = lookups.iter().flat_map(|l| [l.stride as i64, l.size as i64]);
@@ -335,11 +342,15 @@ impl Program {
         let (batch, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..op.dims.len()));
         let tiles_n = n.div_ceil(blocks.group.n as u64);
         let tiles = tiles_n * m.div_ceil(blocks.group.m as u64);
-        let total = tiles * batch;
-        if total == 0 {
+        let count = batch * m * n;
+        if count == 0 {
             return Ok(Plan::simple(Vec::new()));
         }
-        let list: Vec<i64> = [tiles_n, tiles, total, m, n, k].map(|v| v as i64).to_vec();
+        // A sum over nothing has one part, too.
+        let depth = blocks.part.map_or(k, |part| part as u64).max(1);
+        let parts = k.div_ceil(depth).max(1);
+        let total = tiles * batch * parts;
+        let list: Vec<i64> = [tiles_n, tiles, total, m, n, k, batch, depth, count, parts].map(|v| v as i64).to_vec();
         let mut aligned: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         let mut can = fours;
         if fours {
@@ -355,16 +366,21 @@ impl Program {
             // Outputs are written by fours where they lie so; the kernel then relies on it.
             if writes_by_four(op, c) {
                 for (o, a) in op.outputs.iter().enumerate() {
-                    can &= fits(a, &op.dims, c.n);
+                    can &= fits(a, &op.dims, c.k - 1);
                     aligned.push((op.inputs.len() + o, 4 * a.dtype.size()));
                 }
             }
         }
+        let steps = |entry: usize| {
+            let join = blocks.part.map(|_| (1 + usize::from(fours), self.groups_for(count, JOINING), list.clone()));
+            [(entry, total, list.clone())].into_iter().chain(join).collect::<Vec<_>>()
+        };
+        let bytes = 4 * Register::of(c.acc).words() as u64 * count * parts;
         Ok(Plan {
-            by_four: can.then(|| vec![(0, total, list.clone())]),
-            by_one: vec![(usize::from(fours), total, list)],
+            by_four: can.then(|| steps(0)),
+            by_one: steps(usize::from(fours)),
             aligned,
-            workspace: 0,
+            workspace: if blocks.part.is_some() { bytes as usize } else { 0 },
         })
     }
 

@@ -4,7 +4,7 @@
 //! that share a row each gather a part of it, join what they gathered in shared memory, and go on to the next pass;
 //! the last pass writes the results. [`Walk`] says which threads share a row and how often its elements are read.
 
-use millstream_core::{Binary, Body, DType, Error, Expr, Id, Node, Op, Reduce, Result};
+use millstream_core::{Binary, Body, DType, Error, Expr, ExprBuilder, Id, Node, Op, Reduce, Result};
 
 use crate::frame::{Class, Frame, Word};
 use crate::map::{LIGHT, leaf};
@@ -169,6 +169,38 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
         .sum();
     let shape = Shape::Rows { walk, fours, passes: passes.reductions.len(), accumulators, inner: *inner };
     Program::new(frame, shape)
+}
+
+/// A contraction as a row program over the same dimensions: a row of products for each result, and its sum. `None` for what is no
+/// contraction.
+pub(crate) fn of_products(op: &Op) -> Option<Op> {
+    let Body::Contract(c) = &op.body else { return None };
+    let mut b = ExprBuilder::new();
+    let mut factors = Vec::new();
+    for e in [&c.lhs, &c.rhs] {
+        let &id = copy(&mut b, e, None).get(e.outputs().first()?.at())?;
+        factors.push(b.cast(id, c.acc));
+    }
+    let product = b.binary(Binary::Mul, factors[0], factors[1]).ok()?;
+    let sum = b.reduce(Reduce::Sum, product).ok()?;
+    let sum = b.cast(sum, c.acc);
+    let results = copy(&mut b, &c.epilogue, Some(sum));
+    let outputs: Vec<Id> = c.epilogue.outputs().iter().map(|o| results[o.at()]).collect();
+    let body = Body::Rows { inner: c.k, expr: b.finish(&outputs) };
+    Some(Op { dims: op.dims.clone(), inputs: op.inputs.clone(), outputs: op.outputs.clone(), body })
+}
+
+/// Adds the nodes of an expression, with another node in the place of a contraction's value; gives their new numbers.
+fn copy(b: &mut ExprBuilder, e: &Expr, acc: Option<Id>) -> Vec<Id> {
+    let mut at: Vec<Id> = Vec::with_capacity(e.nodes().len());
+    for &(node, dtype) in e.nodes() {
+        let id = match (node, acc) {
+            (Node::Acc, Some(acc)) => acc,
+            _ => b.push(node.with_operands(|o| at[o.at()]), dtype),
+        };
+        at.push(id);
+    }
+    at
 }
 
 fn is_place(reduce: Reduce) -> bool {

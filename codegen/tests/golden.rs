@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use millstream_codegen::{Dialect, Target, generate};
 use millstream_core::how::{Block, Tile, Variant};
-use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Op, Reduce, Unary};
+use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Op, Reduce, Unary};
 
 fn target(dialect: Dialect) -> Target {
     Target {
@@ -107,4 +107,31 @@ fn a_product_of_matrices_with_a_bias() {
     let op = Op::contract(&[64, 80, 96], inputs, vec![f32s(&[80, 1, 0])], contract).unwrap();
     let blocks = [Block { m: 4, n: 4, k: 1 }, Block { m: 32, n: 32, k: 16 }];
     check("linear", &op, &Variant::tiled("tiles", Tile { blocks: blocks.into_iter().collect() }));
+}
+
+#[test]
+fn a_convolution_whose_depth_is_shared() {
+    let mut right = ExprBuilder::new();
+    let second = right.input(1, DType::F32);
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 3,
+        lhs: Expr::input(DType::F32),
+        rhs: right.finish(&[second]),
+        acc: DType::F32,
+        epilogue: Expr::acc(DType::F32),
+        accuracy: Default::default(),
+    };
+    // 64 filters of 3 x 3 over 64 channels of 56 x 56 places, with a border of one.
+    let mut image = f32s(&[0, 56, 1, 3136, 56, 1]);
+    let guard =
+        |coefficients: [isize; 6]| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit: 56 };
+    image.guards = [guard([0, 1, 0, 0, 1, 0]), guard([0, 0, 1, 0, 0, 1])].into_iter().collect();
+    image.base = -57;
+    let inputs = vec![f32s(&[576, 0, 0, 9, 3, 1]), image];
+    let op = Op::contract(&[64, 56, 56, 64, 3, 3], inputs, vec![f32s(&[3136, 56, 1, 0, 0, 0])], contract).unwrap();
+    let group = Block { m: 64, n: 64, k: 16 };
+    let blocks = [Block { m: 8, n: 8, k: 1 }, group, Block { k: 144, ..group }];
+    check("convolution", &op, &Variant::tiled("tiles", Tile { blocks: blocks.into_iter().collect() }));
 }

@@ -50,15 +50,18 @@ pub(crate) fn measure(gpu: &Arc<Gpu>, mut profile: DeviceProfile) -> Result<Devi
     let l2 = profile.levels.iter().find(|l| l.name == "L2").map_or(1 << 20, |l| l.bytes as u64);
     // Source and target together fill half of it.
     let cached = bench.bandwidth(bytes.min(l2 / 4).max(1 << 16))?.max(bandwidth);
+    let rate = bench.rate()?;
+    // Shared memory gives 32 words at every clock, in which a unit's 128 lanes do two operations each; what is measured of those is some
+    // three quarters of what the clock allows.
+    let shared = rate * (32.0 * 4.0) / (128.0 * 2.0) / 0.75;
     let last = profile.levels.len().saturating_sub(1);
     for (l, level) in profile.levels.iter_mut().enumerate() {
         level.bandwidth = match level.name.as_str() {
             _ if l == last => bandwidth,
             "L2" => cached,
-            _ => level.bandwidth.max(3.0 * cached),
+            _ => level.bandwidth.max(3.0 * cached).max(shared),
         };
     }
-    let rate = bench.rate()?;
     let guessed = profile.rate(DType::F32);
     for (_, r) in &mut profile.rates {
         *r *= rate / guessed;

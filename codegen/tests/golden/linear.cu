@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* b0,
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
-    follow();
+    wait_for_last();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto number2 = bitcast<idx>(args.w[2]);
@@ -35,11 +35,14 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* b0,
     const auto y = quotient(lane, idx(8));
     const auto x = lane - y * idx(8);
     for (auto tile = group; tile < number2; tile += groups) {
-        const auto batch = quotient(tile, number1);
-        const auto within = tile - batch * number1;
+        const auto slice = quotient(tile, number1);
+        const auto within = tile - slice * number1;
         const auto tile_m = quotient(within, number0);
         const auto first_m = tile_m * idx(32);
         const auto first_n = (within - tile_m * number0) * idx(32);
+        const auto batch = slice;
+        const auto begin = idx(0);
+        const auto until = size_k;
         auto sum_0_0 = 0.0f;
         auto sum_0_1 = 0.0f;
         auto sum_0_2 = 0.0f;
@@ -56,232 +59,226 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_four(const f32* b0,
         auto sum_3_1 = 0.0f;
         auto sum_3_2 = 0.0f;
         auto sum_3_3 = 0.0f;
-        const auto s_1 = lane + idx(0);
-        const auto q_2 = quotient(s_1, idx(4));
-        const auto r_3 = (s_1 - q_2 * idx(4)) * idx(4);
-        const auto o_4 = first_m + q_2;
-        const auto inside_5 = o_4 < size_m;
-        const auto o_6 = ms_select(idx(0), o_4, inside_5);
-        const auto s_11 = lane + idx(64);
-        const auto q_12 = quotient(s_11, idx(4));
-        const auto r_13 = (s_11 - q_12 * idx(4)) * idx(4);
-        const auto o_14 = first_m + q_12;
-        const auto inside_15 = o_14 < size_m;
-        const auto o_16 = ms_select(idx(0), o_14, inside_15);
+        const auto q_1 = quotient(lane, idx(4));
+        const auto r_2 = (lane - q_1 * idx(4)) * idx(4);
+        const auto o_3 = first_m + q_1;
+        const auto inside_4 = o_3 < size_m;
+        const auto o_5 = ms_select(idx(0), o_3, inside_4);
+        const auto p_6 = base0 + o_5 * stride0_0;
+        const auto q_11 = q_1 + idx(16);
+        const auto o_12 = first_m + q_11;
+        const auto inside_13 = o_12 < size_m;
+        const auto o_14 = ms_select(idx(0), o_12, inside_13);
+        const auto p_15 = base0 + o_14 * stride0_0;
         auto v_7 = 0.0f;
         auto v_8 = 0.0f;
         auto v_9 = 0.0f;
         auto v_10 = 0.0f;
+        auto v_16 = 0.0f;
         auto v_17 = 0.0f;
         auto v_18 = 0.0f;
         auto v_19 = 0.0f;
-        auto v_20 = 0.0f;
-        const auto s_21 = lane + idx(0);
-        const auto q_22 = quotient(s_21, idx(8));
-        const auto r_23 = (s_21 - q_22 * idx(8)) * idx(4);
-        const auto o_24 = first_n + r_23;
-        const auto inside_25 = o_24 < size_n;
-        const auto o_26 = ms_select(idx(0), o_24, inside_25);
-        const auto s_31 = lane + idx(64);
-        const auto q_32 = quotient(s_31, idx(8));
-        const auto r_33 = (s_31 - q_32 * idx(8)) * idx(4);
-        const auto o_34 = first_n + r_33;
-        const auto inside_35 = o_34 < size_n;
-        const auto o_36 = ms_select(idx(0), o_34, inside_35);
+        const auto q_20 = quotient(lane, idx(8));
+        const auto r_21 = (lane - q_20 * idx(8)) * idx(4);
+        const auto o_22 = first_n + r_21;
+        const auto inside_23 = o_22 < size_n;
+        const auto o_24 = ms_select(idx(0), o_22, inside_23);
+        const auto p_25 = base1 + o_24;
+        const auto q_30 = q_20 + idx(8);
+        auto v_26 = 0.0f;
         auto v_27 = 0.0f;
         auto v_28 = 0.0f;
         auto v_29 = 0.0f;
-        auto v_30 = 0.0f;
-        auto v_37 = 0.0f;
-        auto v_38 = 0.0f;
-        auto v_39 = 0.0f;
-        auto v_40 = 0.0f;
-        for (auto k0 = idx(0); k0 < size_k + idx(16); k0 += idx(16)) {
+        auto v_31 = 0.0f;
+        auto v_32 = 0.0f;
+        auto v_33 = 0.0f;
+        auto v_34 = 0.0f;
+        for (auto k0 = begin; k0 < until + idx(16); k0 += idx(16)) {
+            const auto k_35 = k0 + r_2;
+            const auto p_36 = p_6 + k_35;
             v_7 = 0.0f;
             v_8 = 0.0f;
             v_9 = 0.0f;
             v_10 = 0.0f;
-            const auto k_41 = k0 + r_3;
-            if (inside_5 && k_41 < size_k) {
-                const auto p_42 = base0 + o_6 * stride0_0 + k_41;
+            if ((k_35 < until)) {
+                const auto v_37 = v0[p_36 >> 2u];
+                const auto x_38 = v_37.x;
+                const auto x_39 = v_37.y;
+                const auto x_40 = v_37.z;
+                const auto x_41 = v_37.w;
+                v_7 = x_38;
+                v_8 = x_39;
+                v_9 = x_40;
+                v_10 = x_41;
+            }
+            const auto p_42 = p_15 + k_35;
+            v_16 = 0.0f;
+            v_17 = 0.0f;
+            v_18 = 0.0f;
+            v_19 = 0.0f;
+            if ((k_35 < until)) {
                 const auto v_43 = v0[p_42 >> 2u];
                 const auto x_44 = v_43.x;
                 const auto x_45 = v_43.y;
                 const auto x_46 = v_43.z;
                 const auto x_47 = v_43.w;
-                v_7 = x_44;
-                v_8 = x_45;
-                v_9 = x_46;
-                v_10 = x_47;
+                v_16 = x_44;
+                v_17 = x_45;
+                v_18 = x_46;
+                v_19 = x_47;
             }
-            v_17 = 0.0f;
-            v_18 = 0.0f;
-            v_19 = 0.0f;
-            v_20 = 0.0f;
-            const auto k_48 = k0 + r_13;
-            if (inside_15 && k_48 < size_k) {
-                const auto p_49 = base0 + o_16 * stride0_0 + k_48;
-                const auto v_50 = v0[p_49 >> 2u];
+            const auto k_48 = k0 + q_20;
+            const auto p_49 = p_25 + k_48 * stride1_2;
+            v_26 = 0.0f;
+            v_27 = 0.0f;
+            v_28 = 0.0f;
+            v_29 = 0.0f;
+            if ((k_48 < until)) {
+                const auto v_50 = v1[p_49 >> 2u];
                 const auto x_51 = v_50.x;
                 const auto x_52 = v_50.y;
                 const auto x_53 = v_50.z;
                 const auto x_54 = v_50.w;
-                v_17 = x_51;
-                v_18 = x_52;
-                v_19 = x_53;
-                v_20 = x_54;
+                v_26 = x_51;
+                v_27 = x_52;
+                v_28 = x_53;
+                v_29 = x_54;
             }
-            v_27 = 0.0f;
-            v_28 = 0.0f;
-            v_29 = 0.0f;
-            v_30 = 0.0f;
-            const auto k_55 = k0 + q_22;
-            if (inside_25 && k_55 < size_k) {
-                const auto p_56 = base1 + o_26 + k_55 * stride1_2;
+            const auto k_55 = k0 + q_30;
+            const auto p_56 = p_25 + k_55 * stride1_2;
+            v_31 = 0.0f;
+            v_32 = 0.0f;
+            v_33 = 0.0f;
+            v_34 = 0.0f;
+            if ((k_55 < until)) {
                 const auto v_57 = v1[p_56 >> 2u];
                 const auto x_58 = v_57.x;
                 const auto x_59 = v_57.y;
                 const auto x_60 = v_57.z;
                 const auto x_61 = v_57.w;
-                v_27 = x_58;
-                v_28 = x_59;
-                v_29 = x_60;
-                v_30 = x_61;
+                v_31 = x_58;
+                v_32 = x_59;
+                v_33 = x_60;
+                v_34 = x_61;
             }
-            v_37 = 0.0f;
-            v_38 = 0.0f;
-            v_39 = 0.0f;
-            v_40 = 0.0f;
-            const auto k_62 = k0 + q_32;
-            if (inside_35 && k_62 < size_k) {
-                const auto p_63 = base1 + o_36 + k_62 * stride1_2;
-                const auto v_64 = v1[p_63 >> 2u];
-                const auto x_65 = v_64.x;
-                const auto x_66 = v_64.y;
-                const auto x_67 = v_64.z;
-                const auto x_68 = v_64.w;
-                v_37 = x_65;
-                v_38 = x_66;
-                v_39 = x_67;
-                v_40 = x_68;
-            }
-            if (k0 > idx(0)) {
+            if (k0 > begin) {
                 for (auto kk = idx(0); kk < idx(16); kk += idx(1)) {
-                    const auto v_69 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
-                    const auto v_70 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
-                    sum_0_0 = ms_fma(v_69.x, v_70.x, sum_0_0);
-                    sum_0_1 = ms_fma(v_69.x, v_70.y, sum_0_1);
-                    sum_0_2 = ms_fma(v_69.x, v_70.z, sum_0_2);
-                    sum_0_3 = ms_fma(v_69.x, v_70.w, sum_0_3);
-                    sum_1_0 = ms_fma(v_69.y, v_70.x, sum_1_0);
-                    sum_1_1 = ms_fma(v_69.y, v_70.y, sum_1_1);
-                    sum_1_2 = ms_fma(v_69.y, v_70.z, sum_1_2);
-                    sum_1_3 = ms_fma(v_69.y, v_70.w, sum_1_3);
-                    sum_2_0 = ms_fma(v_69.z, v_70.x, sum_2_0);
-                    sum_2_1 = ms_fma(v_69.z, v_70.y, sum_2_1);
-                    sum_2_2 = ms_fma(v_69.z, v_70.z, sum_2_2);
-                    sum_2_3 = ms_fma(v_69.z, v_70.w, sum_2_3);
-                    sum_3_0 = ms_fma(v_69.w, v_70.x, sum_3_0);
-                    sum_3_1 = ms_fma(v_69.w, v_70.y, sum_3_1);
-                    sum_3_2 = ms_fma(v_69.w, v_70.z, sum_3_2);
-                    sum_3_3 = ms_fma(v_69.w, v_70.w, sum_3_3);
+                    const auto v_62 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
+                    const auto v_63 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
+                    sum_0_0 = ms_fma(v_62.x, v_63.x, sum_0_0);
+                    sum_0_1 = ms_fma(v_62.x, v_63.y, sum_0_1);
+                    sum_0_2 = ms_fma(v_62.x, v_63.z, sum_0_2);
+                    sum_0_3 = ms_fma(v_62.x, v_63.w, sum_0_3);
+                    sum_1_0 = ms_fma(v_62.y, v_63.x, sum_1_0);
+                    sum_1_1 = ms_fma(v_62.y, v_63.y, sum_1_1);
+                    sum_1_2 = ms_fma(v_62.y, v_63.z, sum_1_2);
+                    sum_1_3 = ms_fma(v_62.y, v_63.w, sum_1_3);
+                    sum_2_0 = ms_fma(v_62.z, v_63.x, sum_2_0);
+                    sum_2_1 = ms_fma(v_62.z, v_63.y, sum_2_1);
+                    sum_2_2 = ms_fma(v_62.z, v_63.z, sum_2_2);
+                    sum_2_3 = ms_fma(v_62.z, v_63.w, sum_2_3);
+                    sum_3_0 = ms_fma(v_62.w, v_63.x, sum_3_0);
+                    sum_3_1 = ms_fma(v_62.w, v_63.y, sum_3_1);
+                    sum_3_2 = ms_fma(v_62.w, v_63.z, sum_3_2);
+                    sum_3_3 = ms_fma(v_62.w, v_63.w, sum_3_3);
                 }
             }
             workgroupBarrier();
-            const auto a_71 = r_3 * idx(36) + q_2;
-            left[a_71 >> 2u][u32(a_71) & 3u] = v_7;
-            left[(a_71 + idx(36)) >> 2u][u32((a_71 + idx(36))) & 3u] = v_8;
-            left[(a_71 + idx(72)) >> 2u][u32((a_71 + idx(72))) & 3u] = v_9;
-            left[(a_71 + idx(108)) >> 2u][u32((a_71 + idx(108))) & 3u] = v_10;
-            const auto a_72 = r_13 * idx(36) + q_12;
-            left[a_72 >> 2u][u32(a_72) & 3u] = v_17;
-            left[(a_72 + idx(36)) >> 2u][u32((a_72 + idx(36))) & 3u] = v_18;
-            left[(a_72 + idx(72)) >> 2u][u32((a_72 + idx(72))) & 3u] = v_19;
-            left[(a_72 + idx(108)) >> 2u][u32((a_72 + idx(108))) & 3u] = v_20;
-            const auto a_73 = q_22 * idx(36) + r_23;
-            right[a_73 >> 2u] = vec4<f32>(v_27, v_28, v_29, v_30);
-            const auto a_74 = q_32 * idx(36) + r_33;
-            right[a_74 >> 2u] = vec4<f32>(v_37, v_38, v_39, v_40);
+            const auto a_64 = r_2 * idx(36) + q_1;
+            (&left[0].x)[a_64] = v_7;
+            (&left[0].x)[(a_64 + idx(36))] = v_8;
+            (&left[0].x)[(a_64 + idx(72))] = v_9;
+            (&left[0].x)[(a_64 + idx(108))] = v_10;
+            const auto a_65 = r_2 * idx(36) + q_11;
+            (&left[0].x)[a_65] = v_16;
+            (&left[0].x)[(a_65 + idx(36))] = v_17;
+            (&left[0].x)[(a_65 + idx(72))] = v_18;
+            (&left[0].x)[(a_65 + idx(108))] = v_19;
+            const auto a_66 = q_20 * idx(36) + r_21;
+            right[a_66 >> 2u] = vec4<f32>(v_26, v_27, v_28, v_29);
+            const auto a_67 = q_30 * idx(36) + r_21;
+            right[a_67 >> 2u] = vec4<f32>(v_31, v_32, v_33, v_34);
             workgroupBarrier();
         }
-        const auto n_75 = first_n + x * idx(4) + idx(0);
-        const auto n_76 = first_n + x * idx(4) + idx(1);
-        const auto n_77 = first_n + x * idx(4) + idx(2);
-        const auto n_78 = first_n + x * idx(4) + idx(3);
-        const auto m_79 = first_m + y * idx(4) + idx(0);
-        if (m_79 < size_m) {
-            if (n_75 < size_n) {
-                const auto p_80 = base2 + n_75;
-                const auto x_81 = b2[p_80];
-                const auto t_82 = (sum_0_0 + keep_f32(x_81));
-                const auto p_83 = base2 + n_76;
-                const auto x_84 = b2[p_83];
-                const auto t_85 = (sum_0_1 + keep_f32(x_84));
-                const auto p_86 = base2 + n_77;
-                const auto x_87 = b2[p_86];
-                const auto t_88 = (sum_0_2 + keep_f32(x_87));
-                const auto p_89 = base2 + n_78;
-                const auto x_90 = b2[p_89];
-                const auto t_91 = (sum_0_3 + keep_f32(x_90));
-                const auto p_92 = base3 + m_79 * stride3_0 + n_75;
-                v3[p_92 >> 2u] = vec4<f32>(t_82, t_85, t_88, t_91);
+        release();
+        const auto n_68 = first_n + x * idx(4) + idx(0);
+        const auto n_69 = first_n + x * idx(4) + idx(1);
+        const auto n_70 = first_n + x * idx(4) + idx(2);
+        const auto n_71 = first_n + x * idx(4) + idx(3);
+        const auto m_72 = first_m + y * idx(4) + idx(0);
+        if (m_72 < size_m) {
+            if (n_68 < size_n) {
+                const auto p_73 = base2 + n_68;
+                const auto x_74 = b2[p_73];
+                const auto t_75 = (sum_0_0 + keep_f32(x_74));
+                const auto p_76 = base2 + n_69;
+                const auto x_77 = b2[p_76];
+                const auto t_78 = (sum_0_1 + keep_f32(x_77));
+                const auto p_79 = base2 + n_70;
+                const auto x_80 = b2[p_79];
+                const auto t_81 = (sum_0_2 + keep_f32(x_80));
+                const auto p_82 = base2 + n_71;
+                const auto x_83 = b2[p_82];
+                const auto t_84 = (sum_0_3 + keep_f32(x_83));
+                const auto p_85 = base3 + m_72 * stride3_0 + n_68;
+                v3[p_85 >> 2u] = vec4<f32>(t_75, t_78, t_81, t_84);
             }
         }
-        const auto m_93 = first_m + y * idx(4) + idx(1);
-        if (m_93 < size_m) {
-            if (n_75 < size_n) {
-                const auto p_94 = base2 + n_75;
-                const auto x_95 = b2[p_94];
-                const auto t_96 = (sum_1_0 + keep_f32(x_95));
-                const auto p_97 = base2 + n_76;
-                const auto x_98 = b2[p_97];
-                const auto t_99 = (sum_1_1 + keep_f32(x_98));
-                const auto p_100 = base2 + n_77;
-                const auto x_101 = b2[p_100];
-                const auto t_102 = (sum_1_2 + keep_f32(x_101));
-                const auto p_103 = base2 + n_78;
-                const auto x_104 = b2[p_103];
-                const auto t_105 = (sum_1_3 + keep_f32(x_104));
-                const auto p_106 = base3 + m_93 * stride3_0 + n_75;
-                v3[p_106 >> 2u] = vec4<f32>(t_96, t_99, t_102, t_105);
+        const auto m_86 = first_m + y * idx(4) + idx(1);
+        if (m_86 < size_m) {
+            if (n_68 < size_n) {
+                const auto p_87 = base2 + n_68;
+                const auto x_88 = b2[p_87];
+                const auto t_89 = (sum_1_0 + keep_f32(x_88));
+                const auto p_90 = base2 + n_69;
+                const auto x_91 = b2[p_90];
+                const auto t_92 = (sum_1_1 + keep_f32(x_91));
+                const auto p_93 = base2 + n_70;
+                const auto x_94 = b2[p_93];
+                const auto t_95 = (sum_1_2 + keep_f32(x_94));
+                const auto p_96 = base2 + n_71;
+                const auto x_97 = b2[p_96];
+                const auto t_98 = (sum_1_3 + keep_f32(x_97));
+                const auto p_99 = base3 + m_86 * stride3_0 + n_68;
+                v3[p_99 >> 2u] = vec4<f32>(t_89, t_92, t_95, t_98);
             }
         }
-        const auto m_107 = first_m + y * idx(4) + idx(2);
-        if (m_107 < size_m) {
-            if (n_75 < size_n) {
-                const auto p_108 = base2 + n_75;
-                const auto x_109 = b2[p_108];
-                const auto t_110 = (sum_2_0 + keep_f32(x_109));
-                const auto p_111 = base2 + n_76;
-                const auto x_112 = b2[p_111];
-                const auto t_113 = (sum_2_1 + keep_f32(x_112));
-                const auto p_114 = base2 + n_77;
-                const auto x_115 = b2[p_114];
-                const auto t_116 = (sum_2_2 + keep_f32(x_115));
-                const auto p_117 = base2 + n_78;
-                const auto x_118 = b2[p_117];
-                const auto t_119 = (sum_2_3 + keep_f32(x_118));
-                const auto p_120 = base3 + m_107 * stride3_0 + n_75;
-                v3[p_120 >> 2u] = vec4<f32>(t_110, t_113, t_116, t_119);
+        const auto m_100 = first_m + y * idx(4) + idx(2);
+        if (m_100 < size_m) {
+            if (n_68 < size_n) {
+                const auto p_101 = base2 + n_68;
+                const auto x_102 = b2[p_101];
+                const auto t_103 = (sum_2_0 + keep_f32(x_102));
+                const auto p_104 = base2 + n_69;
+                const auto x_105 = b2[p_104];
+                const auto t_106 = (sum_2_1 + keep_f32(x_105));
+                const auto p_107 = base2 + n_70;
+                const auto x_108 = b2[p_107];
+                const auto t_109 = (sum_2_2 + keep_f32(x_108));
+                const auto p_110 = base2 + n_71;
+                const auto x_111 = b2[p_110];
+                const auto t_112 = (sum_2_3 + keep_f32(x_111));
+                const auto p_113 = base3 + m_100 * stride3_0 + n_68;
+                v3[p_113 >> 2u] = vec4<f32>(t_103, t_106, t_109, t_112);
             }
         }
-        const auto m_121 = first_m + y * idx(4) + idx(3);
-        if (m_121 < size_m) {
-            if (n_75 < size_n) {
-                const auto p_122 = base2 + n_75;
-                const auto x_123 = b2[p_122];
-                const auto t_124 = (sum_3_0 + keep_f32(x_123));
-                const auto p_125 = base2 + n_76;
-                const auto x_126 = b2[p_125];
-                const auto t_127 = (sum_3_1 + keep_f32(x_126));
-                const auto p_128 = base2 + n_77;
-                const auto x_129 = b2[p_128];
-                const auto t_130 = (sum_3_2 + keep_f32(x_129));
-                const auto p_131 = base2 + n_78;
-                const auto x_132 = b2[p_131];
-                const auto t_133 = (sum_3_3 + keep_f32(x_132));
-                const auto p_134 = base3 + m_121 * stride3_0 + n_75;
-                v3[p_134 >> 2u] = vec4<f32>(t_124, t_127, t_130, t_133);
+        const auto m_114 = first_m + y * idx(4) + idx(3);
+        if (m_114 < size_m) {
+            if (n_68 < size_n) {
+                const auto p_115 = base2 + n_68;
+                const auto x_116 = b2[p_115];
+                const auto t_117 = (sum_3_0 + keep_f32(x_116));
+                const auto p_118 = base2 + n_69;
+                const auto x_119 = b2[p_118];
+                const auto t_120 = (sum_3_1 + keep_f32(x_119));
+                const auto p_121 = base2 + n_70;
+                const auto x_122 = b2[p_121];
+                const auto t_123 = (sum_3_2 + keep_f32(x_122));
+                const auto p_124 = base2 + n_71;
+                const auto x_125 = b2[p_124];
+                const auto t_126 = (sum_3_3 + keep_f32(x_125));
+                const auto p_127 = base3 + m_114 * stride3_0 + n_68;
+                v3[p_127 >> 2u] = vec4<f32>(t_117, t_120, t_123, t_126);
             }
         }
     }
@@ -294,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* b0, 
     const idx lane = threadIdx.x;
     const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;
     const idx groups = idx(gridDim.x) * gridDim.y;
-    follow();
+    wait_for_last();
     const auto number0 = bitcast<idx>(args.w[0]);
     const auto number1 = bitcast<idx>(args.w[1]);
     const auto number2 = bitcast<idx>(args.w[2]);
@@ -314,11 +311,14 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* b0, 
     const auto y = quotient(lane, idx(8));
     const auto x = lane - y * idx(8);
     for (auto tile = group; tile < number2; tile += groups) {
-        const auto batch = quotient(tile, number1);
-        const auto within = tile - batch * number1;
+        const auto slice = quotient(tile, number1);
+        const auto within = tile - slice * number1;
         const auto tile_m = quotient(within, number0);
         const auto first_m = tile_m * idx(32);
         const auto first_n = (within - tile_m * number0) * idx(32);
+        const auto batch = slice;
+        const auto begin = idx(0);
+        const auto until = size_k;
         auto sum_0_0 = 0.0f;
         auto sum_0_1 = 0.0f;
         auto sum_0_2 = 0.0f;
@@ -335,414 +335,366 @@ extern "C" __global__ void __launch_bounds__(64) contract_by_one(const f32* b0, 
         auto sum_3_1 = 0.0f;
         auto sum_3_2 = 0.0f;
         auto sum_3_3 = 0.0f;
-        const auto s_1 = lane + idx(0);
-        const auto q_2 = quotient(s_1, idx(16));
-        const auto r_3 = (s_1 - q_2 * idx(16)) * idx(1);
-        const auto o_4 = first_m + q_2;
-        const auto inside_5 = o_4 < size_m;
-        const auto o_6 = ms_select(idx(0), o_4, inside_5);
-        const auto s_8 = lane + idx(64);
-        const auto q_9 = quotient(s_8, idx(16));
-        const auto r_10 = (s_8 - q_9 * idx(16)) * idx(1);
-        const auto o_11 = first_m + q_9;
-        const auto inside_12 = o_11 < size_m;
-        const auto o_13 = ms_select(idx(0), o_11, inside_12);
-        const auto s_15 = lane + idx(128);
-        const auto q_16 = quotient(s_15, idx(16));
-        const auto r_17 = (s_15 - q_16 * idx(16)) * idx(1);
-        const auto o_18 = first_m + q_16;
-        const auto inside_19 = o_18 < size_m;
-        const auto o_20 = ms_select(idx(0), o_18, inside_19);
-        const auto s_22 = lane + idx(192);
-        const auto q_23 = quotient(s_22, idx(16));
-        const auto r_24 = (s_22 - q_23 * idx(16)) * idx(1);
-        const auto o_25 = first_m + q_23;
-        const auto inside_26 = o_25 < size_m;
-        const auto o_27 = ms_select(idx(0), o_25, inside_26);
-        const auto s_29 = lane + idx(256);
-        const auto q_30 = quotient(s_29, idx(16));
-        const auto r_31 = (s_29 - q_30 * idx(16)) * idx(1);
-        const auto o_32 = first_m + q_30;
-        const auto inside_33 = o_32 < size_m;
-        const auto o_34 = ms_select(idx(0), o_32, inside_33);
-        const auto s_36 = lane + idx(320);
-        const auto q_37 = quotient(s_36, idx(16));
-        const auto r_38 = (s_36 - q_37 * idx(16)) * idx(1);
-        const auto o_39 = first_m + q_37;
+        const auto q_1 = quotient(lane, idx(16));
+        const auto r_2 = (lane - q_1 * idx(16)) * idx(1);
+        const auto o_3 = first_m + q_1;
+        const auto inside_4 = o_3 < size_m;
+        const auto o_5 = ms_select(idx(0), o_3, inside_4);
+        const auto p_6 = base0 + o_5 * stride0_0;
+        const auto q_8 = q_1 + idx(4);
+        const auto o_9 = first_m + q_8;
+        const auto inside_10 = o_9 < size_m;
+        const auto o_11 = ms_select(idx(0), o_9, inside_10);
+        const auto p_12 = base0 + o_11 * stride0_0;
+        const auto q_14 = q_1 + idx(8);
+        const auto o_15 = first_m + q_14;
+        const auto inside_16 = o_15 < size_m;
+        const auto o_17 = ms_select(idx(0), o_15, inside_16);
+        const auto p_18 = base0 + o_17 * stride0_0;
+        const auto q_20 = q_1 + idx(12);
+        const auto o_21 = first_m + q_20;
+        const auto inside_22 = o_21 < size_m;
+        const auto o_23 = ms_select(idx(0), o_21, inside_22);
+        const auto p_24 = base0 + o_23 * stride0_0;
+        const auto q_26 = q_1 + idx(16);
+        const auto o_27 = first_m + q_26;
+        const auto inside_28 = o_27 < size_m;
+        const auto o_29 = ms_select(idx(0), o_27, inside_28);
+        const auto p_30 = base0 + o_29 * stride0_0;
+        const auto q_32 = q_1 + idx(20);
+        const auto o_33 = first_m + q_32;
+        const auto inside_34 = o_33 < size_m;
+        const auto o_35 = ms_select(idx(0), o_33, inside_34);
+        const auto p_36 = base0 + o_35 * stride0_0;
+        const auto q_38 = q_1 + idx(24);
+        const auto o_39 = first_m + q_38;
         const auto inside_40 = o_39 < size_m;
         const auto o_41 = ms_select(idx(0), o_39, inside_40);
-        const auto s_43 = lane + idx(384);
-        const auto q_44 = quotient(s_43, idx(16));
-        const auto r_45 = (s_43 - q_44 * idx(16)) * idx(1);
-        const auto o_46 = first_m + q_44;
-        const auto inside_47 = o_46 < size_m;
-        const auto o_48 = ms_select(idx(0), o_46, inside_47);
-        const auto s_50 = lane + idx(448);
-        const auto q_51 = quotient(s_50, idx(16));
-        const auto r_52 = (s_50 - q_51 * idx(16)) * idx(1);
-        const auto o_53 = first_m + q_51;
-        const auto inside_54 = o_53 < size_m;
-        const auto o_55 = ms_select(idx(0), o_53, inside_54);
+        const auto p_42 = base0 + o_41 * stride0_0;
+        const auto q_44 = q_1 + idx(28);
+        const auto o_45 = first_m + q_44;
+        const auto inside_46 = o_45 < size_m;
+        const auto o_47 = ms_select(idx(0), o_45, inside_46);
+        const auto p_48 = base0 + o_47 * stride0_0;
         auto v_7 = 0.0f;
-        auto v_14 = 0.0f;
-        auto v_21 = 0.0f;
-        auto v_28 = 0.0f;
-        auto v_35 = 0.0f;
-        auto v_42 = 0.0f;
+        auto v_13 = 0.0f;
+        auto v_19 = 0.0f;
+        auto v_25 = 0.0f;
+        auto v_31 = 0.0f;
+        auto v_37 = 0.0f;
+        auto v_43 = 0.0f;
         auto v_49 = 0.0f;
+        const auto q_50 = quotient(lane, idx(32));
+        const auto r_51 = (lane - q_50 * idx(32)) * idx(1);
+        const auto o_52 = first_n + r_51;
+        const auto inside_53 = o_52 < size_n;
+        const auto o_54 = ms_select(idx(0), o_52, inside_53);
+        const auto p_55 = base1 + o_54;
+        const auto q_57 = q_50 + idx(2);
+        const auto q_59 = q_50 + idx(4);
+        const auto q_61 = q_50 + idx(6);
+        const auto q_63 = q_50 + idx(8);
+        const auto q_65 = q_50 + idx(10);
+        const auto q_67 = q_50 + idx(12);
+        const auto q_69 = q_50 + idx(14);
         auto v_56 = 0.0f;
-        const auto s_57 = lane + idx(0);
-        const auto q_58 = quotient(s_57, idx(32));
-        const auto r_59 = (s_57 - q_58 * idx(32)) * idx(1);
-        const auto o_60 = first_n + r_59;
-        const auto inside_61 = o_60 < size_n;
-        const auto o_62 = ms_select(idx(0), o_60, inside_61);
-        const auto s_64 = lane + idx(64);
-        const auto q_65 = quotient(s_64, idx(32));
-        const auto r_66 = (s_64 - q_65 * idx(32)) * idx(1);
-        const auto o_67 = first_n + r_66;
-        const auto inside_68 = o_67 < size_n;
-        const auto o_69 = ms_select(idx(0), o_67, inside_68);
-        const auto s_71 = lane + idx(128);
-        const auto q_72 = quotient(s_71, idx(32));
-        const auto r_73 = (s_71 - q_72 * idx(32)) * idx(1);
-        const auto o_74 = first_n + r_73;
-        const auto inside_75 = o_74 < size_n;
-        const auto o_76 = ms_select(idx(0), o_74, inside_75);
-        const auto s_78 = lane + idx(192);
-        const auto q_79 = quotient(s_78, idx(32));
-        const auto r_80 = (s_78 - q_79 * idx(32)) * idx(1);
-        const auto o_81 = first_n + r_80;
-        const auto inside_82 = o_81 < size_n;
-        const auto o_83 = ms_select(idx(0), o_81, inside_82);
-        const auto s_85 = lane + idx(256);
-        const auto q_86 = quotient(s_85, idx(32));
-        const auto r_87 = (s_85 - q_86 * idx(32)) * idx(1);
-        const auto o_88 = first_n + r_87;
-        const auto inside_89 = o_88 < size_n;
-        const auto o_90 = ms_select(idx(0), o_88, inside_89);
-        const auto s_92 = lane + idx(320);
-        const auto q_93 = quotient(s_92, idx(32));
-        const auto r_94 = (s_92 - q_93 * idx(32)) * idx(1);
-        const auto o_95 = first_n + r_94;
-        const auto inside_96 = o_95 < size_n;
-        const auto o_97 = ms_select(idx(0), o_95, inside_96);
-        const auto s_99 = lane + idx(384);
-        const auto q_100 = quotient(s_99, idx(32));
-        const auto r_101 = (s_99 - q_100 * idx(32)) * idx(1);
-        const auto o_102 = first_n + r_101;
-        const auto inside_103 = o_102 < size_n;
-        const auto o_104 = ms_select(idx(0), o_102, inside_103);
-        const auto s_106 = lane + idx(448);
-        const auto q_107 = quotient(s_106, idx(32));
-        const auto r_108 = (s_106 - q_107 * idx(32)) * idx(1);
-        const auto o_109 = first_n + r_108;
-        const auto inside_110 = o_109 < size_n;
-        const auto o_111 = ms_select(idx(0), o_109, inside_110);
-        auto v_63 = 0.0f;
+        auto v_58 = 0.0f;
+        auto v_60 = 0.0f;
+        auto v_62 = 0.0f;
+        auto v_64 = 0.0f;
+        auto v_66 = 0.0f;
+        auto v_68 = 0.0f;
         auto v_70 = 0.0f;
-        auto v_77 = 0.0f;
-        auto v_84 = 0.0f;
-        auto v_91 = 0.0f;
-        auto v_98 = 0.0f;
-        auto v_105 = 0.0f;
-        auto v_112 = 0.0f;
-        for (auto k0 = idx(0); k0 < size_k + idx(16); k0 += idx(16)) {
+        for (auto k0 = begin; k0 < until + idx(16); k0 += idx(16)) {
+            const auto k_71 = k0 + r_2;
+            const auto p_72 = p_6 + k_71;
             v_7 = 0.0f;
-            const auto k_113 = k0 + r_3;
-            if (inside_5 && k_113 < size_k) {
-                const auto p_114 = base0 + o_6 * stride0_0 + k_113;
-                const auto x_115 = b0[p_114];
-                v_7 = x_115;
+            if ((k_71 < until)) {
+                const auto x_73 = b0[p_72];
+                v_7 = x_73;
             }
-            v_14 = 0.0f;
-            const auto k_116 = k0 + r_10;
-            if (inside_12 && k_116 < size_k) {
-                const auto p_117 = base0 + o_13 * stride0_0 + k_116;
-                const auto x_118 = b0[p_117];
-                v_14 = x_118;
+            const auto p_74 = p_12 + k_71;
+            v_13 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_75 = b0[p_74];
+                v_13 = x_75;
             }
-            v_21 = 0.0f;
-            const auto k_119 = k0 + r_17;
-            if (inside_19 && k_119 < size_k) {
-                const auto p_120 = base0 + o_20 * stride0_0 + k_119;
-                const auto x_121 = b0[p_120];
-                v_21 = x_121;
+            const auto p_76 = p_18 + k_71;
+            v_19 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_77 = b0[p_76];
+                v_19 = x_77;
             }
-            v_28 = 0.0f;
-            const auto k_122 = k0 + r_24;
-            if (inside_26 && k_122 < size_k) {
-                const auto p_123 = base0 + o_27 * stride0_0 + k_122;
-                const auto x_124 = b0[p_123];
-                v_28 = x_124;
+            const auto p_78 = p_24 + k_71;
+            v_25 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_79 = b0[p_78];
+                v_25 = x_79;
             }
-            v_35 = 0.0f;
-            const auto k_125 = k0 + r_31;
-            if (inside_33 && k_125 < size_k) {
-                const auto p_126 = base0 + o_34 * stride0_0 + k_125;
-                const auto x_127 = b0[p_126];
-                v_35 = x_127;
+            const auto p_80 = p_30 + k_71;
+            v_31 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_81 = b0[p_80];
+                v_31 = x_81;
             }
-            v_42 = 0.0f;
-            const auto k_128 = k0 + r_38;
-            if (inside_40 && k_128 < size_k) {
-                const auto p_129 = base0 + o_41 * stride0_0 + k_128;
-                const auto x_130 = b0[p_129];
-                v_42 = x_130;
+            const auto p_82 = p_36 + k_71;
+            v_37 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_83 = b0[p_82];
+                v_37 = x_83;
             }
+            const auto p_84 = p_42 + k_71;
+            v_43 = 0.0f;
+            if ((k_71 < until)) {
+                const auto x_85 = b0[p_84];
+                v_43 = x_85;
+            }
+            const auto p_86 = p_48 + k_71;
             v_49 = 0.0f;
-            const auto k_131 = k0 + r_45;
-            if (inside_47 && k_131 < size_k) {
-                const auto p_132 = base0 + o_48 * stride0_0 + k_131;
-                const auto x_133 = b0[p_132];
-                v_49 = x_133;
+            if ((k_71 < until)) {
+                const auto x_87 = b0[p_86];
+                v_49 = x_87;
             }
+            const auto k_88 = k0 + q_50;
+            const auto p_89 = p_55 + k_88 * stride1_2;
             v_56 = 0.0f;
-            const auto k_134 = k0 + r_52;
-            if (inside_54 && k_134 < size_k) {
-                const auto p_135 = base0 + o_55 * stride0_0 + k_134;
-                const auto x_136 = b0[p_135];
-                v_56 = x_136;
+            if ((k_88 < until)) {
+                const auto x_90 = b1[p_89];
+                v_56 = x_90;
             }
-            v_63 = 0.0f;
-            const auto k_137 = k0 + q_58;
-            if (inside_61 && k_137 < size_k) {
-                const auto p_138 = base1 + o_62 + k_137 * stride1_2;
-                const auto x_139 = b1[p_138];
-                v_63 = x_139;
+            const auto k_91 = k0 + q_57;
+            const auto p_92 = p_55 + k_91 * stride1_2;
+            v_58 = 0.0f;
+            if ((k_91 < until)) {
+                const auto x_93 = b1[p_92];
+                v_58 = x_93;
             }
+            const auto k_94 = k0 + q_59;
+            const auto p_95 = p_55 + k_94 * stride1_2;
+            v_60 = 0.0f;
+            if ((k_94 < until)) {
+                const auto x_96 = b1[p_95];
+                v_60 = x_96;
+            }
+            const auto k_97 = k0 + q_61;
+            const auto p_98 = p_55 + k_97 * stride1_2;
+            v_62 = 0.0f;
+            if ((k_97 < until)) {
+                const auto x_99 = b1[p_98];
+                v_62 = x_99;
+            }
+            const auto k_100 = k0 + q_63;
+            const auto p_101 = p_55 + k_100 * stride1_2;
+            v_64 = 0.0f;
+            if ((k_100 < until)) {
+                const auto x_102 = b1[p_101];
+                v_64 = x_102;
+            }
+            const auto k_103 = k0 + q_65;
+            const auto p_104 = p_55 + k_103 * stride1_2;
+            v_66 = 0.0f;
+            if ((k_103 < until)) {
+                const auto x_105 = b1[p_104];
+                v_66 = x_105;
+            }
+            const auto k_106 = k0 + q_67;
+            const auto p_107 = p_55 + k_106 * stride1_2;
+            v_68 = 0.0f;
+            if ((k_106 < until)) {
+                const auto x_108 = b1[p_107];
+                v_68 = x_108;
+            }
+            const auto k_109 = k0 + q_69;
+            const auto p_110 = p_55 + k_109 * stride1_2;
             v_70 = 0.0f;
-            const auto k_140 = k0 + q_65;
-            if (inside_68 && k_140 < size_k) {
-                const auto p_141 = base1 + o_69 + k_140 * stride1_2;
-                const auto x_142 = b1[p_141];
-                v_70 = x_142;
+            if ((k_109 < until)) {
+                const auto x_111 = b1[p_110];
+                v_70 = x_111;
             }
-            v_77 = 0.0f;
-            const auto k_143 = k0 + q_72;
-            if (inside_75 && k_143 < size_k) {
-                const auto p_144 = base1 + o_76 + k_143 * stride1_2;
-                const auto x_145 = b1[p_144];
-                v_77 = x_145;
-            }
-            v_84 = 0.0f;
-            const auto k_146 = k0 + q_79;
-            if (inside_82 && k_146 < size_k) {
-                const auto p_147 = base1 + o_83 + k_146 * stride1_2;
-                const auto x_148 = b1[p_147];
-                v_84 = x_148;
-            }
-            v_91 = 0.0f;
-            const auto k_149 = k0 + q_86;
-            if (inside_89 && k_149 < size_k) {
-                const auto p_150 = base1 + o_90 + k_149 * stride1_2;
-                const auto x_151 = b1[p_150];
-                v_91 = x_151;
-            }
-            v_98 = 0.0f;
-            const auto k_152 = k0 + q_93;
-            if (inside_96 && k_152 < size_k) {
-                const auto p_153 = base1 + o_97 + k_152 * stride1_2;
-                const auto x_154 = b1[p_153];
-                v_98 = x_154;
-            }
-            v_105 = 0.0f;
-            const auto k_155 = k0 + q_100;
-            if (inside_103 && k_155 < size_k) {
-                const auto p_156 = base1 + o_104 + k_155 * stride1_2;
-                const auto x_157 = b1[p_156];
-                v_105 = x_157;
-            }
-            v_112 = 0.0f;
-            const auto k_158 = k0 + q_107;
-            if (inside_110 && k_158 < size_k) {
-                const auto p_159 = base1 + o_111 + k_158 * stride1_2;
-                const auto x_160 = b1[p_159];
-                v_112 = x_160;
-            }
-            if (k0 > idx(0)) {
+            if (k0 > begin) {
                 for (auto kk = idx(0); kk < idx(16); kk += idx(1)) {
-                    const auto v_161 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
-                    const auto v_162 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
-                    sum_0_0 = ms_fma(v_161.x, v_162.x, sum_0_0);
-                    sum_0_1 = ms_fma(v_161.x, v_162.y, sum_0_1);
-                    sum_0_2 = ms_fma(v_161.x, v_162.z, sum_0_2);
-                    sum_0_3 = ms_fma(v_161.x, v_162.w, sum_0_3);
-                    sum_1_0 = ms_fma(v_161.y, v_162.x, sum_1_0);
-                    sum_1_1 = ms_fma(v_161.y, v_162.y, sum_1_1);
-                    sum_1_2 = ms_fma(v_161.y, v_162.z, sum_1_2);
-                    sum_1_3 = ms_fma(v_161.y, v_162.w, sum_1_3);
-                    sum_2_0 = ms_fma(v_161.z, v_162.x, sum_2_0);
-                    sum_2_1 = ms_fma(v_161.z, v_162.y, sum_2_1);
-                    sum_2_2 = ms_fma(v_161.z, v_162.z, sum_2_2);
-                    sum_2_3 = ms_fma(v_161.z, v_162.w, sum_2_3);
-                    sum_3_0 = ms_fma(v_161.w, v_162.x, sum_3_0);
-                    sum_3_1 = ms_fma(v_161.w, v_162.y, sum_3_1);
-                    sum_3_2 = ms_fma(v_161.w, v_162.z, sum_3_2);
-                    sum_3_3 = ms_fma(v_161.w, v_162.w, sum_3_3);
+                    const auto v_112 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
+                    const auto v_113 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
+                    sum_0_0 = ms_fma(v_112.x, v_113.x, sum_0_0);
+                    sum_0_1 = ms_fma(v_112.x, v_113.y, sum_0_1);
+                    sum_0_2 = ms_fma(v_112.x, v_113.z, sum_0_2);
+                    sum_0_3 = ms_fma(v_112.x, v_113.w, sum_0_3);
+                    sum_1_0 = ms_fma(v_112.y, v_113.x, sum_1_0);
+                    sum_1_1 = ms_fma(v_112.y, v_113.y, sum_1_1);
+                    sum_1_2 = ms_fma(v_112.y, v_113.z, sum_1_2);
+                    sum_1_3 = ms_fma(v_112.y, v_113.w, sum_1_3);
+                    sum_2_0 = ms_fma(v_112.z, v_113.x, sum_2_0);
+                    sum_2_1 = ms_fma(v_112.z, v_113.y, sum_2_1);
+                    sum_2_2 = ms_fma(v_112.z, v_113.z, sum_2_2);
+                    sum_2_3 = ms_fma(v_112.z, v_113.w, sum_2_3);
+                    sum_3_0 = ms_fma(v_112.w, v_113.x, sum_3_0);
+                    sum_3_1 = ms_fma(v_112.w, v_113.y, sum_3_1);
+                    sum_3_2 = ms_fma(v_112.w, v_113.z, sum_3_2);
+                    sum_3_3 = ms_fma(v_112.w, v_113.w, sum_3_3);
                 }
             }
             workgroupBarrier();
-            const auto a_163 = r_3 * idx(36) + q_2;
-            left[a_163 >> 2u][u32(a_163) & 3u] = v_7;
-            const auto a_164 = r_10 * idx(36) + q_9;
-            left[a_164 >> 2u][u32(a_164) & 3u] = v_14;
-            const auto a_165 = r_17 * idx(36) + q_16;
-            left[a_165 >> 2u][u32(a_165) & 3u] = v_21;
-            const auto a_166 = r_24 * idx(36) + q_23;
-            left[a_166 >> 2u][u32(a_166) & 3u] = v_28;
-            const auto a_167 = r_31 * idx(36) + q_30;
-            left[a_167 >> 2u][u32(a_167) & 3u] = v_35;
-            const auto a_168 = r_38 * idx(36) + q_37;
-            left[a_168 >> 2u][u32(a_168) & 3u] = v_42;
-            const auto a_169 = r_45 * idx(36) + q_44;
-            left[a_169 >> 2u][u32(a_169) & 3u] = v_49;
-            const auto a_170 = r_52 * idx(36) + q_51;
-            left[a_170 >> 2u][u32(a_170) & 3u] = v_56;
-            const auto a_171 = q_58 * idx(36) + r_59;
-            right[a_171 >> 2u][u32(a_171) & 3u] = v_63;
-            const auto a_172 = q_65 * idx(36) + r_66;
-            right[a_172 >> 2u][u32(a_172) & 3u] = v_70;
-            const auto a_173 = q_72 * idx(36) + r_73;
-            right[a_173 >> 2u][u32(a_173) & 3u] = v_77;
-            const auto a_174 = q_79 * idx(36) + r_80;
-            right[a_174 >> 2u][u32(a_174) & 3u] = v_84;
-            const auto a_175 = q_86 * idx(36) + r_87;
-            right[a_175 >> 2u][u32(a_175) & 3u] = v_91;
-            const auto a_176 = q_93 * idx(36) + r_94;
-            right[a_176 >> 2u][u32(a_176) & 3u] = v_98;
-            const auto a_177 = q_100 * idx(36) + r_101;
-            right[a_177 >> 2u][u32(a_177) & 3u] = v_105;
-            const auto a_178 = q_107 * idx(36) + r_108;
-            right[a_178 >> 2u][u32(a_178) & 3u] = v_112;
+            const auto a_114 = r_2 * idx(36) + q_1;
+            (&left[0].x)[a_114] = v_7;
+            const auto a_115 = r_2 * idx(36) + q_8;
+            (&left[0].x)[a_115] = v_13;
+            const auto a_116 = r_2 * idx(36) + q_14;
+            (&left[0].x)[a_116] = v_19;
+            const auto a_117 = r_2 * idx(36) + q_20;
+            (&left[0].x)[a_117] = v_25;
+            const auto a_118 = r_2 * idx(36) + q_26;
+            (&left[0].x)[a_118] = v_31;
+            const auto a_119 = r_2 * idx(36) + q_32;
+            (&left[0].x)[a_119] = v_37;
+            const auto a_120 = r_2 * idx(36) + q_38;
+            (&left[0].x)[a_120] = v_43;
+            const auto a_121 = r_2 * idx(36) + q_44;
+            (&left[0].x)[a_121] = v_49;
+            const auto a_122 = q_50 * idx(36) + r_51;
+            (&right[0].x)[a_122] = v_56;
+            const auto a_123 = q_57 * idx(36) + r_51;
+            (&right[0].x)[a_123] = v_58;
+            const auto a_124 = q_59 * idx(36) + r_51;
+            (&right[0].x)[a_124] = v_60;
+            const auto a_125 = q_61 * idx(36) + r_51;
+            (&right[0].x)[a_125] = v_62;
+            const auto a_126 = q_63 * idx(36) + r_51;
+            (&right[0].x)[a_126] = v_64;
+            const auto a_127 = q_65 * idx(36) + r_51;
+            (&right[0].x)[a_127] = v_66;
+            const auto a_128 = q_67 * idx(36) + r_51;
+            (&right[0].x)[a_128] = v_68;
+            const auto a_129 = q_69 * idx(36) + r_51;
+            (&right[0].x)[a_129] = v_70;
             workgroupBarrier();
         }
-        const auto n_179 = first_n + x * idx(4) + idx(0);
-        const auto n_180 = first_n + x * idx(4) + idx(1);
-        const auto n_181 = first_n + x * idx(4) + idx(2);
-        const auto n_182 = first_n + x * idx(4) + idx(3);
-        const auto m_183 = first_m + y * idx(4) + idx(0);
-        if (m_183 < size_m) {
-            if (n_179 < size_n) {
-                const auto p_184 = base2 + n_179;
-                const auto x_185 = b2[p_184];
-                const auto t_186 = (sum_0_0 + keep_f32(x_185));
-                const auto p_187 = base3 + m_183 * stride3_0 + n_179;
-                b3[p_187] = t_186;
+        release();
+        const auto n_130 = first_n + x * idx(4) + idx(0);
+        const auto n_131 = first_n + x * idx(4) + idx(1);
+        const auto n_132 = first_n + x * idx(4) + idx(2);
+        const auto n_133 = first_n + x * idx(4) + idx(3);
+        const auto m_134 = first_m + y * idx(4) + idx(0);
+        if (m_134 < size_m) {
+            if (n_130 < size_n) {
+                const auto p_135 = base2 + n_130;
+                const auto x_136 = b2[p_135];
+                const auto t_137 = (sum_0_0 + keep_f32(x_136));
+                const auto p_138 = base3 + m_134 * stride3_0 + n_130;
+                b3[p_138] = t_137;
             }
-            if (n_180 < size_n) {
-                const auto p_188 = base2 + n_180;
-                const auto x_189 = b2[p_188];
-                const auto t_190 = (sum_0_1 + keep_f32(x_189));
-                const auto p_191 = base3 + m_183 * stride3_0 + n_180;
-                b3[p_191] = t_190;
+            if (n_131 < size_n) {
+                const auto p_139 = base2 + n_131;
+                const auto x_140 = b2[p_139];
+                const auto t_141 = (sum_0_1 + keep_f32(x_140));
+                const auto p_142 = base3 + m_134 * stride3_0 + n_131;
+                b3[p_142] = t_141;
             }
-            if (n_181 < size_n) {
-                const auto p_192 = base2 + n_181;
-                const auto x_193 = b2[p_192];
-                const auto t_194 = (sum_0_2 + keep_f32(x_193));
-                const auto p_195 = base3 + m_183 * stride3_0 + n_181;
-                b3[p_195] = t_194;
+            if (n_132 < size_n) {
+                const auto p_143 = base2 + n_132;
+                const auto x_144 = b2[p_143];
+                const auto t_145 = (sum_0_2 + keep_f32(x_144));
+                const auto p_146 = base3 + m_134 * stride3_0 + n_132;
+                b3[p_146] = t_145;
             }
-            if (n_182 < size_n) {
-                const auto p_196 = base2 + n_182;
-                const auto x_197 = b2[p_196];
-                const auto t_198 = (sum_0_3 + keep_f32(x_197));
-                const auto p_199 = base3 + m_183 * stride3_0 + n_182;
-                b3[p_199] = t_198;
-            }
-        }
-        const auto m_200 = first_m + y * idx(4) + idx(1);
-        if (m_200 < size_m) {
-            if (n_179 < size_n) {
-                const auto p_201 = base2 + n_179;
-                const auto x_202 = b2[p_201];
-                const auto t_203 = (sum_1_0 + keep_f32(x_202));
-                const auto p_204 = base3 + m_200 * stride3_0 + n_179;
-                b3[p_204] = t_203;
-            }
-            if (n_180 < size_n) {
-                const auto p_205 = base2 + n_180;
-                const auto x_206 = b2[p_205];
-                const auto t_207 = (sum_1_1 + keep_f32(x_206));
-                const auto p_208 = base3 + m_200 * stride3_0 + n_180;
-                b3[p_208] = t_207;
-            }
-            if (n_181 < size_n) {
-                const auto p_209 = base2 + n_181;
-                const auto x_210 = b2[p_209];
-                const auto t_211 = (sum_1_2 + keep_f32(x_210));
-                const auto p_212 = base3 + m_200 * stride3_0 + n_181;
-                b3[p_212] = t_211;
-            }
-            if (n_182 < size_n) {
-                const auto p_213 = base2 + n_182;
-                const auto x_214 = b2[p_213];
-                const auto t_215 = (sum_1_3 + keep_f32(x_214));
-                const auto p_216 = base3 + m_200 * stride3_0 + n_182;
-                b3[p_216] = t_215;
+            if (n_133 < size_n) {
+                const auto p_147 = base2 + n_133;
+                const auto x_148 = b2[p_147];
+                const auto t_149 = (sum_0_3 + keep_f32(x_148));
+                const auto p_150 = base3 + m_134 * stride3_0 + n_133;
+                b3[p_150] = t_149;
             }
         }
-        const auto m_217 = first_m + y * idx(4) + idx(2);
-        if (m_217 < size_m) {
-            if (n_179 < size_n) {
-                const auto p_218 = base2 + n_179;
-                const auto x_219 = b2[p_218];
-                const auto t_220 = (sum_2_0 + keep_f32(x_219));
-                const auto p_221 = base3 + m_217 * stride3_0 + n_179;
-                b3[p_221] = t_220;
+        const auto m_151 = first_m + y * idx(4) + idx(1);
+        if (m_151 < size_m) {
+            if (n_130 < size_n) {
+                const auto p_152 = base2 + n_130;
+                const auto x_153 = b2[p_152];
+                const auto t_154 = (sum_1_0 + keep_f32(x_153));
+                const auto p_155 = base3 + m_151 * stride3_0 + n_130;
+                b3[p_155] = t_154;
             }
-            if (n_180 < size_n) {
-                const auto p_222 = base2 + n_180;
-                const auto x_223 = b2[p_222];
-                const auto t_224 = (sum_2_1 + keep_f32(x_223));
-                const auto p_225 = base3 + m_217 * stride3_0 + n_180;
-                b3[p_225] = t_224;
+            if (n_131 < size_n) {
+                const auto p_156 = base2 + n_131;
+                const auto x_157 = b2[p_156];
+                const auto t_158 = (sum_1_1 + keep_f32(x_157));
+                const auto p_159 = base3 + m_151 * stride3_0 + n_131;
+                b3[p_159] = t_158;
             }
-            if (n_181 < size_n) {
-                const auto p_226 = base2 + n_181;
-                const auto x_227 = b2[p_226];
-                const auto t_228 = (sum_2_2 + keep_f32(x_227));
-                const auto p_229 = base3 + m_217 * stride3_0 + n_181;
-                b3[p_229] = t_228;
+            if (n_132 < size_n) {
+                const auto p_160 = base2 + n_132;
+                const auto x_161 = b2[p_160];
+                const auto t_162 = (sum_1_2 + keep_f32(x_161));
+                const auto p_163 = base3 + m_151 * stride3_0 + n_132;
+                b3[p_163] = t_162;
             }
-            if (n_182 < size_n) {
-                const auto p_230 = base2 + n_182;
-                const auto x_231 = b2[p_230];
-                const auto t_232 = (sum_2_3 + keep_f32(x_231));
-                const auto p_233 = base3 + m_217 * stride3_0 + n_182;
-                b3[p_233] = t_232;
+            if (n_133 < size_n) {
+                const auto p_164 = base2 + n_133;
+                const auto x_165 = b2[p_164];
+                const auto t_166 = (sum_1_3 + keep_f32(x_165));
+                const auto p_167 = base3 + m_151 * stride3_0 + n_133;
+                b3[p_167] = t_166;
             }
         }
-        const auto m_234 = first_m + y * idx(4) + idx(3);
-        if (m_234 < size_m) {
-            if (n_179 < size_n) {
-                const auto p_235 = base2 + n_179;
-                const auto x_236 = b2[p_235];
-                const auto t_237 = (sum_3_0 + keep_f32(x_236));
-                const auto p_238 = base3 + m_234 * stride3_0 + n_179;
-                b3[p_238] = t_237;
+        const auto m_168 = first_m + y * idx(4) + idx(2);
+        if (m_168 < size_m) {
+            if (n_130 < size_n) {
+                const auto p_169 = base2 + n_130;
+                const auto x_170 = b2[p_169];
+                const auto t_171 = (sum_2_0 + keep_f32(x_170));
+                const auto p_172 = base3 + m_168 * stride3_0 + n_130;
+                b3[p_172] = t_171;
             }
-            if (n_180 < size_n) {
-                const auto p_239 = base2 + n_180;
-                const auto x_240 = b2[p_239];
-                const auto t_241 = (sum_3_1 + keep_f32(x_240));
-                const auto p_242 = base3 + m_234 * stride3_0 + n_180;
-                b3[p_242] = t_241;
+            if (n_131 < size_n) {
+                const auto p_173 = base2 + n_131;
+                const auto x_174 = b2[p_173];
+                const auto t_175 = (sum_2_1 + keep_f32(x_174));
+                const auto p_176 = base3 + m_168 * stride3_0 + n_131;
+                b3[p_176] = t_175;
             }
-            if (n_181 < size_n) {
-                const auto p_243 = base2 + n_181;
-                const auto x_244 = b2[p_243];
-                const auto t_245 = (sum_3_2 + keep_f32(x_244));
-                const auto p_246 = base3 + m_234 * stride3_0 + n_181;
-                b3[p_246] = t_245;
+            if (n_132 < size_n) {
+                const auto p_177 = base2 + n_132;
+                const auto x_178 = b2[p_177];
+                const auto t_179 = (sum_2_2 + keep_f32(x_178));
+                const auto p_180 = base3 + m_168 * stride3_0 + n_132;
+                b3[p_180] = t_179;
             }
-            if (n_182 < size_n) {
-                const auto p_247 = base2 + n_182;
-                const auto x_248 = b2[p_247];
-                const auto t_249 = (sum_3_3 + keep_f32(x_248));
-                const auto p_250 = base3 + m_234 * stride3_0 + n_182;
-                b3[p_250] = t_249;
+            if (n_133 < size_n) {
+                const auto p_181 = base2 + n_133;
+                const auto x_182 = b2[p_181];
+                const auto t_183 = (sum_2_3 + keep_f32(x_182));
+                const auto p_184 = base3 + m_168 * stride3_0 + n_133;
+                b3[p_184] = t_183;
+            }
+        }
+        const auto m_185 = first_m + y * idx(4) + idx(3);
+        if (m_185 < size_m) {
+            if (n_130 < size_n) {
+                const auto p_186 = base2 + n_130;
+                const auto x_187 = b2[p_186];
+                const auto t_188 = (sum_3_0 + keep_f32(x_187));
+                const auto p_189 = base3 + m_185 * stride3_0 + n_130;
+                b3[p_189] = t_188;
+            }
+            if (n_131 < size_n) {
+                const auto p_190 = base2 + n_131;
+                const auto x_191 = b2[p_190];
+                const auto t_192 = (sum_3_1 + keep_f32(x_191));
+                const auto p_193 = base3 + m_185 * stride3_0 + n_131;
+                b3[p_193] = t_192;
+            }
+            if (n_132 < size_n) {
+                const auto p_194 = base2 + n_132;
+                const auto x_195 = b2[p_194];
+                const auto t_196 = (sum_3_2 + keep_f32(x_195));
+                const auto p_197 = base3 + m_185 * stride3_0 + n_132;
+                b3[p_197] = t_196;
+            }
+            if (n_133 < size_n) {
+                const auto p_198 = base2 + n_133;
+                const auto x_199 = b2[p_198];
+                const auto t_200 = (sum_3_3 + keep_f32(x_199));
+                const auto p_201 = base3 + m_185 * stride3_0 + n_133;
+                b3[p_201] = t_200;
             }
         }
     }

@@ -40,11 +40,14 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
     let y = quotient(lane, idx(8));
     let x = lane - y * idx(8);
     for (var tile = group; tile < number2; tile += groups) {
-        let batch = quotient(tile, number1);
-        let within = tile - batch * number1;
+        let slice = quotient(tile, number1);
+        let within = tile - slice * number1;
         let tile_m = quotient(within, number0);
         let first_m = tile_m * idx(32);
         let first_n = (within - tile_m * number0) * idx(32);
+        let batch = slice;
+        let begin = idx(0);
+        let until = size_k;
         var sum_0_0 = 0.0f;
         var sum_0_1 = 0.0f;
         var sum_0_2 = 0.0f;
@@ -61,216 +64,209 @@ fn contract_by_four(@builtin(local_invocation_index) thread: u32, @builtin(workg
         var sum_3_1 = 0.0f;
         var sum_3_2 = 0.0f;
         var sum_3_3 = 0.0f;
-        let s_1 = lane + idx(0);
-        let q_2 = quotient(s_1, idx(4));
-        let r_3 = (s_1 - q_2 * idx(4)) * idx(4);
-        let o_4 = first_m + q_2;
-        let inside_5 = o_4 < size_m;
-        let o_6 = select(idx(0), o_4, inside_5);
-        let s_11 = lane + idx(64);
-        let q_12 = quotient(s_11, idx(4));
-        let r_13 = (s_11 - q_12 * idx(4)) * idx(4);
-        let o_14 = first_m + q_12;
-        let inside_15 = o_14 < size_m;
-        let o_16 = select(idx(0), o_14, inside_15);
+        let q_1 = quotient(lane, idx(4));
+        let r_2 = (lane - q_1 * idx(4)) * idx(4);
+        let o_3 = first_m + q_1;
+        let inside_4 = o_3 < size_m;
+        let o_5 = select(idx(0), o_3, inside_4);
+        let p_6 = base0 + o_5 * stride0_0;
+        let q_11 = q_1 + idx(16);
+        let o_12 = first_m + q_11;
+        let inside_13 = o_12 < size_m;
+        let o_14 = select(idx(0), o_12, inside_13);
+        let p_15 = base0 + o_14 * stride0_0;
         var v_7 = 0.0f;
         var v_8 = 0.0f;
         var v_9 = 0.0f;
         var v_10 = 0.0f;
+        var v_16 = 0.0f;
         var v_17 = 0.0f;
         var v_18 = 0.0f;
         var v_19 = 0.0f;
-        var v_20 = 0.0f;
-        let s_21 = lane + idx(0);
-        let q_22 = quotient(s_21, idx(8));
-        let r_23 = (s_21 - q_22 * idx(8)) * idx(4);
-        let o_24 = first_n + r_23;
-        let inside_25 = o_24 < size_n;
-        let o_26 = select(idx(0), o_24, inside_25);
-        let s_31 = lane + idx(64);
-        let q_32 = quotient(s_31, idx(8));
-        let r_33 = (s_31 - q_32 * idx(8)) * idx(4);
-        let o_34 = first_n + r_33;
-        let inside_35 = o_34 < size_n;
-        let o_36 = select(idx(0), o_34, inside_35);
+        let q_20 = quotient(lane, idx(8));
+        let r_21 = (lane - q_20 * idx(8)) * idx(4);
+        let o_22 = first_n + r_21;
+        let inside_23 = o_22 < size_n;
+        let o_24 = select(idx(0), o_22, inside_23);
+        let p_25 = base1 + o_24;
+        let q_30 = q_20 + idx(8);
+        var v_26 = 0.0f;
         var v_27 = 0.0f;
         var v_28 = 0.0f;
         var v_29 = 0.0f;
-        var v_30 = 0.0f;
-        var v_37 = 0.0f;
-        var v_38 = 0.0f;
-        var v_39 = 0.0f;
-        var v_40 = 0.0f;
-        for (var k0 = idx(0); k0 < size_k + idx(16); k0 += idx(16)) {
+        var v_31 = 0.0f;
+        var v_32 = 0.0f;
+        var v_33 = 0.0f;
+        var v_34 = 0.0f;
+        for (var k0 = begin; k0 < until + idx(16); k0 += idx(16)) {
+            let k_35 = k0 + r_2;
+            let p_36 = p_6 + k_35;
             v_7 = 0.0f;
             v_8 = 0.0f;
             v_9 = 0.0f;
             v_10 = 0.0f;
-            let k_41 = k0 + r_3;
-            if (inside_5 && k_41 < size_k) {
-                let p_42 = base0 + o_6 * stride0_0 + k_41;
-                let v_43 = v0[p_42 >> 2u];
-                v_7 = v_43.x;
-                v_8 = v_43.y;
-                v_9 = v_43.z;
-                v_10 = v_43.w;
+            if ((k_35 < until)) {
+                let v_37 = v0[p_36 >> 2u];
+                v_7 = v_37.x;
+                v_8 = v_37.y;
+                v_9 = v_37.z;
+                v_10 = v_37.w;
             }
+            let p_38 = p_15 + k_35;
+            v_16 = 0.0f;
             v_17 = 0.0f;
             v_18 = 0.0f;
             v_19 = 0.0f;
-            v_20 = 0.0f;
-            let k_44 = k0 + r_13;
-            if (inside_15 && k_44 < size_k) {
-                let p_45 = base0 + o_16 * stride0_0 + k_44;
-                let v_46 = v0[p_45 >> 2u];
-                v_17 = v_46.x;
-                v_18 = v_46.y;
-                v_19 = v_46.z;
-                v_20 = v_46.w;
+            if ((k_35 < until)) {
+                let v_39 = v0[p_38 >> 2u];
+                v_16 = v_39.x;
+                v_17 = v_39.y;
+                v_18 = v_39.z;
+                v_19 = v_39.w;
             }
+            let k_40 = k0 + q_20;
+            let p_41 = p_25 + k_40 * stride1_2;
+            v_26 = 0.0f;
             v_27 = 0.0f;
             v_28 = 0.0f;
             v_29 = 0.0f;
-            v_30 = 0.0f;
-            let k_47 = k0 + q_22;
-            if (inside_25 && k_47 < size_k) {
-                let p_48 = base1 + o_26 + k_47 * stride1_2;
-                let v_49 = v1[p_48 >> 2u];
-                v_27 = v_49.x;
-                v_28 = v_49.y;
-                v_29 = v_49.z;
-                v_30 = v_49.w;
+            if ((k_40 < until)) {
+                let v_42 = v1[p_41 >> 2u];
+                v_26 = v_42.x;
+                v_27 = v_42.y;
+                v_28 = v_42.z;
+                v_29 = v_42.w;
             }
-            v_37 = 0.0f;
-            v_38 = 0.0f;
-            v_39 = 0.0f;
-            v_40 = 0.0f;
-            let k_50 = k0 + q_32;
-            if (inside_35 && k_50 < size_k) {
-                let p_51 = base1 + o_36 + k_50 * stride1_2;
-                let v_52 = v1[p_51 >> 2u];
-                v_37 = v_52.x;
-                v_38 = v_52.y;
-                v_39 = v_52.z;
-                v_40 = v_52.w;
+            let k_43 = k0 + q_30;
+            let p_44 = p_25 + k_43 * stride1_2;
+            v_31 = 0.0f;
+            v_32 = 0.0f;
+            v_33 = 0.0f;
+            v_34 = 0.0f;
+            if ((k_43 < until)) {
+                let v_45 = v1[p_44 >> 2u];
+                v_31 = v_45.x;
+                v_32 = v_45.y;
+                v_33 = v_45.z;
+                v_34 = v_45.w;
             }
-            if (k0 > idx(0)) {
+            if (k0 > begin) {
                 for (var kk = idx(0); kk < idx(16); kk += idx(1)) {
-                    let v_53 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
-                    let v_54 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
-                    sum_0_0 = fma(v_53.x, v_54.x, sum_0_0);
-                    sum_0_1 = fma(v_53.x, v_54.y, sum_0_1);
-                    sum_0_2 = fma(v_53.x, v_54.z, sum_0_2);
-                    sum_0_3 = fma(v_53.x, v_54.w, sum_0_3);
-                    sum_1_0 = fma(v_53.y, v_54.x, sum_1_0);
-                    sum_1_1 = fma(v_53.y, v_54.y, sum_1_1);
-                    sum_1_2 = fma(v_53.y, v_54.z, sum_1_2);
-                    sum_1_3 = fma(v_53.y, v_54.w, sum_1_3);
-                    sum_2_0 = fma(v_53.z, v_54.x, sum_2_0);
-                    sum_2_1 = fma(v_53.z, v_54.y, sum_2_1);
-                    sum_2_2 = fma(v_53.z, v_54.z, sum_2_2);
-                    sum_2_3 = fma(v_53.z, v_54.w, sum_2_3);
-                    sum_3_0 = fma(v_53.w, v_54.x, sum_3_0);
-                    sum_3_1 = fma(v_53.w, v_54.y, sum_3_1);
-                    sum_3_2 = fma(v_53.w, v_54.z, sum_3_2);
-                    sum_3_3 = fma(v_53.w, v_54.w, sum_3_3);
+                    let v_46 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
+                    let v_47 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
+                    sum_0_0 = fma(v_46.x, v_47.x, sum_0_0);
+                    sum_0_1 = fma(v_46.x, v_47.y, sum_0_1);
+                    sum_0_2 = fma(v_46.x, v_47.z, sum_0_2);
+                    sum_0_3 = fma(v_46.x, v_47.w, sum_0_3);
+                    sum_1_0 = fma(v_46.y, v_47.x, sum_1_0);
+                    sum_1_1 = fma(v_46.y, v_47.y, sum_1_1);
+                    sum_1_2 = fma(v_46.y, v_47.z, sum_1_2);
+                    sum_1_3 = fma(v_46.y, v_47.w, sum_1_3);
+                    sum_2_0 = fma(v_46.z, v_47.x, sum_2_0);
+                    sum_2_1 = fma(v_46.z, v_47.y, sum_2_1);
+                    sum_2_2 = fma(v_46.z, v_47.z, sum_2_2);
+                    sum_2_3 = fma(v_46.z, v_47.w, sum_2_3);
+                    sum_3_0 = fma(v_46.w, v_47.x, sum_3_0);
+                    sum_3_1 = fma(v_46.w, v_47.y, sum_3_1);
+                    sum_3_2 = fma(v_46.w, v_47.z, sum_3_2);
+                    sum_3_3 = fma(v_46.w, v_47.w, sum_3_3);
                 }
             }
             workgroupBarrier();
-            let a_55 = r_3 * idx(36) + q_2;
-            left[a_55 >> 2u][u32(a_55) & 3u] = v_7;
-            left[(a_55 + idx(36)) >> 2u][u32((a_55 + idx(36))) & 3u] = v_8;
-            left[(a_55 + idx(72)) >> 2u][u32((a_55 + idx(72))) & 3u] = v_9;
-            left[(a_55 + idx(108)) >> 2u][u32((a_55 + idx(108))) & 3u] = v_10;
-            let a_56 = r_13 * idx(36) + q_12;
-            left[a_56 >> 2u][u32(a_56) & 3u] = v_17;
-            left[(a_56 + idx(36)) >> 2u][u32((a_56 + idx(36))) & 3u] = v_18;
-            left[(a_56 + idx(72)) >> 2u][u32((a_56 + idx(72))) & 3u] = v_19;
-            left[(a_56 + idx(108)) >> 2u][u32((a_56 + idx(108))) & 3u] = v_20;
-            let a_57 = q_22 * idx(36) + r_23;
-            right[a_57 >> 2u] = vec4<f32>(v_27, v_28, v_29, v_30);
-            let a_58 = q_32 * idx(36) + r_33;
-            right[a_58 >> 2u] = vec4<f32>(v_37, v_38, v_39, v_40);
+            let a_48 = r_2 * idx(36) + q_1;
+            left[a_48 >> 2u][u32(a_48) & 3u] = v_7;
+            left[(a_48 + idx(36)) >> 2u][u32((a_48 + idx(36))) & 3u] = v_8;
+            left[(a_48 + idx(72)) >> 2u][u32((a_48 + idx(72))) & 3u] = v_9;
+            left[(a_48 + idx(108)) >> 2u][u32((a_48 + idx(108))) & 3u] = v_10;
+            let a_49 = r_2 * idx(36) + q_11;
+            left[a_49 >> 2u][u32(a_49) & 3u] = v_16;
+            left[(a_49 + idx(36)) >> 2u][u32((a_49 + idx(36))) & 3u] = v_17;
+            left[(a_49 + idx(72)) >> 2u][u32((a_49 + idx(72))) & 3u] = v_18;
+            left[(a_49 + idx(108)) >> 2u][u32((a_49 + idx(108))) & 3u] = v_19;
+            let a_50 = q_20 * idx(36) + r_21;
+            right[a_50 >> 2u] = vec4<f32>(v_26, v_27, v_28, v_29);
+            let a_51 = q_30 * idx(36) + r_21;
+            right[a_51 >> 2u] = vec4<f32>(v_31, v_32, v_33, v_34);
             workgroupBarrier();
         }
-        let n_59 = first_n + x * idx(4) + idx(0);
-        let n_60 = first_n + x * idx(4) + idx(1);
-        let n_61 = first_n + x * idx(4) + idx(2);
-        let n_62 = first_n + x * idx(4) + idx(3);
-        let m_63 = first_m + y * idx(4) + idx(0);
-        if (m_63 < size_m) {
-            if (n_59 < size_n) {
-                let p_64 = base2 + n_59;
-                let x_65 = b2[p_64];
-                let t_66 = (sum_0_0 + keep_f32(x_65));
-                let p_67 = base2 + n_60;
-                let x_68 = b2[p_67];
-                let t_69 = (sum_0_1 + keep_f32(x_68));
-                let p_70 = base2 + n_61;
-                let x_71 = b2[p_70];
-                let t_72 = (sum_0_2 + keep_f32(x_71));
-                let p_73 = base2 + n_62;
-                let x_74 = b2[p_73];
-                let t_75 = (sum_0_3 + keep_f32(x_74));
-                let p_76 = base3 + m_63 * stride3_0 + n_59;
-                v3[p_76 >> 2u] = vec4<f32>(t_66, t_69, t_72, t_75);
+        let n_52 = first_n + x * idx(4) + idx(0);
+        let n_53 = first_n + x * idx(4) + idx(1);
+        let n_54 = first_n + x * idx(4) + idx(2);
+        let n_55 = first_n + x * idx(4) + idx(3);
+        let m_56 = first_m + y * idx(4) + idx(0);
+        if (m_56 < size_m) {
+            if (n_52 < size_n) {
+                let p_57 = base2 + n_52;
+                let x_58 = b2[p_57];
+                let t_59 = (sum_0_0 + keep_f32(x_58));
+                let p_60 = base2 + n_53;
+                let x_61 = b2[p_60];
+                let t_62 = (sum_0_1 + keep_f32(x_61));
+                let p_63 = base2 + n_54;
+                let x_64 = b2[p_63];
+                let t_65 = (sum_0_2 + keep_f32(x_64));
+                let p_66 = base2 + n_55;
+                let x_67 = b2[p_66];
+                let t_68 = (sum_0_3 + keep_f32(x_67));
+                let p_69 = base3 + m_56 * stride3_0 + n_52;
+                v3[p_69 >> 2u] = vec4<f32>(t_59, t_62, t_65, t_68);
             }
         }
-        let m_77 = first_m + y * idx(4) + idx(1);
-        if (m_77 < size_m) {
-            if (n_59 < size_n) {
-                let p_78 = base2 + n_59;
-                let x_79 = b2[p_78];
-                let t_80 = (sum_1_0 + keep_f32(x_79));
-                let p_81 = base2 + n_60;
-                let x_82 = b2[p_81];
-                let t_83 = (sum_1_1 + keep_f32(x_82));
-                let p_84 = base2 + n_61;
-                let x_85 = b2[p_84];
-                let t_86 = (sum_1_2 + keep_f32(x_85));
-                let p_87 = base2 + n_62;
-                let x_88 = b2[p_87];
-                let t_89 = (sum_1_3 + keep_f32(x_88));
-                let p_90 = base3 + m_77 * stride3_0 + n_59;
-                v3[p_90 >> 2u] = vec4<f32>(t_80, t_83, t_86, t_89);
+        let m_70 = first_m + y * idx(4) + idx(1);
+        if (m_70 < size_m) {
+            if (n_52 < size_n) {
+                let p_71 = base2 + n_52;
+                let x_72 = b2[p_71];
+                let t_73 = (sum_1_0 + keep_f32(x_72));
+                let p_74 = base2 + n_53;
+                let x_75 = b2[p_74];
+                let t_76 = (sum_1_1 + keep_f32(x_75));
+                let p_77 = base2 + n_54;
+                let x_78 = b2[p_77];
+                let t_79 = (sum_1_2 + keep_f32(x_78));
+                let p_80 = base2 + n_55;
+                let x_81 = b2[p_80];
+                let t_82 = (sum_1_3 + keep_f32(x_81));
+                let p_83 = base3 + m_70 * stride3_0 + n_52;
+                v3[p_83 >> 2u] = vec4<f32>(t_73, t_76, t_79, t_82);
             }
         }
-        let m_91 = first_m + y * idx(4) + idx(2);
-        if (m_91 < size_m) {
-            if (n_59 < size_n) {
-                let p_92 = base2 + n_59;
-                let x_93 = b2[p_92];
-                let t_94 = (sum_2_0 + keep_f32(x_93));
-                let p_95 = base2 + n_60;
-                let x_96 = b2[p_95];
-                let t_97 = (sum_2_1 + keep_f32(x_96));
-                let p_98 = base2 + n_61;
-                let x_99 = b2[p_98];
-                let t_100 = (sum_2_2 + keep_f32(x_99));
-                let p_101 = base2 + n_62;
-                let x_102 = b2[p_101];
-                let t_103 = (sum_2_3 + keep_f32(x_102));
-                let p_104 = base3 + m_91 * stride3_0 + n_59;
-                v3[p_104 >> 2u] = vec4<f32>(t_94, t_97, t_100, t_103);
+        let m_84 = first_m + y * idx(4) + idx(2);
+        if (m_84 < size_m) {
+            if (n_52 < size_n) {
+                let p_85 = base2 + n_52;
+                let x_86 = b2[p_85];
+                let t_87 = (sum_2_0 + keep_f32(x_86));
+                let p_88 = base2 + n_53;
+                let x_89 = b2[p_88];
+                let t_90 = (sum_2_1 + keep_f32(x_89));
+                let p_91 = base2 + n_54;
+                let x_92 = b2[p_91];
+                let t_93 = (sum_2_2 + keep_f32(x_92));
+                let p_94 = base2 + n_55;
+                let x_95 = b2[p_94];
+                let t_96 = (sum_2_3 + keep_f32(x_95));
+                let p_97 = base3 + m_84 * stride3_0 + n_52;
+                v3[p_97 >> 2u] = vec4<f32>(t_87, t_90, t_93, t_96);
             }
         }
-        let m_105 = first_m + y * idx(4) + idx(3);
-        if (m_105 < size_m) {
-            if (n_59 < size_n) {
-                let p_106 = base2 + n_59;
-                let x_107 = b2[p_106];
-                let t_108 = (sum_3_0 + keep_f32(x_107));
-                let p_109 = base2 + n_60;
-                let x_110 = b2[p_109];
-                let t_111 = (sum_3_1 + keep_f32(x_110));
-                let p_112 = base2 + n_61;
-                let x_113 = b2[p_112];
-                let t_114 = (sum_3_2 + keep_f32(x_113));
-                let p_115 = base2 + n_62;
-                let x_116 = b2[p_115];
-                let t_117 = (sum_3_3 + keep_f32(x_116));
-                let p_118 = base3 + m_105 * stride3_0 + n_59;
-                v3[p_118 >> 2u] = vec4<f32>(t_108, t_111, t_114, t_117);
+        let m_98 = first_m + y * idx(4) + idx(3);
+        if (m_98 < size_m) {
+            if (n_52 < size_n) {
+                let p_99 = base2 + n_52;
+                let x_100 = b2[p_99];
+                let t_101 = (sum_3_0 + keep_f32(x_100));
+                let p_102 = base2 + n_53;
+                let x_103 = b2[p_102];
+                let t_104 = (sum_3_1 + keep_f32(x_103));
+                let p_105 = base2 + n_54;
+                let x_106 = b2[p_105];
+                let t_107 = (sum_3_2 + keep_f32(x_106));
+                let p_108 = base2 + n_55;
+                let x_109 = b2[p_108];
+                let t_110 = (sum_3_3 + keep_f32(x_109));
+                let p_111 = base3 + m_98 * stride3_0 + n_52;
+                v3[p_111 >> 2u] = vec4<f32>(t_101, t_104, t_107, t_110);
             }
         }
     }
@@ -299,11 +295,14 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
     let y = quotient(lane, idx(8));
     let x = lane - y * idx(8);
     for (var tile = group; tile < number2; tile += groups) {
-        let batch = quotient(tile, number1);
-        let within = tile - batch * number1;
+        let slice = quotient(tile, number1);
+        let within = tile - slice * number1;
         let tile_m = quotient(within, number0);
         let first_m = tile_m * idx(32);
         let first_n = (within - tile_m * number0) * idx(32);
+        let batch = slice;
+        let begin = idx(0);
+        let until = size_k;
         var sum_0_0 = 0.0f;
         var sum_0_1 = 0.0f;
         var sum_0_2 = 0.0f;
@@ -320,414 +319,365 @@ fn contract_by_one(@builtin(local_invocation_index) thread: u32, @builtin(workgr
         var sum_3_1 = 0.0f;
         var sum_3_2 = 0.0f;
         var sum_3_3 = 0.0f;
-        let s_1 = lane + idx(0);
-        let q_2 = quotient(s_1, idx(16));
-        let r_3 = (s_1 - q_2 * idx(16)) * idx(1);
-        let o_4 = first_m + q_2;
-        let inside_5 = o_4 < size_m;
-        let o_6 = select(idx(0), o_4, inside_5);
-        let s_8 = lane + idx(64);
-        let q_9 = quotient(s_8, idx(16));
-        let r_10 = (s_8 - q_9 * idx(16)) * idx(1);
-        let o_11 = first_m + q_9;
-        let inside_12 = o_11 < size_m;
-        let o_13 = select(idx(0), o_11, inside_12);
-        let s_15 = lane + idx(128);
-        let q_16 = quotient(s_15, idx(16));
-        let r_17 = (s_15 - q_16 * idx(16)) * idx(1);
-        let o_18 = first_m + q_16;
-        let inside_19 = o_18 < size_m;
-        let o_20 = select(idx(0), o_18, inside_19);
-        let s_22 = lane + idx(192);
-        let q_23 = quotient(s_22, idx(16));
-        let r_24 = (s_22 - q_23 * idx(16)) * idx(1);
-        let o_25 = first_m + q_23;
-        let inside_26 = o_25 < size_m;
-        let o_27 = select(idx(0), o_25, inside_26);
-        let s_29 = lane + idx(256);
-        let q_30 = quotient(s_29, idx(16));
-        let r_31 = (s_29 - q_30 * idx(16)) * idx(1);
-        let o_32 = first_m + q_30;
-        let inside_33 = o_32 < size_m;
-        let o_34 = select(idx(0), o_32, inside_33);
-        let s_36 = lane + idx(320);
-        let q_37 = quotient(s_36, idx(16));
-        let r_38 = (s_36 - q_37 * idx(16)) * idx(1);
-        let o_39 = first_m + q_37;
+        let q_1 = quotient(lane, idx(16));
+        let r_2 = (lane - q_1 * idx(16)) * idx(1);
+        let o_3 = first_m + q_1;
+        let inside_4 = o_3 < size_m;
+        let o_5 = select(idx(0), o_3, inside_4);
+        let p_6 = base0 + o_5 * stride0_0;
+        let q_8 = q_1 + idx(4);
+        let o_9 = first_m + q_8;
+        let inside_10 = o_9 < size_m;
+        let o_11 = select(idx(0), o_9, inside_10);
+        let p_12 = base0 + o_11 * stride0_0;
+        let q_14 = q_1 + idx(8);
+        let o_15 = first_m + q_14;
+        let inside_16 = o_15 < size_m;
+        let o_17 = select(idx(0), o_15, inside_16);
+        let p_18 = base0 + o_17 * stride0_0;
+        let q_20 = q_1 + idx(12);
+        let o_21 = first_m + q_20;
+        let inside_22 = o_21 < size_m;
+        let o_23 = select(idx(0), o_21, inside_22);
+        let p_24 = base0 + o_23 * stride0_0;
+        let q_26 = q_1 + idx(16);
+        let o_27 = first_m + q_26;
+        let inside_28 = o_27 < size_m;
+        let o_29 = select(idx(0), o_27, inside_28);
+        let p_30 = base0 + o_29 * stride0_0;
+        let q_32 = q_1 + idx(20);
+        let o_33 = first_m + q_32;
+        let inside_34 = o_33 < size_m;
+        let o_35 = select(idx(0), o_33, inside_34);
+        let p_36 = base0 + o_35 * stride0_0;
+        let q_38 = q_1 + idx(24);
+        let o_39 = first_m + q_38;
         let inside_40 = o_39 < size_m;
         let o_41 = select(idx(0), o_39, inside_40);
-        let s_43 = lane + idx(384);
-        let q_44 = quotient(s_43, idx(16));
-        let r_45 = (s_43 - q_44 * idx(16)) * idx(1);
-        let o_46 = first_m + q_44;
-        let inside_47 = o_46 < size_m;
-        let o_48 = select(idx(0), o_46, inside_47);
-        let s_50 = lane + idx(448);
-        let q_51 = quotient(s_50, idx(16));
-        let r_52 = (s_50 - q_51 * idx(16)) * idx(1);
-        let o_53 = first_m + q_51;
-        let inside_54 = o_53 < size_m;
-        let o_55 = select(idx(0), o_53, inside_54);
+        let p_42 = base0 + o_41 * stride0_0;
+        let q_44 = q_1 + idx(28);
+        let o_45 = first_m + q_44;
+        let inside_46 = o_45 < size_m;
+        let o_47 = select(idx(0), o_45, inside_46);
+        let p_48 = base0 + o_47 * stride0_0;
         var v_7 = 0.0f;
-        var v_14 = 0.0f;
-        var v_21 = 0.0f;
-        var v_28 = 0.0f;
-        var v_35 = 0.0f;
-        var v_42 = 0.0f;
+        var v_13 = 0.0f;
+        var v_19 = 0.0f;
+        var v_25 = 0.0f;
+        var v_31 = 0.0f;
+        var v_37 = 0.0f;
+        var v_43 = 0.0f;
         var v_49 = 0.0f;
+        let q_50 = quotient(lane, idx(32));
+        let r_51 = (lane - q_50 * idx(32)) * idx(1);
+        let o_52 = first_n + r_51;
+        let inside_53 = o_52 < size_n;
+        let o_54 = select(idx(0), o_52, inside_53);
+        let p_55 = base1 + o_54;
+        let q_57 = q_50 + idx(2);
+        let q_59 = q_50 + idx(4);
+        let q_61 = q_50 + idx(6);
+        let q_63 = q_50 + idx(8);
+        let q_65 = q_50 + idx(10);
+        let q_67 = q_50 + idx(12);
+        let q_69 = q_50 + idx(14);
         var v_56 = 0.0f;
-        let s_57 = lane + idx(0);
-        let q_58 = quotient(s_57, idx(32));
-        let r_59 = (s_57 - q_58 * idx(32)) * idx(1);
-        let o_60 = first_n + r_59;
-        let inside_61 = o_60 < size_n;
-        let o_62 = select(idx(0), o_60, inside_61);
-        let s_64 = lane + idx(64);
-        let q_65 = quotient(s_64, idx(32));
-        let r_66 = (s_64 - q_65 * idx(32)) * idx(1);
-        let o_67 = first_n + r_66;
-        let inside_68 = o_67 < size_n;
-        let o_69 = select(idx(0), o_67, inside_68);
-        let s_71 = lane + idx(128);
-        let q_72 = quotient(s_71, idx(32));
-        let r_73 = (s_71 - q_72 * idx(32)) * idx(1);
-        let o_74 = first_n + r_73;
-        let inside_75 = o_74 < size_n;
-        let o_76 = select(idx(0), o_74, inside_75);
-        let s_78 = lane + idx(192);
-        let q_79 = quotient(s_78, idx(32));
-        let r_80 = (s_78 - q_79 * idx(32)) * idx(1);
-        let o_81 = first_n + r_80;
-        let inside_82 = o_81 < size_n;
-        let o_83 = select(idx(0), o_81, inside_82);
-        let s_85 = lane + idx(256);
-        let q_86 = quotient(s_85, idx(32));
-        let r_87 = (s_85 - q_86 * idx(32)) * idx(1);
-        let o_88 = first_n + r_87;
-        let inside_89 = o_88 < size_n;
-        let o_90 = select(idx(0), o_88, inside_89);
-        let s_92 = lane + idx(320);
-        let q_93 = quotient(s_92, idx(32));
-        let r_94 = (s_92 - q_93 * idx(32)) * idx(1);
-        let o_95 = first_n + r_94;
-        let inside_96 = o_95 < size_n;
-        let o_97 = select(idx(0), o_95, inside_96);
-        let s_99 = lane + idx(384);
-        let q_100 = quotient(s_99, idx(32));
-        let r_101 = (s_99 - q_100 * idx(32)) * idx(1);
-        let o_102 = first_n + r_101;
-        let inside_103 = o_102 < size_n;
-        let o_104 = select(idx(0), o_102, inside_103);
-        let s_106 = lane + idx(448);
-        let q_107 = quotient(s_106, idx(32));
-        let r_108 = (s_106 - q_107 * idx(32)) * idx(1);
-        let o_109 = first_n + r_108;
-        let inside_110 = o_109 < size_n;
-        let o_111 = select(idx(0), o_109, inside_110);
-        var v_63 = 0.0f;
+        var v_58 = 0.0f;
+        var v_60 = 0.0f;
+        var v_62 = 0.0f;
+        var v_64 = 0.0f;
+        var v_66 = 0.0f;
+        var v_68 = 0.0f;
         var v_70 = 0.0f;
-        var v_77 = 0.0f;
-        var v_84 = 0.0f;
-        var v_91 = 0.0f;
-        var v_98 = 0.0f;
-        var v_105 = 0.0f;
-        var v_112 = 0.0f;
-        for (var k0 = idx(0); k0 < size_k + idx(16); k0 += idx(16)) {
+        for (var k0 = begin; k0 < until + idx(16); k0 += idx(16)) {
+            let k_71 = k0 + r_2;
+            let p_72 = p_6 + k_71;
             v_7 = 0.0f;
-            let k_113 = k0 + r_3;
-            if (inside_5 && k_113 < size_k) {
-                let p_114 = base0 + o_6 * stride0_0 + k_113;
-                let x_115 = b0[p_114];
-                v_7 = x_115;
+            if ((k_71 < until)) {
+                let x_73 = b0[p_72];
+                v_7 = x_73;
             }
-            v_14 = 0.0f;
-            let k_116 = k0 + r_10;
-            if (inside_12 && k_116 < size_k) {
-                let p_117 = base0 + o_13 * stride0_0 + k_116;
-                let x_118 = b0[p_117];
-                v_14 = x_118;
+            let p_74 = p_12 + k_71;
+            v_13 = 0.0f;
+            if ((k_71 < until)) {
+                let x_75 = b0[p_74];
+                v_13 = x_75;
             }
-            v_21 = 0.0f;
-            let k_119 = k0 + r_17;
-            if (inside_19 && k_119 < size_k) {
-                let p_120 = base0 + o_20 * stride0_0 + k_119;
-                let x_121 = b0[p_120];
-                v_21 = x_121;
+            let p_76 = p_18 + k_71;
+            v_19 = 0.0f;
+            if ((k_71 < until)) {
+                let x_77 = b0[p_76];
+                v_19 = x_77;
             }
-            v_28 = 0.0f;
-            let k_122 = k0 + r_24;
-            if (inside_26 && k_122 < size_k) {
-                let p_123 = base0 + o_27 * stride0_0 + k_122;
-                let x_124 = b0[p_123];
-                v_28 = x_124;
+            let p_78 = p_24 + k_71;
+            v_25 = 0.0f;
+            if ((k_71 < until)) {
+                let x_79 = b0[p_78];
+                v_25 = x_79;
             }
-            v_35 = 0.0f;
-            let k_125 = k0 + r_31;
-            if (inside_33 && k_125 < size_k) {
-                let p_126 = base0 + o_34 * stride0_0 + k_125;
-                let x_127 = b0[p_126];
-                v_35 = x_127;
+            let p_80 = p_30 + k_71;
+            v_31 = 0.0f;
+            if ((k_71 < until)) {
+                let x_81 = b0[p_80];
+                v_31 = x_81;
             }
-            v_42 = 0.0f;
-            let k_128 = k0 + r_38;
-            if (inside_40 && k_128 < size_k) {
-                let p_129 = base0 + o_41 * stride0_0 + k_128;
-                let x_130 = b0[p_129];
-                v_42 = x_130;
+            let p_82 = p_36 + k_71;
+            v_37 = 0.0f;
+            if ((k_71 < until)) {
+                let x_83 = b0[p_82];
+                v_37 = x_83;
             }
+            let p_84 = p_42 + k_71;
+            v_43 = 0.0f;
+            if ((k_71 < until)) {
+                let x_85 = b0[p_84];
+                v_43 = x_85;
+            }
+            let p_86 = p_48 + k_71;
             v_49 = 0.0f;
-            let k_131 = k0 + r_45;
-            if (inside_47 && k_131 < size_k) {
-                let p_132 = base0 + o_48 * stride0_0 + k_131;
-                let x_133 = b0[p_132];
-                v_49 = x_133;
+            if ((k_71 < until)) {
+                let x_87 = b0[p_86];
+                v_49 = x_87;
             }
+            let k_88 = k0 + q_50;
+            let p_89 = p_55 + k_88 * stride1_2;
             v_56 = 0.0f;
-            let k_134 = k0 + r_52;
-            if (inside_54 && k_134 < size_k) {
-                let p_135 = base0 + o_55 * stride0_0 + k_134;
-                let x_136 = b0[p_135];
-                v_56 = x_136;
+            if ((k_88 < until)) {
+                let x_90 = b1[p_89];
+                v_56 = x_90;
             }
-            v_63 = 0.0f;
-            let k_137 = k0 + q_58;
-            if (inside_61 && k_137 < size_k) {
-                let p_138 = base1 + o_62 + k_137 * stride1_2;
-                let x_139 = b1[p_138];
-                v_63 = x_139;
+            let k_91 = k0 + q_57;
+            let p_92 = p_55 + k_91 * stride1_2;
+            v_58 = 0.0f;
+            if ((k_91 < until)) {
+                let x_93 = b1[p_92];
+                v_58 = x_93;
             }
+            let k_94 = k0 + q_59;
+            let p_95 = p_55 + k_94 * stride1_2;
+            v_60 = 0.0f;
+            if ((k_94 < until)) {
+                let x_96 = b1[p_95];
+                v_60 = x_96;
+            }
+            let k_97 = k0 + q_61;
+            let p_98 = p_55 + k_97 * stride1_2;
+            v_62 = 0.0f;
+            if ((k_97 < until)) {
+                let x_99 = b1[p_98];
+                v_62 = x_99;
+            }
+            let k_100 = k0 + q_63;
+            let p_101 = p_55 + k_100 * stride1_2;
+            v_64 = 0.0f;
+            if ((k_100 < until)) {
+                let x_102 = b1[p_101];
+                v_64 = x_102;
+            }
+            let k_103 = k0 + q_65;
+            let p_104 = p_55 + k_103 * stride1_2;
+            v_66 = 0.0f;
+            if ((k_103 < until)) {
+                let x_105 = b1[p_104];
+                v_66 = x_105;
+            }
+            let k_106 = k0 + q_67;
+            let p_107 = p_55 + k_106 * stride1_2;
+            v_68 = 0.0f;
+            if ((k_106 < until)) {
+                let x_108 = b1[p_107];
+                v_68 = x_108;
+            }
+            let k_109 = k0 + q_69;
+            let p_110 = p_55 + k_109 * stride1_2;
             v_70 = 0.0f;
-            let k_140 = k0 + q_65;
-            if (inside_68 && k_140 < size_k) {
-                let p_141 = base1 + o_69 + k_140 * stride1_2;
-                let x_142 = b1[p_141];
-                v_70 = x_142;
+            if ((k_109 < until)) {
+                let x_111 = b1[p_110];
+                v_70 = x_111;
             }
-            v_77 = 0.0f;
-            let k_143 = k0 + q_72;
-            if (inside_75 && k_143 < size_k) {
-                let p_144 = base1 + o_76 + k_143 * stride1_2;
-                let x_145 = b1[p_144];
-                v_77 = x_145;
-            }
-            v_84 = 0.0f;
-            let k_146 = k0 + q_79;
-            if (inside_82 && k_146 < size_k) {
-                let p_147 = base1 + o_83 + k_146 * stride1_2;
-                let x_148 = b1[p_147];
-                v_84 = x_148;
-            }
-            v_91 = 0.0f;
-            let k_149 = k0 + q_86;
-            if (inside_89 && k_149 < size_k) {
-                let p_150 = base1 + o_90 + k_149 * stride1_2;
-                let x_151 = b1[p_150];
-                v_91 = x_151;
-            }
-            v_98 = 0.0f;
-            let k_152 = k0 + q_93;
-            if (inside_96 && k_152 < size_k) {
-                let p_153 = base1 + o_97 + k_152 * stride1_2;
-                let x_154 = b1[p_153];
-                v_98 = x_154;
-            }
-            v_105 = 0.0f;
-            let k_155 = k0 + q_100;
-            if (inside_103 && k_155 < size_k) {
-                let p_156 = base1 + o_104 + k_155 * stride1_2;
-                let x_157 = b1[p_156];
-                v_105 = x_157;
-            }
-            v_112 = 0.0f;
-            let k_158 = k0 + q_107;
-            if (inside_110 && k_158 < size_k) {
-                let p_159 = base1 + o_111 + k_158 * stride1_2;
-                let x_160 = b1[p_159];
-                v_112 = x_160;
-            }
-            if (k0 > idx(0)) {
+            if (k0 > begin) {
                 for (var kk = idx(0); kk < idx(16); kk += idx(1)) {
-                    let v_161 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
-                    let v_162 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
-                    sum_0_0 = fma(v_161.x, v_162.x, sum_0_0);
-                    sum_0_1 = fma(v_161.x, v_162.y, sum_0_1);
-                    sum_0_2 = fma(v_161.x, v_162.z, sum_0_2);
-                    sum_0_3 = fma(v_161.x, v_162.w, sum_0_3);
-                    sum_1_0 = fma(v_161.y, v_162.x, sum_1_0);
-                    sum_1_1 = fma(v_161.y, v_162.y, sum_1_1);
-                    sum_1_2 = fma(v_161.y, v_162.z, sum_1_2);
-                    sum_1_3 = fma(v_161.y, v_162.w, sum_1_3);
-                    sum_2_0 = fma(v_161.z, v_162.x, sum_2_0);
-                    sum_2_1 = fma(v_161.z, v_162.y, sum_2_1);
-                    sum_2_2 = fma(v_161.z, v_162.z, sum_2_2);
-                    sum_2_3 = fma(v_161.z, v_162.w, sum_2_3);
-                    sum_3_0 = fma(v_161.w, v_162.x, sum_3_0);
-                    sum_3_1 = fma(v_161.w, v_162.y, sum_3_1);
-                    sum_3_2 = fma(v_161.w, v_162.z, sum_3_2);
-                    sum_3_3 = fma(v_161.w, v_162.w, sum_3_3);
+                    let v_112 = left[(kk * idx(36) + y * idx(4) + idx(0)) >> 2u];
+                    let v_113 = right[(kk * idx(36) + x * idx(4) + idx(0)) >> 2u];
+                    sum_0_0 = fma(v_112.x, v_113.x, sum_0_0);
+                    sum_0_1 = fma(v_112.x, v_113.y, sum_0_1);
+                    sum_0_2 = fma(v_112.x, v_113.z, sum_0_2);
+                    sum_0_3 = fma(v_112.x, v_113.w, sum_0_3);
+                    sum_1_0 = fma(v_112.y, v_113.x, sum_1_0);
+                    sum_1_1 = fma(v_112.y, v_113.y, sum_1_1);
+                    sum_1_2 = fma(v_112.y, v_113.z, sum_1_2);
+                    sum_1_3 = fma(v_112.y, v_113.w, sum_1_3);
+                    sum_2_0 = fma(v_112.z, v_113.x, sum_2_0);
+                    sum_2_1 = fma(v_112.z, v_113.y, sum_2_1);
+                    sum_2_2 = fma(v_112.z, v_113.z, sum_2_2);
+                    sum_2_3 = fma(v_112.z, v_113.w, sum_2_3);
+                    sum_3_0 = fma(v_112.w, v_113.x, sum_3_0);
+                    sum_3_1 = fma(v_112.w, v_113.y, sum_3_1);
+                    sum_3_2 = fma(v_112.w, v_113.z, sum_3_2);
+                    sum_3_3 = fma(v_112.w, v_113.w, sum_3_3);
                 }
             }
             workgroupBarrier();
-            let a_163 = r_3 * idx(36) + q_2;
-            left[a_163 >> 2u][u32(a_163) & 3u] = v_7;
-            let a_164 = r_10 * idx(36) + q_9;
-            left[a_164 >> 2u][u32(a_164) & 3u] = v_14;
-            let a_165 = r_17 * idx(36) + q_16;
-            left[a_165 >> 2u][u32(a_165) & 3u] = v_21;
-            let a_166 = r_24 * idx(36) + q_23;
-            left[a_166 >> 2u][u32(a_166) & 3u] = v_28;
-            let a_167 = r_31 * idx(36) + q_30;
-            left[a_167 >> 2u][u32(a_167) & 3u] = v_35;
-            let a_168 = r_38 * idx(36) + q_37;
-            left[a_168 >> 2u][u32(a_168) & 3u] = v_42;
-            let a_169 = r_45 * idx(36) + q_44;
-            left[a_169 >> 2u][u32(a_169) & 3u] = v_49;
-            let a_170 = r_52 * idx(36) + q_51;
-            left[a_170 >> 2u][u32(a_170) & 3u] = v_56;
-            let a_171 = q_58 * idx(36) + r_59;
-            right[a_171 >> 2u][u32(a_171) & 3u] = v_63;
-            let a_172 = q_65 * idx(36) + r_66;
-            right[a_172 >> 2u][u32(a_172) & 3u] = v_70;
-            let a_173 = q_72 * idx(36) + r_73;
-            right[a_173 >> 2u][u32(a_173) & 3u] = v_77;
-            let a_174 = q_79 * idx(36) + r_80;
-            right[a_174 >> 2u][u32(a_174) & 3u] = v_84;
-            let a_175 = q_86 * idx(36) + r_87;
-            right[a_175 >> 2u][u32(a_175) & 3u] = v_91;
-            let a_176 = q_93 * idx(36) + r_94;
-            right[a_176 >> 2u][u32(a_176) & 3u] = v_98;
-            let a_177 = q_100 * idx(36) + r_101;
-            right[a_177 >> 2u][u32(a_177) & 3u] = v_105;
-            let a_178 = q_107 * idx(36) + r_108;
-            right[a_178 >> 2u][u32(a_178) & 3u] = v_112;
+            let a_114 = r_2 * idx(36) + q_1;
+            left[a_114 >> 2u][u32(a_114) & 3u] = v_7;
+            let a_115 = r_2 * idx(36) + q_8;
+            left[a_115 >> 2u][u32(a_115) & 3u] = v_13;
+            let a_116 = r_2 * idx(36) + q_14;
+            left[a_116 >> 2u][u32(a_116) & 3u] = v_19;
+            let a_117 = r_2 * idx(36) + q_20;
+            left[a_117 >> 2u][u32(a_117) & 3u] = v_25;
+            let a_118 = r_2 * idx(36) + q_26;
+            left[a_118 >> 2u][u32(a_118) & 3u] = v_31;
+            let a_119 = r_2 * idx(36) + q_32;
+            left[a_119 >> 2u][u32(a_119) & 3u] = v_37;
+            let a_120 = r_2 * idx(36) + q_38;
+            left[a_120 >> 2u][u32(a_120) & 3u] = v_43;
+            let a_121 = r_2 * idx(36) + q_44;
+            left[a_121 >> 2u][u32(a_121) & 3u] = v_49;
+            let a_122 = q_50 * idx(36) + r_51;
+            right[a_122 >> 2u][u32(a_122) & 3u] = v_56;
+            let a_123 = q_57 * idx(36) + r_51;
+            right[a_123 >> 2u][u32(a_123) & 3u] = v_58;
+            let a_124 = q_59 * idx(36) + r_51;
+            right[a_124 >> 2u][u32(a_124) & 3u] = v_60;
+            let a_125 = q_61 * idx(36) + r_51;
+            right[a_125 >> 2u][u32(a_125) & 3u] = v_62;
+            let a_126 = q_63 * idx(36) + r_51;
+            right[a_126 >> 2u][u32(a_126) & 3u] = v_64;
+            let a_127 = q_65 * idx(36) + r_51;
+            right[a_127 >> 2u][u32(a_127) & 3u] = v_66;
+            let a_128 = q_67 * idx(36) + r_51;
+            right[a_128 >> 2u][u32(a_128) & 3u] = v_68;
+            let a_129 = q_69 * idx(36) + r_51;
+            right[a_129 >> 2u][u32(a_129) & 3u] = v_70;
             workgroupBarrier();
         }
-        let n_179 = first_n + x * idx(4) + idx(0);
-        let n_180 = first_n + x * idx(4) + idx(1);
-        let n_181 = first_n + x * idx(4) + idx(2);
-        let n_182 = first_n + x * idx(4) + idx(3);
-        let m_183 = first_m + y * idx(4) + idx(0);
-        if (m_183 < size_m) {
-            if (n_179 < size_n) {
-                let p_184 = base2 + n_179;
-                let x_185 = b2[p_184];
-                let t_186 = (sum_0_0 + keep_f32(x_185));
-                let p_187 = base3 + m_183 * stride3_0 + n_179;
-                b3[p_187] = t_186;
+        let n_130 = first_n + x * idx(4) + idx(0);
+        let n_131 = first_n + x * idx(4) + idx(1);
+        let n_132 = first_n + x * idx(4) + idx(2);
+        let n_133 = first_n + x * idx(4) + idx(3);
+        let m_134 = first_m + y * idx(4) + idx(0);
+        if (m_134 < size_m) {
+            if (n_130 < size_n) {
+                let p_135 = base2 + n_130;
+                let x_136 = b2[p_135];
+                let t_137 = (sum_0_0 + keep_f32(x_136));
+                let p_138 = base3 + m_134 * stride3_0 + n_130;
+                b3[p_138] = t_137;
             }
-            if (n_180 < size_n) {
-                let p_188 = base2 + n_180;
-                let x_189 = b2[p_188];
-                let t_190 = (sum_0_1 + keep_f32(x_189));
-                let p_191 = base3 + m_183 * stride3_0 + n_180;
-                b3[p_191] = t_190;
+            if (n_131 < size_n) {
+                let p_139 = base2 + n_131;
+                let x_140 = b2[p_139];
+                let t_141 = (sum_0_1 + keep_f32(x_140));
+                let p_142 = base3 + m_134 * stride3_0 + n_131;
+                b3[p_142] = t_141;
             }
-            if (n_181 < size_n) {
-                let p_192 = base2 + n_181;
-                let x_193 = b2[p_192];
-                let t_194 = (sum_0_2 + keep_f32(x_193));
-                let p_195 = base3 + m_183 * stride3_0 + n_181;
-                b3[p_195] = t_194;
+            if (n_132 < size_n) {
+                let p_143 = base2 + n_132;
+                let x_144 = b2[p_143];
+                let t_145 = (sum_0_2 + keep_f32(x_144));
+                let p_146 = base3 + m_134 * stride3_0 + n_132;
+                b3[p_146] = t_145;
             }
-            if (n_182 < size_n) {
-                let p_196 = base2 + n_182;
-                let x_197 = b2[p_196];
-                let t_198 = (sum_0_3 + keep_f32(x_197));
-                let p_199 = base3 + m_183 * stride3_0 + n_182;
-                b3[p_199] = t_198;
-            }
-        }
-        let m_200 = first_m + y * idx(4) + idx(1);
-        if (m_200 < size_m) {
-            if (n_179 < size_n) {
-                let p_201 = base2 + n_179;
-                let x_202 = b2[p_201];
-                let t_203 = (sum_1_0 + keep_f32(x_202));
-                let p_204 = base3 + m_200 * stride3_0 + n_179;
-                b3[p_204] = t_203;
-            }
-            if (n_180 < size_n) {
-                let p_205 = base2 + n_180;
-                let x_206 = b2[p_205];
-                let t_207 = (sum_1_1 + keep_f32(x_206));
-                let p_208 = base3 + m_200 * stride3_0 + n_180;
-                b3[p_208] = t_207;
-            }
-            if (n_181 < size_n) {
-                let p_209 = base2 + n_181;
-                let x_210 = b2[p_209];
-                let t_211 = (sum_1_2 + keep_f32(x_210));
-                let p_212 = base3 + m_200 * stride3_0 + n_181;
-                b3[p_212] = t_211;
-            }
-            if (n_182 < size_n) {
-                let p_213 = base2 + n_182;
-                let x_214 = b2[p_213];
-                let t_215 = (sum_1_3 + keep_f32(x_214));
-                let p_216 = base3 + m_200 * stride3_0 + n_182;
-                b3[p_216] = t_215;
+            if (n_133 < size_n) {
+                let p_147 = base2 + n_133;
+                let x_148 = b2[p_147];
+                let t_149 = (sum_0_3 + keep_f32(x_148));
+                let p_150 = base3 + m_134 * stride3_0 + n_133;
+                b3[p_150] = t_149;
             }
         }
-        let m_217 = first_m + y * idx(4) + idx(2);
-        if (m_217 < size_m) {
-            if (n_179 < size_n) {
-                let p_218 = base2 + n_179;
-                let x_219 = b2[p_218];
-                let t_220 = (sum_2_0 + keep_f32(x_219));
-                let p_221 = base3 + m_217 * stride3_0 + n_179;
-                b3[p_221] = t_220;
+        let m_151 = first_m + y * idx(4) + idx(1);
+        if (m_151 < size_m) {
+            if (n_130 < size_n) {
+                let p_152 = base2 + n_130;
+                let x_153 = b2[p_152];
+                let t_154 = (sum_1_0 + keep_f32(x_153));
+                let p_155 = base3 + m_151 * stride3_0 + n_130;
+                b3[p_155] = t_154;
             }
-            if (n_180 < size_n) {
-                let p_222 = base2 + n_180;
-                let x_223 = b2[p_222];
-                let t_224 = (sum_2_1 + keep_f32(x_223));
-                let p_225 = base3 + m_217 * stride3_0 + n_180;
-                b3[p_225] = t_224;
+            if (n_131 < size_n) {
+                let p_156 = base2 + n_131;
+                let x_157 = b2[p_156];
+                let t_158 = (sum_1_1 + keep_f32(x_157));
+                let p_159 = base3 + m_151 * stride3_0 + n_131;
+                b3[p_159] = t_158;
             }
-            if (n_181 < size_n) {
-                let p_226 = base2 + n_181;
-                let x_227 = b2[p_226];
-                let t_228 = (sum_2_2 + keep_f32(x_227));
-                let p_229 = base3 + m_217 * stride3_0 + n_181;
-                b3[p_229] = t_228;
+            if (n_132 < size_n) {
+                let p_160 = base2 + n_132;
+                let x_161 = b2[p_160];
+                let t_162 = (sum_1_2 + keep_f32(x_161));
+                let p_163 = base3 + m_151 * stride3_0 + n_132;
+                b3[p_163] = t_162;
             }
-            if (n_182 < size_n) {
-                let p_230 = base2 + n_182;
-                let x_231 = b2[p_230];
-                let t_232 = (sum_2_3 + keep_f32(x_231));
-                let p_233 = base3 + m_217 * stride3_0 + n_182;
-                b3[p_233] = t_232;
+            if (n_133 < size_n) {
+                let p_164 = base2 + n_133;
+                let x_165 = b2[p_164];
+                let t_166 = (sum_1_3 + keep_f32(x_165));
+                let p_167 = base3 + m_151 * stride3_0 + n_133;
+                b3[p_167] = t_166;
             }
         }
-        let m_234 = first_m + y * idx(4) + idx(3);
-        if (m_234 < size_m) {
-            if (n_179 < size_n) {
-                let p_235 = base2 + n_179;
-                let x_236 = b2[p_235];
-                let t_237 = (sum_3_0 + keep_f32(x_236));
-                let p_238 = base3 + m_234 * stride3_0 + n_179;
-                b3[p_238] = t_237;
+        let m_168 = first_m + y * idx(4) + idx(2);
+        if (m_168 < size_m) {
+            if (n_130 < size_n) {
+                let p_169 = base2 + n_130;
+                let x_170 = b2[p_169];
+                let t_171 = (sum_2_0 + keep_f32(x_170));
+                let p_172 = base3 + m_168 * stride3_0 + n_130;
+                b3[p_172] = t_171;
             }
-            if (n_180 < size_n) {
-                let p_239 = base2 + n_180;
-                let x_240 = b2[p_239];
-                let t_241 = (sum_3_1 + keep_f32(x_240));
-                let p_242 = base3 + m_234 * stride3_0 + n_180;
-                b3[p_242] = t_241;
+            if (n_131 < size_n) {
+                let p_173 = base2 + n_131;
+                let x_174 = b2[p_173];
+                let t_175 = (sum_2_1 + keep_f32(x_174));
+                let p_176 = base3 + m_168 * stride3_0 + n_131;
+                b3[p_176] = t_175;
             }
-            if (n_181 < size_n) {
-                let p_243 = base2 + n_181;
-                let x_244 = b2[p_243];
-                let t_245 = (sum_3_2 + keep_f32(x_244));
-                let p_246 = base3 + m_234 * stride3_0 + n_181;
-                b3[p_246] = t_245;
+            if (n_132 < size_n) {
+                let p_177 = base2 + n_132;
+                let x_178 = b2[p_177];
+                let t_179 = (sum_2_2 + keep_f32(x_178));
+                let p_180 = base3 + m_168 * stride3_0 + n_132;
+                b3[p_180] = t_179;
             }
-            if (n_182 < size_n) {
-                let p_247 = base2 + n_182;
-                let x_248 = b2[p_247];
-                let t_249 = (sum_3_3 + keep_f32(x_248));
-                let p_250 = base3 + m_234 * stride3_0 + n_182;
-                b3[p_250] = t_249;
+            if (n_133 < size_n) {
+                let p_181 = base2 + n_133;
+                let x_182 = b2[p_181];
+                let t_183 = (sum_2_3 + keep_f32(x_182));
+                let p_184 = base3 + m_168 * stride3_0 + n_133;
+                b3[p_184] = t_183;
+            }
+        }
+        let m_185 = first_m + y * idx(4) + idx(3);
+        if (m_185 < size_m) {
+            if (n_130 < size_n) {
+                let p_186 = base2 + n_130;
+                let x_187 = b2[p_186];
+                let t_188 = (sum_3_0 + keep_f32(x_187));
+                let p_189 = base3 + m_185 * stride3_0 + n_130;
+                b3[p_189] = t_188;
+            }
+            if (n_131 < size_n) {
+                let p_190 = base2 + n_131;
+                let x_191 = b2[p_190];
+                let t_192 = (sum_3_1 + keep_f32(x_191));
+                let p_193 = base3 + m_185 * stride3_0 + n_131;
+                b3[p_193] = t_192;
+            }
+            if (n_132 < size_n) {
+                let p_194 = base2 + n_132;
+                let x_195 = b2[p_194];
+                let t_196 = (sum_3_2 + keep_f32(x_195));
+                let p_197 = base3 + m_185 * stride3_0 + n_132;
+                b3[p_197] = t_196;
+            }
+            if (n_133 < size_n) {
+                let p_198 = base2 + n_133;
+                let x_199 = b2[p_198];
+                let t_200 = (sum_3_3 + keep_f32(x_199));
+                let p_201 = base3 + m_185 * stride3_0 + n_133;
+                b3[p_201] = t_200;
             }
         }
     }

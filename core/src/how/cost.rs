@@ -2,6 +2,7 @@
 //!
 //! It picks the first tile, orders a tuner's candidates, fills `explain()` and gives every report its share of the limit.
 
+use super::groups;
 use super::profile::{DeviceKind, DeviceProfile};
 use super::tile::{ContractSizes, Variant};
 use crate::what::{Body, DType, Expr, Node, Op};
@@ -51,7 +52,9 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     };
     let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
     // Fewer multiplications than the operation says only where the variant is one that saves some.
-    let saves = variant.is_some_and(|v| v.products.is_some());
+    let all = |s: ContractSizes| [s.batch, s.m, s.n, s.k].iter().map(|&n| n as f64).product::<f64>();
+    let own = ContractSizes::of(op);
+    let saves = variant.and_then(|v| v.products).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
     let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
     let arithmetic = flop as f64 * least / rate;
     let home = profile.level_for(bytes);
@@ -72,7 +75,16 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
         }
     };
     let products = variant.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
+    let mut further = 0.0;
     match (products, variant.filter(|v| !v.tile.blocks.is_empty())) {
+        (Some(s), Some(v)) if profile.kind != DeviceKind::Cpu => {
+            let g = groups::price(op, s, v, dtype.size(), rate, profile);
+            consider(g.arithmetic, Bound::Compute);
+            for (level, seconds) in profile.levels.iter().zip(g.levels) {
+                consider(seconds, Bound::Memory(level.name.clone()));
+            }
+            further = g.further;
+        }
         (Some(s), Some(v)) => {
             let element = dtype.size() as f64;
             let blocks = &v.tile.blocks;
@@ -106,7 +118,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     // Copies are written and read, and nothing else is done meanwhile.
     let copied = variant.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
-    let seconds = longest.0 + unhidden * rest + copying + profile.launch;
+    let seconds = longest.0 + unhidden * rest + copying + further + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
     Cost { seconds, floor, bound, flop, bytes }
 }

@@ -1,6 +1,7 @@
 //! How an operation is computed: profiles of devices, variants and tiles, and the one cost model.
 
 mod cost;
+mod groups;
 mod profile;
 mod tile;
 

@@ -1,0 +1,132 @@
+//! What a contraction costs where groups of threads compute it, each group a block of the result.
+//!
+//! A group holds its sums in registers for the whole of k and walks along k piece by piece: it reads a piece of both operands into
+//! shared memory while it multiplies the one before. So a unit is busy with arithmetic, with reads of shared memory and with finding
+//! and fetching the elements of the next piece; and however little there is to do, a piece takes as long as the way to the memory
+//! and back. Few groups, or many pieces, wait; many groups of small blocks read more.
+
+use super::profile::{DeviceKind, DeviceProfile};
+use super::tile::{Block, ContractSizes, Variant};
+use crate::what::{Body, Expr, Node, Op};
+
+/// Seconds from asking for a piece to having it in shared memory, as an H200 takes.
+const PIECE: f64 = 0.5e-6;
+/// The most threads that a unit keeps at once, and those with which it does half of what it can: more hide what each waits for.
+const THREADS: (f64, f64) = (2048.0, 128.0);
+/// Registers of a thread: for each sum, and beside them.
+const REGISTERS: (f64, f64) = (1.5, 72.0);
+/// Instructions that fetch an element of a plain operand and put it into shared memory; that find it where k has several dimensions,
+/// and for each guard.
+const FETCH: (f64, f64, f64) = (4.0, 6.0, 3.0);
+/// What an element fetched takes of the ways to shared memory, in elements: it goes there, and where k has several dimensions, its step is
+/// read there and it comes alone.
+const CARRIED: (f64, f64) = (1.0, 2.0);
+/// Instructions for each product of a walk over rows.
+const PRODUCT: f64 = 6.0;
+
+/// Seconds of a contraction's parts.
+pub(super) struct Price {
+    /// Arithmetic, with what else a unit does for it, and with waiting for memory.
+    pub(super) arithmetic: f64,
+    /// For each level of memory, what crosses it.
+    pub(super) levels: Vec<f64>,
+    /// A second launch, where parts of sums are added up.
+    pub(super) further: f64,
+}
+
+/// Prices blocks for a contraction: of threads and groups, perhaps with a third that says how much of the depth a group walks. One block
+/// alone is a walk over rows, in which every result is a row of products.
+pub(super) fn price(
+    op: &Op,
+    s: ContractSizes,
+    v: &Variant,
+    element: usize,
+    rate: f64,
+    profile: &DeviceProfile,
+) -> Price {
+    let (units, element) = (profile.units.max(1) as f64, element as f64);
+    let bandwidth = |l: usize| profile.levels.get(l).map_or(f64::MAX, |l| l.bandwidth);
+    // What is farther away than the caches is read once; the roofline has it already.
+    let caches = profile.levels.len().saturating_sub(1);
+    let results = s.batch as f64 * s.m as f64 * s.n as f64;
+    let &[thread, group, ..] = &v.tile.blocks[..] else {
+        let products = results * s.k as f64;
+        // What all rows share stays near; the other operand comes once for each of the few rows or columns.
+        let levels = (0..caches).map(|l| products * element / bandwidth(l)).collect();
+        return Price { arithmetic: products * PRODUCT * 2.0 / rate, levels, further: profile.launch };
+    };
+    if v.is_library() {
+        // It does all this well, and has kernels for edges and for few blocks.
+        let whole = |n: usize, b: usize| n.next_multiple_of(b.max(1)) as f64;
+        let products = s.batch as f64 * whole(s.m, thread.m) * whole(s.n, thread.n) * s.k as f64;
+        let tasks = s.batch as f64 * (s.m.div_ceil(group.m) * s.n.div_ceil(group.n)) as f64;
+        let waves = (tasks / units).ceil() * units / tasks.max(1.0);
+        return Price { arithmetic: 2.0 * products / rate * waves, levels: Vec::new(), further: 0.0 };
+    }
+    let part = v.tile.blocks.get(2).map_or(s.k, |p| p.k).max(1);
+    let parts = s.k.div_ceil(part).max(1) as f64;
+    let pieces = part.min(s.k).div_ceil(group.k.max(1)).max(1) as f64;
+    let depth = pieces * group.k as f64;
+    let blocks = s.batch as f64 * (s.m.div_ceil(group.m) * s.n.div_ceil(group.n)) as f64;
+    let groups = blocks * parts;
+    // Groups of the busiest unit, and how many of them it has at once.
+    let each = (groups / units).ceil();
+    let (threads, registers) = occupied(thread, group, profile);
+    let together = (THREADS.0 / threads).min(profile.registers as f64 / registers).floor().clamp(1.0, each.max(1.0));
+    // What one group does.
+    let area = (group.m * group.n) as f64;
+    let products = 2.0 * area * depth * units / rate;
+    let read = area * (1.0 / thread.m as f64 + 1.0 / thread.n as f64);
+    let carried = (group.m + group.n) as f64 * if several(op) { CARRIED.0 + CARRIED.1 } else { CARRIED.0 };
+    let shared = (read + carried) * depth * element * units / bandwidth(0);
+    let fetched = fetch(op, group) * depth * 2.0 * units / rate;
+    let there = together * threads;
+    let share = there / (there + THREADS.1);
+    let busy = each * (products + fetched) / share;
+    let waits = (each / together).ceil() * (pieces + 1.0) * PIECE;
+    let read = groups * (group.m + group.n) as f64 * depth * element;
+    let sums = parts * results * element;
+    let level = |l: usize| match l {
+        0 => each * shared / share,
+        _ => (read + sums) / bandwidth(l),
+    };
+    Price {
+        arithmetic: busy.max(waits),
+        levels: (0..caches).map(level).collect(),
+        further: if parts > 1.0 { second(profile) + (sums + results * element) / bandwidth(1) } else { 0.0 },
+    }
+}
+
+/// Seconds that a launch takes which needs what the one before it wrote, as seen on an H200: on CUDA it is set up meanwhile, through Vulkan the
+/// device first comes to rest.
+fn second(profile: &DeviceProfile) -> f64 {
+    if profile.kind == DeviceKind::Cuda { 2.5e-6 } else { 10e-6 }
+}
+
+/// Whether a contraction's k has several dimensions.
+fn several(op: &Op) -> bool {
+    matches!(&op.body, Body::Contract(c) if op.dims.len() - c.k > 1)
+}
+
+/// Threads and registers of a group. Blocks that have a depth in registers are held by a subgroup together.
+fn occupied(thread: Block, group: Block, profile: &DeviceProfile) -> (f64, f64) {
+    let holders = if thread.k > 1 { profile.lanes.max(1) as f64 } else { 1.0 };
+    let count = ((group.m / thread.m.max(1)) * (group.n / thread.n.max(1))).max(1) as f64 * holders;
+    let sums = (thread.m * thread.n) as f64 / holders;
+    (count, count * (sums * REGISTERS.0 + REGISTERS.1))
+}
+
+/// Instructions by which the threads of a group fetch what one step along k takes.
+fn fetch(op: &Op, group: Block) -> f64 {
+    let Body::Contract(c) = &op.body else { return 0.0 };
+    let each = |e: &Expr| {
+        let guards: usize = e
+            .nodes()
+            .iter()
+            .map(|(n, _)| if let Node::Input(i) = n { op.inputs[*i as usize].guards.len() } else { 0 })
+            .sum();
+        let apart = if several(op) { FETCH.1 } else { 0.0 };
+        FETCH.0 + apart + FETCH.2 * guards as f64
+    };
+    group.m as f64 * each(&c.lhs) + group.n as f64 * each(&c.rhs)
+}
