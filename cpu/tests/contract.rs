@@ -567,7 +567,9 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
             }
         }
     }
-    assert!(common::backends().iter().all(|b| b.isa() == Isa::Portable) || copies.iter().all(|&n| n > 0), "{copies:?}");
+    // With the short vectors of NEON, products weigh so much that a copy is the cheaper way for all of these.
+    let both = cfg!(target_arch = "x86_64") && common::backends().iter().any(|b| b.isa() != Isa::Portable);
+    assert!(!both || copies.iter().all(|&n| n > 0), "{copies:?}");
 }
 
 #[test]
