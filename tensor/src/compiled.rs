@@ -13,7 +13,7 @@ use millstream_core::{DType, Device, Error, Layout, Result};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use crate::node::{HostGroup, Inputs, Kind, Node};
+use crate::graph::{HostGroup, Inputs, Kind, Node};
 use crate::{Tensor, plan};
 
 /// How many kinds of arguments a function remembers.

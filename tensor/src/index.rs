@@ -1,147 +1,178 @@
-//! Elements at places that other tensors say.
-//!
-//! Places are integers of any type. A negative one counts from the end of its axis; one that is out of range gives NaN for
-//! floats and complex numbers, 0 for other types: a kernel cannot stop to report it.
+//! Views: the same value in another layout. None of them copies, except a reshape that no layout can express.
 
-use millstream_core::what::{Dims, Strides, broadcast_shapes};
-use millstream_core::{Error, Layout, Lookup, Result};
+use millstream_core::what::Dims;
+use millstream_core::{DType, Error, Layout, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::node::{Inputs, Kind};
+use crate::graph::{Kind, one};
 
 impl Tensor {
-    /// An error unless these are places.
-    pub(crate) fn check_places(&self) -> Result<()> {
-        self.check()?;
-        if self.dtype().is_integer() {
-            return Ok(());
-        }
-        Err(Error::dtype(format!("places are integers, not {}", self.dtype())).suggest("cast them, for example to i64"))
+    /// The value through another layout of the same memory.
+    #[track_caller]
+    fn view(&self, op: &'static str, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Tensor {
+        Tensor::build(op, || {
+            self.check()?;
+            Ok(Tensor { layout: layout(&self.layout)?, node: self.node.clone() })
+        })
     }
 
-    /// A lookup: `shape` and `strides` say how the table itself moves along the result, `places` lie like the result, one for
-    /// each of `axes`.
-    fn look_up(&self, shape: Dims, strides: Strides, places: &[Tensor], axes: &[usize]) -> Result<Tensor> {
-        let table = Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() };
-        let lookups: SmallVec<[Lookup; 2]> =
-            axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.shape()[a] }).collect();
-        let mut inputs = Inputs::new();
-        inputs.push(table);
-        inputs.extend(places.iter().cloned());
-        Tensor::new_node(Kind::Gather(lookups), shape, self.dtype(), None, inputs)
-    }
-
-    /// The slices of an axis at these places. The axis becomes the axes of `places`.
+    /// The elements in another shape. Copies only where the layout forces it, and then as part of the next kernel.
     ///
     /// ```
     /// use millstream::Tensor;
-    /// let x = Tensor::from_shape(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    /// let y = x.take(&Tensor::from_slice(&[2i64, 0, -1]), 0);
-    /// assert_eq!(y.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
-    /// # Ok::<(), millstream::Error>(())
+    /// let x = Tensor::arange(0, 6).reshape(&[2, 3]);
+    /// assert_eq!(x.shape(), [2, 3]);
+    /// assert!(x.reshape(&[4]).check().is_err());
     /// ```
     #[track_caller]
-    pub fn take(&self, places: &Tensor, axis: isize) -> Tensor {
-        Tensor::build("take", || {
+    pub fn reshape(&self, shape: &[usize]) -> Tensor {
+        Tensor::build("reshape", || {
             self.check()?;
-            places.check_places()?;
-            let axis = self.axis(axis)?;
-            let (mut shape, mut strides, mut thin) = (Dims::new(), Strides::new(), Dims::new());
-            for d in 0..self.rank() {
-                if d == axis {
-                    shape.extend_from_slice(places.shape());
-                    strides.extend(places.shape().iter().map(|_| 0));
-                    thin.extend_from_slice(places.shape());
-                } else {
-                    shape.push(self.shape()[d]);
-                    strides.push(self.layout.strides()[d]);
-                    thin.push(1);
+            match self.layout.reshape(shape)? {
+                Some(layout) => Ok(Tensor { layout, node: self.node.clone() }),
+                None => {
+                    let copy = self.copy();
+                    let layout = Layout::contiguous(shape)?;
+                    Ok(Tensor { layout, node: copy.node })
                 }
             }
-            let places = places.reshape(&thin).broadcast(&shape);
-            places.check()?;
-            self.look_up(shape, strides, &[places], &[axis])
         })
     }
 
-    /// The elements of an axis at these places, with a place for each element of the result. All other axes broadcast.
-    ///
-    /// ```
-    /// use millstream::{Keep, Tensor};
-    /// let x = Tensor::from_shape(&[2, 3], &[1.0f32, 9.0, 3.0, 8.0, 5.0, 6.0]);
-    /// let best = x.argmax(&[1], Keep::Yes);
-    /// assert_eq!(x.take_along_axis(&best, 1).to_vec::<f32>()?, [9.0, 8.0]);
-    /// # Ok::<(), millstream::Error>(())
-    /// ```
+    /// The dimensions in another order.
     #[track_caller]
-    pub fn take_along_axis(&self, places: &Tensor, axis: isize) -> Tensor {
-        Tensor::build("take_along_axis", || {
-            self.check()?;
-            places.check_places()?;
-            let axis = self.axis(axis)?;
-            if places.rank() != self.rank() {
-                return Err(
-                    Error::shapes_differ(self.shape(), places.shape()).suggest("both need the same number of axes")
-                );
+    pub fn permute(&self, order: &[usize]) -> Tensor {
+        self.view("permute", |l| l.permute(order))
+    }
+
+    /// The last two dimensions exchanged.
+    #[track_caller]
+    pub fn transpose(&self) -> Tensor {
+        self.view("transpose", |l| {
+            let rank = l.rank();
+            if rank < 2 {
+                return Err(Error::shape(format!("a tensor of {rank} dimensions has no two to exchange")));
             }
-            let mut other: Dims = self.shape().into();
-            other[axis] = 1;
-            let mut thin: Dims = places.shape().into();
-            thin[axis] = 1;
-            let mut shape = broadcast_shapes(&other, &thin)?;
-            let mut strides: Strides =
-                (0..shape.len()).map(|d| if other[d] == 1 { 0 } else { self.layout.strides()[d] }).collect();
-            shape[axis] = places.shape()[axis];
-            strides[axis] = 0;
-            let places = places.broadcast(&shape);
-            places.check()?;
-            self.look_up(shape, strides, &[places], &[axis])
+            let mut order: SmallVec<[usize; 6]> = (0..rank).collect();
+            order.swap(rank - 1, rank - 2);
+            l.permute(&order)
         })
     }
 
-    /// The elements at these places of the first axes, one tensor of places for each; they broadcast together. The result has
-    /// their axes, then the tensor's remaining ones: `x[i, j]` of NumPy.
+    /// Every `step`-th element of one dimension from `start` up to but without `stop`. As in Python, negative bounds count
+    /// from the end, bounds beyond it are cut, and a negative step walks backwards.
     ///
     /// ```
     /// use millstream::Tensor;
-    /// let x = Tensor::arange(0, 12).reshape(&[3, 4]);
-    /// let (i, j) = (Tensor::from_slice(&[0, 2]), Tensor::from_slice(&[3, 1]));
-    /// assert_eq!(x.index(&[&i, &j]).to_vec::<i64>()?, [3, 9]);
+    /// let x = Tensor::arange(0, 5);
+    /// assert_eq!(x.slice(0, 1, -1, 2).to_vec::<i64>()?, [1, 3]);
+    /// assert_eq!(x.slice(0, -1, isize::MIN, -2).to_vec::<i64>()?, [4, 2, 0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn index(&self, places: &[&Tensor]) -> Tensor {
-        Tensor::build("index", || {
+    pub fn slice(&self, axis: isize, start: isize, stop: isize, step: isize) -> Tensor {
+        Tensor::build("slice", || {
             self.check()?;
-            let rank = self.rank();
-            if places.is_empty() || places.len() > rank {
-                return Err(Error::argument(format!("places for {} axes of a tensor that has {rank}", places.len())));
+            let axis = self.axis(axis)?;
+            if step == 0 {
+                return Err(Error::argument("a slice needs a step other than 0"));
             }
-            let mut common = Dims::new();
-            for p in places {
-                p.check_places()?;
-                common = broadcast_shapes(&common, p.shape())?;
-            }
-            let rest = &self.shape()[places.len()..];
-            let shape: Dims = common.iter().chain(rest).copied().collect();
-            let own = &self.layout.strides()[places.len()..];
-            let strides: Strides = common.iter().map(|_| 0).chain(own.iter().copied()).collect();
-            let mut wide = Vec::with_capacity(places.len());
-            for p in places {
-                let thin: Dims = p.shape().iter().copied().chain(rest.iter().map(|_| 1)).collect();
-                let p = p.reshape(&thin).broadcast(&shape);
-                p.check()?;
-                wide.push(p);
-            }
-            let axes: SmallVec<[usize; 4]> = (0..places.len()).collect();
-            self.look_up(shape, strides, &wide, &axes)
+            let n = self.shape()[axis] as isize;
+            let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+            let bound = |b: isize| (if b < 0 { b.saturating_add(n) } else { b }).clamp(low, high);
+            // A stop below -n of a backward slice means "to the very front".
+            let (from, to) = (bound(start), if step < 0 && stop < -n { -1 } else { bound(stop) });
+            let distance = if step > 0 { to - from } else { from - to };
+            let len = if distance <= 0 { 0 } else { (distance as usize).div_ceil(step.unsigned_abs()) };
+            Ok(Tensor { layout: self.layout.slice(axis, from.max(0) as usize, len, step)?, node: self.node.clone() })
         })
     }
 
-    /// The rows of this table at these places: [`Tensor::take`] along the first axis.
+    /// One index of a dimension, which is dropped.
     #[track_caller]
-    pub fn embedding(&self, places: &Tensor) -> Tensor {
-        self.take(places, 0)
+    pub fn select(&self, axis: isize, index: isize) -> Tensor {
+        Tensor::build("select", || {
+            self.check()?;
+            let a = self.axis(axis)?;
+            let n = self.shape()[a];
+            let at = if index < 0 { index + n as isize } else { index };
+            if at < 0 || at as usize >= n {
+                return Err(Error::argument(format!("index {index} is out of range for axis {axis} of {n}")));
+            }
+            let one = self.layout.slice(a, at as usize, 1, 1)?;
+            let mut shape: Dims = one.shape().into();
+            shape.remove(a);
+            let mut strides: SmallVec<[isize; 6]> = one.strides().into();
+            strides.remove(a);
+            Ok(Tensor { layout: Layout::new(&shape, &strides, one.offset())?, node: self.node.clone() })
+        })
+    }
+
+    /// Repeats dimensions of size 1, and adds outer ones, to reach the shape.
+    #[track_caller]
+    pub fn broadcast(&self, shape: &[usize]) -> Tensor {
+        self.view("broadcast", |l| l.broadcast(shape))
+    }
+
+    /// A dimension backwards.
+    #[track_caller]
+    pub fn flip(&self, axis: isize) -> Tensor {
+        Tensor::build("flip", || {
+            self.check()?;
+            Ok(Tensor { layout: self.layout.flip(self.axis(axis)?)?, node: self.node.clone() })
+        })
+    }
+
+    /// A new dimension of size 1 before this axis.
+    #[track_caller]
+    pub fn unsqueeze(&self, axis: isize) -> Tensor {
+        Tensor::build("unsqueeze", || {
+            self.check()?;
+            let rank = self.rank() as isize;
+            let at = if axis < 0 { axis + rank + 1 } else { axis };
+            if !(0..=rank).contains(&at) {
+                return Err(Error::axis(axis, self.rank() + 1));
+            }
+            let mut shape: Dims = self.shape().into();
+            let mut strides: SmallVec<[isize; 6]> = self.layout.strides().into();
+            shape.insert(at as usize, 1);
+            strides.insert(at as usize, 0);
+            Ok(Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() })
+        })
+    }
+
+    /// Without this dimension, which must have size 1.
+    #[track_caller]
+    pub fn squeeze(&self, axis: isize) -> Tensor {
+        Tensor::build("squeeze", || {
+            self.check()?;
+            let a = self.axis(axis)?;
+            if self.shape()[a] != 1 {
+                return Err(Error::shape(format!("axis {axis} of shape {:?} does not have size 1", self.shape())));
+            }
+            Ok(self.select(axis, 0))
+        })
+    }
+
+    /// A copy with the elements row-major in memory of its own.
+    #[track_caller]
+    pub fn copy(&self) -> Tensor {
+        Tensor::build("copy", || Tensor::new_node(Kind::Copy, self.shape().into(), self.dtype(), None, one(self)))
+    }
+
+    /// The tensor itself where its elements lie row-major without gaps, else a copy of which that is true.
+    #[track_caller]
+    pub fn contiguous(&self) -> Tensor {
+        if self.layout.is_contiguous() { self.clone() } else { self.copy() }
+    }
+
+    /// The elements in another dtype: floats are truncated and saturate toward integers, integers wrap, nonzero is true.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype || self.node.error().is_some() {
+            return self.clone();
+        }
+        Tensor::build("cast", || Tensor::new_node(Kind::Cast, self.shape().into(), dtype, None, one(self)))
     }
 }

@@ -2,54 +2,24 @@
 //!
 //! Programs use these through the `millstream` crate, which brings the devices.
 
-mod assign;
-mod attention;
 mod compiled;
-mod complex;
-mod conv;
-mod create;
-mod einsum;
-mod elementwise;
-mod fft;
 mod files;
+mod graph;
 mod index;
-mod join;
-mod linalg;
-mod matmul;
-mod neural;
-mod node;
-mod npy;
 mod ops;
-mod pad;
 mod plan;
-mod pool;
-mod quantile;
-mod random;
-mod reduce;
-mod scan;
-mod scatter;
-mod sorting;
 mod tensor;
-mod views;
 
 use std::sync::OnceLock;
 
 use millstream_core::{Result, Runtime};
 
-pub use attention::AttentionOptions;
 pub use compiled::{Compiled, compile, compile_all};
-pub use conv::{Channels, Conv};
-pub use create::Indexing;
-pub use fft::FftNorm;
 pub use files::Compression;
-pub use linalg::MatrixNorm;
-pub use neural::{Interpolation, Reduction};
-pub use ops::Operand;
-pub use pad::{Padding, Sizes};
-pub use pool::Pool;
-pub use random::Generator;
-pub use reduce::Keep;
-pub use sorting::Side;
+pub use ops::{
+    AttentionOptions, Channels, Conv, FftNorm, Generator, Indexing, Interpolation, Keep, MatrixNorm, Operand, Padding,
+    Pool, Reduction, Side, Sizes,
+};
 pub use tensor::Tensor;
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use millstream_core::{
 };
 use smallvec::SmallVec;
 
-use crate::node::{HostGroup, Inputs, Kind, Node};
-use crate::plan;
+use crate::graph::{HostGroup, Inputs, Kind, Node};
+use crate::{graph, plan};
 
 /// An n-dimensional array of one element type.
 ///
@@ -206,7 +206,8 @@ impl Tensor {
             }
         }
         // While a function is compiled, nothing is computed.
-        let below = if crate::compiled::is_tracing() { crate::node::Waiting::default() } else { plan::below(&inputs)? };
+        let below =
+            if crate::compiled::is_tracing() { crate::graph::Waiting::default() } else { graph::below(&inputs)? };
         let node = Node::waiting(kind, shape, dtype, device, inputs, Location::caller(), below);
         Ok(Tensor { node, layout })
     }

@@ -3,7 +3,8 @@
 //! What is said of `.npy` files holds for all: a file is never believed, memory is only taken for bytes that are there, and
 //! writing puts a whole file in the place of the old one or none at all.
 
-pub(crate) mod mapped;
+mod mapped;
+mod npy;
 mod npz;
 mod safetensors;
 mod zip;

@@ -11,7 +11,7 @@ use millstream_core::{Error, Result};
 use super::mapped::Mapped;
 use super::zip::{Entry, Writer, entries};
 use crate::Tensor;
-use crate::npy::{self, in_file};
+use crate::files::npy::{self, in_file};
 
 /// Whether what is written is made smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

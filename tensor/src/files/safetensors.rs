@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::mapped::Mapped;
 use crate::Tensor;
-use crate::npy::{in_file, replace};
+use crate::files::npy::{in_file, replace};
 
 /// The longest header that is read: the format's own limit.
 const LONGEST: u64 = 100_000_000;

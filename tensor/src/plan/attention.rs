@@ -14,7 +14,7 @@ use smallvec::smallvec;
 
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
 use super::fuse::row_layout;
-use crate::node::{Kind, Role};
+use crate::graph::{Kind, Role};
 
 /// What a product that is attention is made of.
 struct Found {

@@ -15,7 +15,7 @@ use super::Whose;
 use super::make::Plan;
 use super::run::Given;
 use crate::Tensor;
-use crate::node::{Kind, Node};
+use crate::graph::{Kind, Node};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

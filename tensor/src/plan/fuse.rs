@@ -23,7 +23,7 @@ use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
 use super::compose::{compose, through_padding};
-use crate::node::Kind;
+use crate::graph::Kind;
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
 const MOST_NODES: usize = 192;

@@ -15,7 +15,7 @@ use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, GraphNode, Source, is_whole};
 use super::compose::Coordinates;
-use crate::node::{Kind, Role, Roles};
+use crate::graph::{Kind, Role, Roles};
 
 /// Fewer convolutions than this have nothing between them.
 const LEAST: usize = 2;

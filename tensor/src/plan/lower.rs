@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
 use super::compose::{compose, through_padding};
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
-use crate::node::{Kind, Role};
+use crate::graph::{Kind, Role};
 
 /// What an operation reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

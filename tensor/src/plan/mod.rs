@@ -7,7 +7,6 @@
 
 mod arena;
 mod attention;
-mod bounds;
 mod capture;
 mod choose;
 mod compose;
@@ -30,8 +29,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::node::{Kind, Node};
-pub(crate) use bounds::below;
+use crate::graph::{Kind, Node};
 use capture::Capture;
 pub(crate) use capture::is_whole;
 pub(crate) use compose::compose;

@@ -12,7 +12,7 @@ use super::make::Plan;
 use super::run::{self, Given};
 use super::{Found, Planned, Trigger, Whose, ideas, plan_for, record};
 use crate::Tensor;
-use crate::node::{Inputs, Kind, Node};
+use crate::graph::{Inputs, Kind, Node};
 
 /// Where a leaf of the graph comes from.
 enum From {

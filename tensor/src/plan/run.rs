@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::instance;
 use super::make::{Operand, Plan, Slot};
-use crate::node::Node;
+use crate::graph::Node;
 
 /// What a plan is run with.
 pub(crate) struct Given<'a> {

@@ -4,9 +4,9 @@
 use millstream_core::what::Dims;
 use millstream_core::{Error, Result, Scalar};
 
-use crate::conv::{Channels, channels_at, channels_first};
-use crate::join::many;
-use crate::pad::Slide;
+use crate::ops::conv::{Channels, channels_at, channels_first};
+use crate::ops::join::many;
+use crate::ops::padding::Slide;
 use crate::{Keep, Sizes, Tensor};
 
 /// The windows of a pooling.

@@ -8,8 +8,8 @@ use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{Binary, DType, Error, Kind as Family, Result, Scalar, Unary};
 
 use crate::Tensor;
-use crate::complex;
-use crate::node::{Inputs, Kind, one};
+use crate::graph::{Inputs, Kind, one};
+use crate::ops::complex;
 
 /// What can stand beside a tensor in an operation: another tensor, or a plain number.
 #[derive(Clone)]

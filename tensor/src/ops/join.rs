@@ -8,8 +8,8 @@ use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::create::indices;
-use crate::node::{Inputs, Kind};
+use crate::graph::{Inputs, Kind};
+use crate::ops::creation::indices;
 
 impl Tensor {
     /// The tensors one after the other along an axis. All other sizes must agree; dtypes are promoted.

@@ -12,9 +12,9 @@ use millstream_core::what::elements;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Trigger, evaluate};
+use super::{Node, Waiting};
 use crate::Tensor;
-use crate::node::{Node, Waiting};
+use crate::plan::{Trigger, evaluate};
 
 /// How many operations may wait one upon the other.
 const DEEPEST: u32 = 512;

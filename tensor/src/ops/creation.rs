@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Error};
 
-use crate::tensor::Tensor;
+use crate::Tensor;
 
 /// Which way the first two tensors of a grid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@ use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{DType, Error, Result, Scalar};
 
 use crate::Tensor;
-use crate::node::{Inputs, Kind};
+use crate::graph::{Inputs, Kind};
 
 /// Which keys a query sees, and how scores are scaled.
 #[derive(Clone, Debug, Default)]

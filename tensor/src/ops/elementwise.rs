@@ -5,9 +5,9 @@
 
 use millstream_core::{Binary, DType, Error, Kind as Family, Scalar, Unary};
 
-use crate::ops::Operand;
-use crate::reduce::Keep;
-use crate::tensor::Tensor;
+use crate::Tensor;
+use crate::ops::arithmetic::Operand;
+use crate::ops::reductions::Keep;
 
 impl Tensor {
     fn is_whole(&self) -> bool {

@@ -8,7 +8,7 @@ use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Kind as Family};
 
 use crate::Tensor;
-use crate::node::{Inputs, Kind};
+use crate::graph::{Inputs, Kind};
 
 /// Makes tensors of random numbers. Each call gives new ones; the same seed gives the same sequence on every device.
 ///

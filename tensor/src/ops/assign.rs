@@ -13,8 +13,8 @@ use millstream_core::{Error, Layout, Result};
 use rustc_hash::FxHashSet;
 
 use crate::compiled::is_tracing;
-use crate::node::{Inputs, Kind, Node};
-use crate::pad::number;
+use crate::graph::{Inputs, Kind, Node};
+use crate::ops::padding::number;
 use crate::{Operand, Tensor, plan};
 
 /// How many waiting operations are looked at to learn whether one reads a tensor; more are taken to do so.

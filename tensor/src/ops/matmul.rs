@@ -4,7 +4,7 @@ use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{Accuracy, DType, Error, Result};
 
 use crate::Tensor;
-use crate::node::{Inputs, Kind, Role, Roles};
+use crate::graph::{Inputs, Kind, Role, Roles};
 
 impl Tensor {
     /// The contraction of `[batch.., m.., k..]` with `[batch.., k.., n..]`, both of this dtype. `shape` and `roles` say the

@@ -11,8 +11,8 @@ use millstream_core::{DType, Error, Kind as Family, Layout, Result};
 use millstream_host::{self as host, Factor};
 use smallvec::SmallVec;
 
-use crate::create::indices;
-use crate::join::many;
+use crate::ops::creation::indices;
+use crate::ops::join::many;
 use crate::{Keep, Tensor};
 
 /// How the size of a matrix is measured.

@@ -9,8 +9,8 @@
 use millstream_core::what::{Dims, elements};
 use millstream_core::{Accuracy, DType, Error, Layout, Result, Scalar};
 
-use crate::node::{Inputs, Role, Roles};
-use crate::pad::Slide;
+use crate::graph::{Inputs, Role, Roles};
+use crate::ops::padding::Slide;
 use crate::{Sizes, Tensor};
 
 /// Where the channels stand among the dimensions of images.

@@ -9,7 +9,7 @@ use millstream_core::{DType, Error, Result};
 use millstream_host::{self as host, Transform};
 
 use crate::Tensor;
-use crate::create::indices;
+use crate::ops::creation::indices;
 
 /// Where a transform and its inverse are divided by the number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@
 use millstream_core::what::{Dims, Strides};
 use millstream_core::{DType, Error, Layout, Result, Scalar};
 
-use crate::node::{Kind, one};
+use crate::graph::{Kind, one};
 use crate::{Operand, Tensor};
 
 /// One number for every axis, or one for each.

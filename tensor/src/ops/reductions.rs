@@ -5,7 +5,7 @@ use millstream_core::{DType, Error, Kind as Family, Layout, Reduce};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::node::{Kind, one};
+use crate::graph::{Kind, one};
 
 /// Whether reduced axes stay, with size 1, or go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

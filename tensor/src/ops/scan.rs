@@ -3,7 +3,7 @@
 use millstream_core::{Error, Reduce};
 
 use crate::Tensor;
-use crate::node::{Kind, one};
+use crate::graph::{Kind, one};
 
 impl Tensor {
     #[track_caller]

@@ -5,7 +5,7 @@
 
 use millstream_core::Unary;
 
-use crate::tensor::Tensor;
+use crate::Tensor;
 
 /// `i z`.
 fn turned(z: &Tensor) -> Tensor {

@@ -4,7 +4,7 @@ use millstream_core::what::Dims;
 use millstream_core::{Error, Layout, Result};
 use smallvec::SmallVec;
 
-use crate::node::{Inputs, Role, Roles};
+use crate::graph::{Inputs, Role, Roles};
 use crate::{Keep, Tensor};
 
 /// A label of a dimension: a letter of the formula, or the place, counted from the end, of a dimension under an ellipsis.

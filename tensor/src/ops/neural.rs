@@ -6,8 +6,8 @@ use millstream_core::what::count;
 use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
-use crate::create::indices;
-use crate::join::many;
+use crate::ops::creation::indices;
+use crate::ops::join::many;
 use crate::{Keep, Tensor};
 
 /// How the losses of single elements become one number.

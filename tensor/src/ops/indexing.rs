@@ -1,0 +1,147 @@
+//! Elements at places that other tensors say.
+//!
+//! Places are integers of any type. A negative one counts from the end of its axis; one that is out of range gives NaN for
+//! floats and complex numbers, 0 for other types: a kernel cannot stop to report it.
+
+use millstream_core::what::{Dims, Strides, broadcast_shapes};
+use millstream_core::{Error, Layout, Lookup, Result};
+use smallvec::SmallVec;
+
+use crate::Tensor;
+use crate::graph::{Inputs, Kind};
+
+impl Tensor {
+    /// An error unless these are places.
+    pub(crate) fn check_places(&self) -> Result<()> {
+        self.check()?;
+        if self.dtype().is_integer() {
+            return Ok(());
+        }
+        Err(Error::dtype(format!("places are integers, not {}", self.dtype())).suggest("cast them, for example to i64"))
+    }
+
+    /// A lookup: `shape` and `strides` say how the table itself moves along the result, `places` lie like the result, one for
+    /// each of `axes`.
+    fn look_up(&self, shape: Dims, strides: Strides, places: &[Tensor], axes: &[usize]) -> Result<Tensor> {
+        let table = Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() };
+        let lookups: SmallVec<[Lookup; 2]> =
+            axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.shape()[a] }).collect();
+        let mut inputs = Inputs::new();
+        inputs.push(table);
+        inputs.extend(places.iter().cloned());
+        Tensor::new_node(Kind::Gather(lookups), shape, self.dtype(), None, inputs)
+    }
+
+    /// The slices of an axis at these places. The axis becomes the axes of `places`.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_shape(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// let y = x.take(&Tensor::from_slice(&[2i64, 0, -1]), 0);
+    /// assert_eq!(y.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn take(&self, places: &Tensor, axis: isize) -> Tensor {
+        Tensor::build("take", || {
+            self.check()?;
+            places.check_places()?;
+            let axis = self.axis(axis)?;
+            let (mut shape, mut strides, mut thin) = (Dims::new(), Strides::new(), Dims::new());
+            for d in 0..self.rank() {
+                if d == axis {
+                    shape.extend_from_slice(places.shape());
+                    strides.extend(places.shape().iter().map(|_| 0));
+                    thin.extend_from_slice(places.shape());
+                } else {
+                    shape.push(self.shape()[d]);
+                    strides.push(self.layout.strides()[d]);
+                    thin.push(1);
+                }
+            }
+            let places = places.reshape(&thin).broadcast(&shape);
+            places.check()?;
+            self.look_up(shape, strides, &[places], &[axis])
+        })
+    }
+
+    /// The elements of an axis at these places, with a place for each element of the result. All other axes broadcast.
+    ///
+    /// ```
+    /// use millstream::{Keep, Tensor};
+    /// let x = Tensor::from_shape(&[2, 3], &[1.0f32, 9.0, 3.0, 8.0, 5.0, 6.0]);
+    /// let best = x.argmax(&[1], Keep::Yes);
+    /// assert_eq!(x.take_along_axis(&best, 1).to_vec::<f32>()?, [9.0, 8.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn take_along_axis(&self, places: &Tensor, axis: isize) -> Tensor {
+        Tensor::build("take_along_axis", || {
+            self.check()?;
+            places.check_places()?;
+            let axis = self.axis(axis)?;
+            if places.rank() != self.rank() {
+                return Err(
+                    Error::shapes_differ(self.shape(), places.shape()).suggest("both need the same number of axes")
+                );
+            }
+            let mut other: Dims = self.shape().into();
+            other[axis] = 1;
+            let mut thin: Dims = places.shape().into();
+            thin[axis] = 1;
+            let mut shape = broadcast_shapes(&other, &thin)?;
+            let mut strides: Strides =
+                (0..shape.len()).map(|d| if other[d] == 1 { 0 } else { self.layout.strides()[d] }).collect();
+            shape[axis] = places.shape()[axis];
+            strides[axis] = 0;
+            let places = places.broadcast(&shape);
+            places.check()?;
+            self.look_up(shape, strides, &[places], &[axis])
+        })
+    }
+
+    /// The elements at these places of the first axes, one tensor of places for each; they broadcast together. The result has
+    /// their axes, then the tensor's remaining ones: `x[i, j]` of NumPy.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::arange(0, 12).reshape(&[3, 4]);
+    /// let (i, j) = (Tensor::from_slice(&[0, 2]), Tensor::from_slice(&[3, 1]));
+    /// assert_eq!(x.index(&[&i, &j]).to_vec::<i64>()?, [3, 9]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index(&self, places: &[&Tensor]) -> Tensor {
+        Tensor::build("index", || {
+            self.check()?;
+            let rank = self.rank();
+            if places.is_empty() || places.len() > rank {
+                return Err(Error::argument(format!("places for {} axes of a tensor that has {rank}", places.len())));
+            }
+            let mut common = Dims::new();
+            for p in places {
+                p.check_places()?;
+                common = broadcast_shapes(&common, p.shape())?;
+            }
+            let rest = &self.shape()[places.len()..];
+            let shape: Dims = common.iter().chain(rest).copied().collect();
+            let own = &self.layout.strides()[places.len()..];
+            let strides: Strides = common.iter().map(|_| 0).chain(own.iter().copied()).collect();
+            let mut wide = Vec::with_capacity(places.len());
+            for p in places {
+                let thin: Dims = p.shape().iter().copied().chain(rest.iter().map(|_| 1)).collect();
+                let p = p.reshape(&thin).broadcast(&shape);
+                p.check()?;
+                wide.push(p);
+            }
+            let axes: SmallVec<[usize; 4]> = (0..places.len()).collect();
+            self.look_up(shape, strides, &wide, &axes)
+        })
+    }
+
+    /// The rows of this table at these places: [`Tensor::take`] along the first axis.
+    #[track_caller]
+    pub fn embedding(&self, places: &Tensor) -> Tensor {
+        self.take(places, 0)
+    }
+}
