@@ -1,7 +1,7 @@
 //! Which operations can be written as kernels, in which ways, and the text of one of them.
 
 use millstream_core::backend::Support;
-use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant};
+use millstream_core::how::{Block, Candidate, ContractSizes, DeviceProfile, Family, IndexWidth, Split, Tile, Variant};
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, Contract, DType, Error, Op, Result};
 
@@ -84,44 +84,49 @@ fn is_wide(op: &Op) -> bool {
     space >= MOST || op.inputs.iter().chain(&op.outputs).any(|a| reach(a) >= MOST || bytes(a) >= 2 * MOST)
 }
 
-const MAP: [&str; 2] = ["map", "map wide"];
-const SQUARES: [&str; 2] = ["squares", "squares wide"];
-const ROWS: [&str; 2] = ["rows", "rows wide"];
-const COLUMNS: [&str; 2] = ["columns", "columns wide"];
-const SPLIT_ROWS: [&str; 2] = ["split rows", "split rows wide"];
-const SPLIT_COLUMNS: [&str; 2] = ["split columns", "split columns wide"];
-const TILES: [&str; 2] = ["tiles", "tiles wide"];
-const GATHER: [&str; 2] = ["gather", "gather wide"];
-const SCAN: [&str; 2] = ["scan", "scan wide"];
-const SCAN_COLUMNS: [&str; 2] = ["scan columns", "scan columns wide"];
-const ATTENTION: [&str; 2] = ["attention", "attention wide"];
+const MAP: Family = Family::new("map");
+const SQUARES: Family = Family::new("squares");
+const ROWS: Family = Family::new("rows");
+const COLUMNS: Family = Family::new("columns");
+const TILES: Family = Family::new("tiles");
+const GATHER: Family = Family::new("gather");
+const SCAN: Family = Family::new("scan");
+const SCAN_COLUMNS: Family = Family::new("scan columns");
+const ATTENTION: Family = Family::new("attention");
 /// Blocks of f16 on matrix units; indices that need 64 bits are for [`TILES`].
-const MATRICES: &str = "matrices";
+const MATRICES: Family = Family::new("matrices");
 
 /// The ways to compute an operation, the preferred one first.
-pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Variant> {
-    let wide = usize::from(is_wide(op));
-    let plain = |names: [&'static str; 2]| Variant::plain(names[wide]);
+pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Candidate> {
+    let index = if is_wide(op) { IndexWidth::Wide } else { IndexWidth::Narrow };
+    let of = |family: Family| Variant { index, ..Variant::plain(family) };
+    let plain = |family: Family| Candidate::tiled(of(family));
     match &op.body {
         Body::Map(_) => {
-            let square = |edge| Block { m: edge, n: edge, k: 1 };
-            let tile = |edge| Tile { blocks: [square(edge)].into_iter().collect() };
-            let squares = map::edges(op, target).into_iter().map(|e| Variant::tiled(SQUARES[wide], tile(e)));
+            let tile = |edge| Tile::new([Block { m: edge, n: edge, k: 1 }]);
+            let squares = map::edges(op, target).into_iter();
+            let squares = squares.map(|e| Candidate::tiled(Variant { tile: tile(e), ..of(SQUARES) }));
             squares.chain([plain(MAP)]).collect()
         }
-        Body::Rows { inner, .. } => walks(op, *inner, target).into_iter().map(|w| walked(w, wide)).collect(),
+        Body::Rows { inner, .. } => walks(op, *inner, target).into_iter().map(|w| walked(w, index)).collect(),
         Body::Contract(c) => {
-            let matrices = if wide == 0 { matrix::blocks(op, c, target) } else { Vec::new() };
+            let matrices = if index == IndexWidth::Narrow { matrix::blocks(op, c, target) } else { Vec::new() };
             let other = contract::widened(op);
-            let sizes = other.as_ref().and_then(ContractSizes::of);
+            let products = other.as_ref().and_then(ContractSizes::of);
             let tiles = blocks(other.as_ref().unwrap_or(op), c, target);
-            let variant = |family: &'static str, b: Blocks| {
-                let part = b.part.map(|k| Block { k, ..b.group });
-                Variant::tiled(family, Tile { blocks: [b.thread, b.group].into_iter().chain(part).collect() })
+            let candidate = |family: Family, b: Blocks, splits: usize| {
+                let split = if splits > 1 { Split::TwoPass } else { Split::Whole };
+                let mut c = Candidate::tiled(Variant { tile: Tile::new([b.thread, b.group]), split, ..of(family) });
+                (c.schedule.splits, c.traffic.splits) = (splits, splits);
+                c
             };
-            let matrices = matrices.into_iter().map(|b| variant(MATRICES, b));
-            let tiles = tiles.into_iter().map(|b| Variant { products: sizes, ..variant(TILES[wide], b) });
-            matrices.chain(tiles).chain(products(op, c, target, wide)).collect()
+            let matrices = matrices.into_iter().map(|b| candidate(MATRICES, b, 1));
+            let tiles = tiles.into_iter().map(|(b, splits)| {
+                let mut c = candidate(TILES, b, splits);
+                c.traffic.products = products;
+                c
+            });
+            matrices.chain(tiles).chain(row_products(op, c, target, index)).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
@@ -130,70 +135,44 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Varia
     }
 }
 
-/// The variant for a walk over rows.
-fn walked(w: Walk, wide: usize) -> Variant {
-    let names = match (w.split, w.across) {
-        (false, false) => ROWS,
-        (false, true) => COLUMNS,
-        (true, false) => SPLIT_ROWS,
-        (true, true) => SPLIT_COLUMNS,
-    };
-    let blocks = [Block { m: w.rows, n: w.lanes, k: w.held }];
-    Variant::tiled(names[wide], Tile { blocks: blocks.into_iter().collect() })
+/// The candidate for a walk over rows.
+fn walked(w: Walk, index: IndexWidth) -> Candidate {
+    let family = if w.across { COLUMNS } else { ROWS };
+    let split = if w.split { Split::TwoPass } else { Split::Whole };
+    let tile = Tile::new([Block { m: w.rows, n: w.lanes, k: w.held }]);
+    Candidate::tiled(Variant { family, index, tile, split })
 }
 
 /// The walk over rows for a matrix by a vector, of which every element is read for one result.
-fn products(op: &Op, contract: &Contract, target: &Target, wide: usize) -> Option<Variant> {
+fn row_products(op: &Op, contract: &Contract, target: &Target, index: IndexWidth) -> Option<Candidate> {
     let s = ContractSizes::of(op)?;
     let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
     let op = rows::of_products(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
-    walks(&op, contract.k, target).into_iter().next().map(|w| walked(w, wide))
+    walks(&op, contract.k, target).into_iter().next().map(|w| walked(w, index))
 }
 
 /// The kernel for an operation in one of its ways.
 pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> {
-    let family = variant.family;
-    let of = |names: [&'static str; 2]| names.contains(&family);
-    let wide = family.ends_with(" wide");
-    if of(MAP) {
-        map::generate(op, target, wide)
-    } else if of(SQUARES) {
-        match variant.tile.blocks[..] {
-            [square] => map::generate_tiled(op, target, square.m, wide),
-            _ => Err(Error::internal("a walk by squares needs their side")),
+    let Variant { family, index, tile, split } = variant;
+    let wide = *index == IndexWidth::Wide;
+    match (&tile.blocks[..], family) {
+        ([], f) if *f == MAP => map::generate(op, target, wide),
+        ([], f) if *f == GATHER => indexed::generate_gather(op, target, wide),
+        ([], f) if *f == ATTENTION => attention::generate(op, target, wide),
+        ([], f) if *f == SCAN => indexed::generate_scan(op, target, wide),
+        ([], f) if *f == SCAN_COLUMNS => indexed::generate_scan_columns(op, target, wide),
+        ([square], f) if *f == SQUARES => map::generate_tiled(op, target, square.m, wide),
+        (&[thread, group], f) if *f == MATRICES => matrix::generate(op, target, Blocks { thread, group }),
+        (&[thread, group], f) if *f == TILES => contract::generate(op, target, Blocks { thread, group }, *split, wide),
+        (&[b], f) if *f == ROWS || *f == COLUMNS => {
+            let (across, split) = (*f == COLUMNS, *split == Split::TwoPass);
+            let walk = Walk { lanes: b.n, rows: b.m, held: b.k, across, split };
+            match rows::of_products(op) {
+                Some(products) => rows::generate(&products, target, walk, wide),
+                None => rows::generate(op, target, walk, wide),
+            }
         }
-    } else if of(GATHER) {
-        indexed::generate_gather(op, target, wide)
-    } else if of(ATTENTION) {
-        attention::generate(op, target, wide)
-    } else if of(SCAN) {
-        indexed::generate_scan(op, target, wide)
-    } else if of(SCAN_COLUMNS) {
-        indexed::generate_scan_columns(op, target, wide)
-    } else if of(TILES) || family == MATRICES {
-        match variant.tile.blocks[..] {
-            [thread, group] if family == MATRICES => matrix::generate(op, target, Blocks { thread, group, part: None }),
-            [thread, group] => contract::generate(op, target, Blocks { thread, group, part: None }, wide),
-            [thread, group, part] => contract::generate(op, target, Blocks { thread, group, part: Some(part.k) }, wide),
-            _ => Err(Error::internal("a contraction needs two blocks")),
-        }
-    } else if of(ROWS) || of(COLUMNS) || of(SPLIT_ROWS) || of(SPLIT_COLUMNS) {
-        let Some(b) = variant.tile.blocks.first() else {
-            return Err(Error::internal("a walk over rows needs a block"));
-        };
-        let walk = Walk {
-            lanes: b.n,
-            rows: b.m,
-            held: b.k,
-            across: of(COLUMNS) || of(SPLIT_COLUMNS),
-            split: of(SPLIT_ROWS) || of(SPLIT_COLUMNS),
-        };
-        match rows::of_products(op) {
-            Some(products) => rows::generate(&products, target, walk, wide),
-            None => rows::generate(op, target, walk, wide),
-        }
-    } else {
-        Err(Error::internal(format!("there is no family of kernels called {family:?}")))
+        _ => Err(Error::internal(format!("there is no kernel for the variant {variant}"))),
     }
 }
 
@@ -244,8 +223,8 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     list
 }
 
-/// Blocks for a contraction; those that fit the device.
-fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Blocks> {
+/// Blocks for a contraction that fit the device, each with the number of parts into which K is cut.
+fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<(Blocks, usize)> {
     let block = |m, n, k| Block { m, n, k };
     let all = [
         (block(4, 4, 1), block(64, 64, 16)),
@@ -260,39 +239,33 @@ fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Blocks> {
         (block(2, 2, 1), block(32, 32, 16)),
         (block(1, 1, 1), block(16, 16, 16)),
     ];
-    let sizes = ContractSizes::of(op);
     let acc = contract.acc;
     let limit = if acc == DType::F32 { 8 } else { 4 };
     let steps = if op.dims.len() - contract.k > 1 { contract::steps(op, contract) } else { 0 };
-    let mut list: Vec<Blocks> = all
+    let list: Vec<Blocks> = all
         .into_iter()
-        .map(|(thread, group)| Blocks { thread, group, part: None })
+        .map(|(thread, group)| Blocks { thread, group })
         .filter(|b| b.shared(acc, steps) <= target.shared_memory && b.threads() <= target.max_group as usize)
         .filter(|b| b.thread.m <= limit && b.thread.n <= limit)
         .collect();
-    let Some(s) = sizes else { return list };
+    let Some(s) = ContractSizes::of(op) else { return list.into_iter().map(|b| (b, 1)).collect() };
     // A block much larger than the problem only wastes work.
-    let small: Vec<Blocks> =
-        list.iter().copied().filter(|b| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16)).collect();
-    if !small.is_empty() {
-        list = small;
-    }
-    // Few groups can share the depth.
-    if op.inputs.len() + op.outputs.len() < target.max_buffers {
-        let parted: Vec<Blocks> =
-            list.iter().flat_map(|b| PARTS.map(|parts| parted(*b, s, parts, target))).flatten().collect();
-        list.extend(parted);
-    }
-    list
+    let fits = |b: &&Blocks| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16);
+    let small: Vec<Blocks> = list.iter().filter(fits).copied().collect();
+    let list = if small.is_empty() { list } else { small };
+    // Few groups can share K.
+    let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
+    let parts = list.iter().flat_map(|&b| SPLITS.map(|splits| (b, splits)));
+    let parts = parts.filter(|&(b, splits)| room && is_worth_splitting(b, s, splits, target));
+    list.iter().map(|&b| (b, 1)).chain(parts).collect()
 }
 
-/// Into how many parts a depth may be cut.
-const PARTS: [usize; 5] = [2, 4, 8, 16, 32];
+/// Into how many parts K may be cut.
+const SPLITS: [usize; 5] = [2, 4, 8, 16, 32];
 
-/// These blocks, with the depth cut into so many parts of at least two pieces each, where there are few groups.
-fn parted(b: Blocks, s: ContractSizes, parts: usize, target: &Target) -> Option<Blocks> {
+/// Whether K can be cut into so many parts of at least two of a group's blocks each, where there are few groups.
+fn is_worth_splitting(b: Blocks, s: ContractSizes, splits: usize, target: &Target) -> bool {
     let groups = s.batch * s.m.div_ceil(b.group.m) * s.n.div_ceil(b.group.n);
-    let depth = s.k.div_ceil(parts).next_multiple_of(b.group.k);
-    let some = depth >= 2 * b.group.k && depth * (parts - 1) < s.k && groups < 2 * target.units;
-    some.then_some(Blocks { part: Some(depth), ..b })
+    let part = b.part(s.k, splits);
+    part >= 2 * b.group.k && part * (splits - 1) < s.k && groups < 2 * target.units
 }

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use millstream_core::how::Block;
+use millstream_core::how::{Block, Split};
 use millstream_core::{Access, Body, Contract, DType, Error, Expr, Id, Node, Op, Result};
 
 use crate::frame::{Class, Frame, Word};
@@ -33,13 +33,16 @@ pub(crate) const JOINING: u32 = 256;
 pub(crate) struct Blocks {
     pub(crate) thread: Block,
     pub(crate) group: Block,
-    /// How much of the depth a group walks, where several share it.
-    pub(crate) part: Option<usize>,
 }
 
 impl Blocks {
     pub(crate) fn threads(self) -> usize {
         (self.group.m / self.thread.m) * (self.group.n / self.thread.n)
+    }
+
+    /// How much of K a group walks, where it is cut into so many parts: each begins at a multiple of the group's block.
+    pub(crate) fn part(self, k: usize, splits: usize) -> usize {
+        k.div_ceil(splits.max(1)).next_multiple_of(self.group.k.max(1))
     }
 
     /// Bytes of shared memory for sums of this dtype, with so many numbers for each place along k.
@@ -62,6 +65,8 @@ struct Writer<'a, 'f> {
     frame: &'f mut Frame<'a>,
     contract: &'a Contract,
     blocks: Blocks,
+    /// Whether several groups share K.
+    shares: bool,
     /// Whether sums, and shared memory, are moved by fours.
     vector: bool,
     /// For each operand: whether it is read from memory by fours.
@@ -150,7 +155,7 @@ pub(crate) fn widened(op: &Op) -> Option<Op> {
 }
 
 /// A kernel for a contraction.
-pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> Result<Program> {
+pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, wide: bool) -> Result<Program> {
     let other = widened(op);
     let (op, widened) = (other.as_ref().unwrap_or(op), other.is_some());
     let Body::Contract(contract) = &op.body else {
@@ -166,7 +171,8 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
     if op.dims.len() - contract.k > 1 {
         frame.share("steps", "vec4<idx>", blocks.group.k * steps(op, contract).div_ceil(4));
     }
-    frame.has_workspace = blocks.part.is_some();
+    let shares = split == Split::TwoPass;
+    frame.has_workspace = shares;
     let possible = reads_by_four(op, contract).map(|d| d.is_some());
     let by_four = vector && possible == [true, true];
     for fours in if by_four { &[true, false][..] } else { &[false][..] } {
@@ -175,6 +181,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
             frame: &mut frame,
             contract,
             blocks,
+            shares,
             vector,
             fours: if *fours { possible } else { [false, false] },
             batch: Vec::new(),
@@ -183,12 +190,12 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, wide: bool) -> 
         writer.entry(&mut text, *fours);
         frame.entry(if *fours { "contract_by_four" } else { "contract_by_one" }, blocks.threads() as u32, text);
     }
-    if blocks.part.is_some() {
+    if shares {
         let mut text = Text::inside(1);
         join(&mut frame, &mut text, contract);
         frame.entry("contract_parts", JOINING, text);
     }
-    Program::new(frame, Shape::Contract { blocks, fours: by_four, widened })
+    Program::new(frame, Shape::Contract { blocks, split, fours: by_four, widened })
 }
 
 /// Numbers that are kept for each place along k, where it has several dimensions.
@@ -231,7 +238,7 @@ fn join(frame: &mut Frame<'_>, text: &mut Text, c: &Contract) {
 
 impl<'a> Writer<'a, '_> {
     fn entry(mut self, text: &mut Text, fours: bool) {
-        let Blocks { thread, group, part } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         let across = group.n / thread.n;
         let number: Vec<String> = (0..6).map(|n| self.frame.arg(Word::Number(n))).collect();
         let [tiles_n, tiles, total, m, n, k] = &number[..] else { return };
@@ -246,7 +253,7 @@ impl<'a> Writer<'a, '_> {
         text.line(format!("let tile_m = quotient(within, {tiles_n});"));
         text.line(format!("let first_m = tile_m * idx({});", group.m));
         text.line(format!("let first_n = (within - tile_m * {tiles_n}) * idx({});", group.n));
-        if part.is_some() {
+        if self.shares {
             let [batches, depth] = [6, 7].map(|n| self.frame.arg(Word::Number(n)));
             text.line(format!("let part = quotient(slice, {batches});"));
             text.line(format!("let batch = slice - part * {batches};"));
@@ -301,7 +308,7 @@ impl<'a> Writer<'a, '_> {
         if self.frame.target.dialect == Dialect::Cuda {
             text.line("release();");
         }
-        if part.is_some() {
+        if self.shares {
             self.leave_sums(text);
         } else {
             self.results(text, fours);
@@ -624,7 +631,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Where in the group's block the thread's row `i` (or column) lies.
     fn offset(&self, side: Side, i: usize) -> String {
-        let Blocks { thread, group, .. } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         let (own, size, each) = match side {
             Side::Left => ("y", group.m, thread.m),
             Side::Right => ("x", group.n, thread.n),
@@ -640,7 +647,7 @@ impl<'a> Writer<'a, '_> {
 
     /// Multiplies the pieces in shared memory.
     fn multiply(&mut self, text: &mut Text) {
-        let Blocks { thread, group, .. } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         let acc = self.contract.acc;
         text.line(format!("for (var kk = idx(0); kk < idx({}); kk += idx(1)) {{", group.k));
         let mut names: [Vec<String>; 2] = [Vec::new(), Vec::new()];

@@ -8,7 +8,7 @@
 //! Written only for devices whose subgroups all have one size, which is part of the [`Target`]: the number of subgroups of a group is
 //! then known. Nothing is said of which thread belongs to which subgroup.
 
-use millstream_core::how::Block;
+use millstream_core::how::{Block, Split};
 use millstream_core::{Body, Contract, DType, Error, Op, Result};
 
 use crate::contract::{Blocks, reads_by_four, results, writes_by_four};
@@ -35,7 +35,7 @@ pub(crate) fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Block
     let block = |m, n, k| Block { m, n, k };
     [(block(64, 32, SQUARE), block(128, 128, 32)), (block(32, 32, SQUARE), block(64, 64, 32))]
         .into_iter()
-        .map(|(thread, group)| Blocks { thread, group, part: None })
+        .map(|(thread, group)| Blocks { thread, group })
         .filter(|b| b.threads() * size as usize <= target.max_group as usize && shared(*b) <= target.shared_memory)
         .collect()
 }
@@ -124,7 +124,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
         writer.entry(&mut text);
         frame.entry(if fours { "matrices_by_four" } else { "matrices_by_one" }, threads as u32, text);
     }
-    Program::new(frame, Shape::Contract { blocks, fours: true, widened: false })
+    Program::new(frame, Shape::Contract { blocks, split: Split::Whole, fours: true, widened: false })
 }
 
 struct Writer<'a, 'f> {
@@ -140,7 +140,7 @@ struct Writer<'a, 'f> {
 
 impl Writer<'_, '_> {
     fn entry(mut self, text: &mut Text) {
-        let Blocks { thread, group, .. } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         let number: Vec<String> = (0..6).map(|n| self.frame.arg(Word::Number(n))).collect();
         let [tiles_n, tiles, total, m, n, k] = &number[..] else { return };
         text.line(format!("let size_m = {m};"));
@@ -260,7 +260,7 @@ impl Writer<'_, '_> {
 
     /// Multiplies the pieces in shared memory.
     fn multiply(&mut self, text: &mut Text) {
-        let Blocks { thread, group, .. } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         for k in (0..group.k).step_by(SQUARE) {
             let mut names: [Vec<String>; 2] = [Vec::new(), Vec::new()];
             for (o, (own, size, role)) in [("own_m", thread.m, "A"), ("own_n", thread.n, "B")].into_iter().enumerate() {
@@ -281,7 +281,7 @@ impl Writer<'_, '_> {
 
     /// Computes the epilogue on one square of every subgroup and writes the results.
     fn results(&mut self, text: &mut Text, i: usize, j: usize) {
-        let Blocks { thread, group, .. } = self.blocks;
+        let Blocks { thread, group } = self.blocks;
         let c = self.contract;
         let area = SQUARE * SQUARE;
         text.line(format!("coopStoreT(sum_{i}_{j}, &staged[subgroup * {area}u], {SQUARE}u);"));

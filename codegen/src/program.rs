@@ -12,6 +12,7 @@
 //!   `@group(1) @binding(0) var<uniform> args: array<vec4<u32>, words / 4>`.
 
 use millstream_core::backend::{Binding, Bindings};
+use millstream_core::how::{Schedule, Split};
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
@@ -87,7 +88,7 @@ pub(crate) enum Shape {
     Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
     /// Blocks of a contraction; if `fours`, the first entry moves four elements at once. If `widened`, the kernel is that of the
     /// contraction with part of its batch as columns.
-    Contract { blocks: Blocks, fours: bool, widened: bool },
+    Contract { blocks: Blocks, split: Split, fours: bool, widened: bool },
     /// A walk along the result of a lookup.
     Gather { threads: u32 },
     /// A group for each row.
@@ -143,7 +144,7 @@ impl Program {
     }
 
     /// Fixes sizes, strides and grid for one operation with the kernel key that the program was generated for.
-    pub fn prepare(&self, op: &Op) -> Result<Prepared> {
+    pub fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Prepared> {
         let other = match self.shape {
             Shape::Rows { .. } => rows::of_products(op),
             Shape::Contract { widened: true, .. } => widened(op),
@@ -192,7 +193,7 @@ impl Program {
             write(&mut base, at, value, wide);
             at += if wide { 2 } else { 1 };
         }
-        let plan = self.plan(op)?;
+        let plan = self.plan(op, schedule)?;
         let step = |(entry, groups, list): (usize, u64, Vec<i64>)| -> Result<Step> {
             let mut words = base.clone();
             for &(at, n) in &numbers {
@@ -228,7 +229,7 @@ impl Program {
         threads_of_work.div_ceil(u64::from(threads)).clamp(1, busy)
     }
 
-    fn plan(&self, op: &Op) -> Result<Plan> {
+    fn plan(&self, op: &Op, schedule: &Schedule) -> Result<Plan> {
         let rank = op.dims.len();
         let all = elements(&op.dims) as u64;
         match self.shape {
@@ -250,7 +251,10 @@ impl Program {
             Shape::Rows { walk, fours, passes, accumulators, inner } => {
                 self.plan_rows(op, walk, fours, passes, accumulators, inner)
             }
-            Shape::Contract { blocks, fours, .. } => self.plan_contract(op, blocks, fours),
+            Shape::Contract { blocks, split, fours, .. } => {
+                let splits = (split == Split::TwoPass).then_some(schedule.splits);
+                self.plan_contract(op, blocks, splits, fours)
+            }
             Shape::Gather { threads } => {
                 let Body::Gather(lookups) = &op.body else { return Err(Error::internal("not a lookup")) };
                 let axes = lookups.iter().flat_map(|l| [l.stride as i64, l.size as i64]);
@@ -336,7 +340,7 @@ impl Program {
         })
     }
 
-    fn plan_contract(&self, op: &Op, blocks: Blocks, fours: bool) -> Result<Plan> {
+    fn plan_contract(&self, op: &Op, blocks: Blocks, splits: Option<usize>, fours: bool) -> Result<Plan> {
         let Body::Contract(c) = &op.body else { return Err(Error::internal("not a contraction")) };
         let size = |range: std::ops::Range<usize>| elements(&op.dims[range]) as u64;
         let (batch, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..op.dims.len()));
@@ -347,7 +351,7 @@ impl Program {
             return Ok(Plan::simple(Vec::new()));
         }
         // A sum over nothing has one part, too.
-        let depth = blocks.part.map_or(k, |part| part as u64).max(1);
+        let depth = splits.map_or(k, |splits| blocks.part(k as usize, splits) as u64).max(1);
         let parts = k.div_ceil(depth).max(1);
         let total = tiles * batch * parts;
         let list: Vec<i64> = [tiles_n, tiles, total, m, n, k, batch, depth, count, parts].map(|v| v as i64).to_vec();
@@ -372,7 +376,7 @@ impl Program {
             }
         }
         let steps = |entry: usize| {
-            let join = blocks.part.map(|_| (1 + usize::from(fours), self.groups_for(count, JOINING), list.clone()));
+            let join = splits.map(|_| (1 + usize::from(fours), self.groups_for(count, JOINING), list.clone()));
             [(entry, total, list.clone())].into_iter().chain(join).collect::<Vec<_>>()
         };
         let bytes = 4 * Register::of(c.acc).words() as u64 * count * parts;
@@ -380,7 +384,7 @@ impl Program {
             by_four: can.then(|| steps(0)),
             by_one: steps(usize::from(fours)),
             aligned,
-            workspace: if blocks.part.is_some() { bytes as usize } else { 0 },
+            workspace: if splits.is_some() { bytes as usize } else { 0 },
         })
     }
 

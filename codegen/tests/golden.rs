@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use millstream_codegen::{Dialect, Target, generate};
-use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::how::{Block, Family, Split, Tile, Variant};
 use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Op, Reduce, Unary};
 
 fn target(dialect: Dialect) -> Target {
@@ -58,7 +58,7 @@ fn a_scaled_sum_of_two_vectors() {
     let scaled = b.binary(Binary::Mul, x, s).unwrap();
     let sum = b.binary(Binary::Add, scaled, y).unwrap();
     let op = Op::map(&[1000], vec![f32s(&[1]), f32s(&[1])], vec![f32s(&[1])], b.finish(&[sum])).unwrap();
-    check("scaled_sum", &op, &Variant::plain("map"));
+    check("scaled_sum", &op, &Variant::plain(Family::new("map")));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_transposed_copy_of_halves() {
     let halves = |strides: &[isize]| Access::new(DType::F16, strides);
     let op = Op::map(&[64, 48], vec![halves(&[1, 64])], vec![halves(&[48, 1])], b.finish(&[x])).unwrap();
     let square = Block { m: 32, n: 32, k: 1 };
-    check("transposed_copy", &op, &Variant::tiled("squares", Tile { blocks: [square].into_iter().collect() }));
+    check("transposed_copy", &op, &Variant::tiled(Family::new("squares"), Tile::new([square])));
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn the_softmax_of_short_rows() {
     let s = b.reduce(Reduce::Sum, e).unwrap();
     let y = b.binary(Binary::Div, e, s).unwrap();
     let op = Op::rows(&[32, 64], 1, vec![f32s(&[64, 1])], vec![f32s(&[64, 1])], b.finish(&[y])).unwrap();
-    let tile = Tile { blocks: [Block { m: 16, n: 16, k: 1 }].into_iter().collect() };
-    check("softmax", &op, &Variant::tiled("rows", tile));
+    let tile = Tile::new([Block { m: 16, n: 16, k: 1 }]);
+    check("softmax", &op, &Variant::tiled(Family::new("rows"), tile));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_product_of_matrices_with_a_bias() {
     let inputs = vec![f32s(&[96, 0, 1]), f32s(&[0, 1, 80]), f32s(&[0, 1, 0])];
     let op = Op::contract(&[64, 80, 96], inputs, vec![f32s(&[80, 1, 0])], contract).unwrap();
     let blocks = [Block { m: 4, n: 4, k: 1 }, Block { m: 32, n: 32, k: 16 }];
-    check("linear", &op, &Variant::tiled("tiles", Tile { blocks: blocks.into_iter().collect() }));
+    check("linear", &op, &Variant::tiled(Family::new("tiles"), Tile::new(blocks)));
 }
 
 #[test]
@@ -132,6 +132,6 @@ fn a_convolution_whose_depth_is_shared() {
     let inputs = vec![f32s(&[576, 0, 0, 9, 3, 1]), image];
     let op = Op::contract(&[64, 56, 56, 64, 3, 3], inputs, vec![f32s(&[3136, 56, 1, 0, 0, 0])], contract).unwrap();
     let group = Block { m: 64, n: 64, k: 16 };
-    let blocks = [Block { m: 8, n: 8, k: 1 }, group, Block { k: 144, ..group }];
-    check("convolution", &op, &Variant::tiled("tiles", Tile { blocks: blocks.into_iter().collect() }));
+    let tile = Tile::new([Block { m: 8, n: 8, k: 1 }, group]);
+    check("convolution", &op, &Variant { split: Split::TwoPass, ..Variant::tiled(Family::new("tiles"), tile) });
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use millstream_codegen::{Dialect, Program, Target, generate, supports, variants};
 use millstream_core::backend::Support;
-use millstream_core::how::Transfer;
+use millstream_core::how::{Candidate, Transfer};
 use millstream_core::{DeviceKind, DeviceProfile, Op};
 
 fn target(dialect: Dialect) -> Target {
@@ -54,11 +54,11 @@ fn programs(target: &Target) -> Vec<(Op, String, Program)> {
         if supports(&op, target) != Support::Native {
             continue;
         }
-        for variant in variants(&op, target, &profile) {
+        for Candidate { variant, schedule, .. } in variants(&op, target, &profile) {
             if seen.insert((op.kernel_key(), variant.clone())) {
                 let program = generate(&op, &variant, target).unwrap();
-                program.prepare(&op).unwrap();
-                list.push((op.clone(), variant.label(), program));
+                program.prepare(&op, &schedule).unwrap();
+                list.push((op.clone(), variant.to_string(), program));
             }
         }
     }

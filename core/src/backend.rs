@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::how::{DeviceProfile, Variant};
+use crate::how::{Candidate, DeviceProfile, Schedule, Variant};
 use crate::kept::Kept;
 use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::what::{Op, Scalar};
@@ -67,7 +67,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The ways in which the device could compute it, for the cost model to choose from; at least one where it is supported.
     /// The first is the fixed choice that serves when tiling is switched off.
-    fn variants(&self, op: &Op) -> Vec<Variant>;
+    fn variants(&self, op: &Op) -> Vec<Candidate>;
 
     /// Compiles a kernel that serves every operation with this one's [`Op::kernel_key`].
     fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>>;
@@ -157,7 +157,7 @@ pub trait Kernel: Send + Sync + 'static {
     fn text(&self) -> String;
 
     /// Fixes sizes, strides and grid for one operation. The result serves any memory, offsets and scalars.
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>>;
+    fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>>;
 }
 
 /// A kernel with its sizes packed, ready to run on any memory.

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::{Backend, Bindings, Captured, Priority, Support};
 use crate::dispatcher::{DispatchStatistics, Dispatcher, Prepared, Site, Work};
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
-use crate::how::{Cost, DeviceKind, DeviceProfile, Variant, cost};
+use crate::how::{Candidate, Cost, DeviceKind, DeviceProfile, Role, cost};
 use crate::memory::{MemoryKind, RawMemory};
 use crate::pool::{Pool, PoolConfig, Source};
 use crate::profiler::Profiler;
@@ -250,29 +250,29 @@ impl Device {
 
     /// Seconds by which this way to compute an operation is compared with others: those of [`Cost`], or those of the backend's
     /// judge, if it has one ([`crate::Backend::judge`]).
-    pub fn compared(&self, op: &Op, variant: &Variant) -> f64 {
+    pub fn compared(&self, op: &Op, candidate: &Candidate) -> f64 {
         match self.0.backend.judge() {
-            Some(judge) => cost(op, Some(variant), judge).seconds,
-            None => cost(op, Some(variant), &self.profile()).seconds,
+            Some(judge) => cost(op, Some(&candidate.traffic), judge).seconds,
+            None => cost(op, Some(&candidate.traffic), &self.profile()).seconds,
         }
     }
 
     /// The cheapest way to compute an operation here, by the cost model.
-    pub fn choose(&self, op: &Op) -> Result<(Variant, Cost)> {
+    pub fn choose(&self, op: &Op) -> Result<(Candidate, Cost)> {
         if let Support::No(reason) = self.supports(op) {
             return Err(Error::unsupported(format!("{} on {}: {reason}", op.name(), self.name())));
         }
         let profile = self.profile();
         let mut variants = self.0.backend.variants(op);
-        if !self.has(Idea::Library) && variants.iter().any(|v| !v.is_library()) {
-            variants.retain(|v| !v.is_library());
+        if !self.has(Idea::Library) && variants.iter().any(|v| v.role != Role::Library) {
+            variants.retain(|v| v.role != Role::Library);
         }
         if !self.has(Idea::Tile) {
             variants.truncate(1);
         } else {
-            variants.retain(|v| !v.is_fixed());
+            variants.retain(|v| v.role != Role::Fixed);
         }
-        let seconds = |v: &Variant| self.compared(op, v);
+        let seconds = |v: &Candidate| self.compared(op, v);
         let chosen = match variants.len() {
             // Nothing to compare.
             1 => variants.pop(),
@@ -281,10 +281,10 @@ impl Device {
                 variants.into_iter().map(|v| (seconds(&v), v)).reduce(|a, b| if b.0 < a.0 { b } else { a }).map(|c| c.1)
             }
         };
-        let variant =
+        let chosen =
             chosen.ok_or_else(|| Error::internal(format!("{} offers no way to compute {}", self.name(), op.name())))?;
-        let cost = cost(op, Some(&variant), &profile);
-        Ok((variant, cost))
+        let cost = cost(op, Some(&chosen.traffic), &profile);
+        Ok((chosen, cost))
     }
 
     /// The prepared form of a step: from the ring, or made now.

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::backend::{Backend, Binding, Bindings, Captured, Kernel, Launch};
 use crate::cache::{DiskCache, KernelCache, KernelStatistics, Origin};
 use crate::error::{Error, Result};
-use crate::how::{Variant, cost};
+use crate::how::{Candidate, Variant, cost};
 use crate::memory::StreamId;
 use crate::profiler::{Profiler, Record, RecordKind};
 use crate::ring::{Hit, Ring};
@@ -22,22 +22,31 @@ use crate::stream::Stream;
 use crate::what::{Access, Body, Op};
 
 /// An operation and the way to compute it: what a plan step asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Work {
     op: Op,
-    variant: Variant,
+    candidate: Candidate,
     key: u64,
     name: String,
 }
 
+/// What a way costs is no part of what it is.
+impl PartialEq for Work {
+    fn eq(&self, other: &Work) -> bool {
+        self.op == other.op && self.candidate.is_same_as(&other.candidate) && self.name == other.name
+    }
+}
+
+impl Eq for Work {}
+
 impl Work {
-    /// Binds an operation to a variant under a name for people.
-    pub fn new(op: Op, variant: Variant, name: impl Into<String>) -> Arc<Work> {
+    /// Binds an operation to a way to compute it under a name for people.
+    pub fn new(op: Op, candidate: Candidate, name: impl Into<String>) -> Arc<Work> {
         use std::hash::{Hash, Hasher};
         let mut h = rustc_hash::FxHasher::default();
         op.launch_key().hash(&mut h);
-        variant.hash(&mut h);
-        Arc::new(Work { key: h.finish(), op, variant, name: name.into() })
+        (&candidate.variant, &candidate.schedule).hash(&mut h);
+        Arc::new(Work { key: h.finish(), op, candidate, name: name.into() })
     }
 
     /// The operation.
@@ -46,8 +55,8 @@ impl Work {
     }
 
     /// The way to compute it.
-    pub fn variant(&self) -> &Variant {
-        &self.variant
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
     }
 
     /// The name for people.
@@ -214,7 +223,7 @@ impl Dispatcher {
     fn make(&self, site: &Site<'_>, work: &Arc<Work>) -> Result<Arc<Prepared>> {
         let started = Instant::now();
         let (kernel, origin) =
-            self.kernels.get_or_compile(&work.op, &work.variant, site.backend, site.identity, site.disk)?;
+            self.kernels.get_or_compile(&work.op, &work.candidate.variant, site.backend, site.identity, site.disk)?;
         if origin != Origin::Memory && site.profiler.is_on() {
             site.profiler.record(Record {
                 name: work.name.as_str().into(),
@@ -225,7 +234,7 @@ impl Dispatcher {
                 ..Record::at(site.profiler, started)
             });
         }
-        let launch = kernel.prepare(&work.op)?;
+        let launch = kernel.prepare(&work.op, &work.candidate.schedule)?;
         let op = &work.op;
         Ok(Arc::new(Prepared {
             reach: (0..op.inputs.len())
@@ -263,7 +272,7 @@ impl Dispatcher {
         })?;
         if let Some(started) = profiled {
             let seconds = started.elapsed().as_secs_f64();
-            let cost = cost(&work.op, Some(&work.variant), &site.owner.profile());
+            let cost = cost(&work.op, Some(&work.candidate.traffic), &site.owner.profile());
             self.bytes.fetch_add(cost.bytes, Ordering::Relaxed);
             let synchronous = stream.is_synchronous();
             let record = Record {
@@ -275,7 +284,7 @@ impl Dispatcher {
                 bytes: cost.bytes,
                 flop: cost.flop,
                 limit_fraction: synchronous.then_some(cost.floor / seconds),
-                note: work.variant.label(),
+                note: work.candidate.label(),
                 ..Record::at(site.profiler, started)
             };
             match before.map(|before| (before, stream.record_timed())) {
@@ -316,7 +325,7 @@ impl Dispatcher {
 
     /// Compiles what these will need, in parallel.
     pub(crate) fn compile(&self, site: &Site<'_>, works: &[Arc<Work>]) -> Result<()> {
-        let list: Vec<(&Op, &Variant)> = works.iter().map(|w| (&w.op, &w.variant)).collect();
+        let list: Vec<(&Op, &Variant)> = works.iter().map(|w| (&w.op, &w.candidate.variant)).collect();
         self.kernels.compile_all(&list, site.backend, site.identity, site.disk)
     }
 

@@ -36,7 +36,7 @@ pub use device::Device;
 pub use dispatcher::{Prepared, Work};
 pub use error::{Error, ErrorKind, ErrorLog, Fault, Result};
 pub use event::{Event, block_on};
-pub use how::{Cost, DeviceKind, DeviceProfile, Variant};
+pub use how::{Candidate, Cost, DeviceKind, DeviceProfile, Variant};
 pub use kept::Kept;
 pub use memory::MemoryKind;
 pub use profiler::{Profiler, Record, RecordKind};

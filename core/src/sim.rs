@@ -14,7 +14,7 @@ use crate::backend::{
 };
 use crate::cache::stable_hash;
 use crate::error::{Error, ErrorKind, Fault, Result};
-use crate::how::{DeviceProfile, Variant, cost};
+use crate::how::{Candidate, DeviceProfile, Schedule, Variant, cost};
 use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::what::Op;
 
@@ -225,7 +225,7 @@ impl Backend for SimBackend {
         self.inner.supports(op)
     }
 
-    fn variants(&self, op: &Op) -> Vec<Variant> {
+    fn variants(&self, op: &Op) -> Vec<Candidate> {
         self.inner.variants(op)
     }
 
@@ -257,6 +257,7 @@ impl SimBackend {
         let inner = self.inner.compile(op, variant)?;
         Ok(Arc::new(SimKernel {
             inner,
+            backend: self.inner.clone(),
             variant: variant.clone(),
             profile: Arc::new(self.profile()),
             sim: self.sim.clone(),
@@ -266,6 +267,7 @@ impl SimBackend {
 
 struct SimKernel {
     inner: Arc<dyn Kernel>,
+    backend: Arc<dyn Backend>,
     variant: Variant,
     profile: Arc<DeviceProfile>,
     sim: Sim,
@@ -274,16 +276,18 @@ struct SimKernel {
 impl Kernel for SimKernel {
     fn bytes(&self) -> Option<Vec<u8>> {
         // A stand-in for a binary that tells one kernel from another.
-        Some(stable_hash(format!("{} {}", self.variant.label(), self.inner.text()).as_bytes()).to_le_bytes().to_vec())
+        Some(stable_hash(format!("{} {}", self.variant, self.inner.text()).as_bytes()).to_le_bytes().to_vec())
     }
 
     fn text(&self) -> String {
         self.inner.text()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
-        let seconds = cost(op, Some(&self.variant), &self.profile).seconds;
-        Ok(Arc::new(SimLaunch { inner: self.inner.prepare(op)?, seconds, sim: self.sim.clone() }))
+    fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>> {
+        let all = self.backend.variants(op);
+        let this = all.iter().find(|c| c.variant == self.variant && c.schedule == *schedule);
+        let seconds = cost(op, this.map(|c| &c.traffic), &self.profile).seconds;
+        Ok(Arc::new(SimLaunch { inner: self.inner.prepare(op, schedule)?, seconds, sim: self.sim.clone() }))
     }
 }
 

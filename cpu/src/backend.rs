@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_core::backend::{Backend, BackendStream, Family, Kernel, Opening, Place, Priority, Support};
-use millstream_core::how::{DeviceProfile, Variant};
+use millstream_core::how::{self, Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
 
@@ -171,15 +171,16 @@ impl Backend for CpuBackend {
         Support::Native
     }
 
-    fn variants(&self, op: &Op) -> Vec<Variant> {
+    fn variants(&self, op: &Op) -> Vec<Candidate> {
+        let plain = |name| vec![Candidate::plain(how::Family::new(name))];
         match &op.body {
-            Body::Map(_) => vec![Variant::plain("map")],
-            Body::Rows { .. } => vec![Variant::plain("rows")],
-            Body::Gather(_) => vec![Variant::plain("gather")],
-            Body::Scan { .. } => vec![Variant::plain("scan")],
-            Body::Attention(_) => vec![Variant::plain("attention")],
+            Body::Map(_) => plain("map"),
+            Body::Rows { .. } => plain("rows"),
+            Body::Gather(_) => plain("gather"),
+            Body::Scan { .. } => plain("scan"),
+            Body::Attention(_) => plain("attention"),
             Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.judge),
-            Body::Host(_) => vec![Variant::plain("host")],
+            Body::Host(_) => plain("host"),
             _ => Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use millstream_core::backend::{Binding, Bindings, Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::what::{Fork, HostBody, HostOperand, alignment};
 use millstream_core::{Body, Error, Op, Result};
 
@@ -29,7 +30,7 @@ impl Kernel for HostKernel {
         "a function of the host".into()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let Body::Host(body) = &op.body else {
             return Err(Error::internal(format!("a {} operation is no host function", op.name())));
         };

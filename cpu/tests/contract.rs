@@ -4,7 +4,7 @@ mod common;
 
 use common::{Random, check, check_with, extent};
 use millstream_core::backend::Backend;
-use millstream_core::how::{Variant, cost};
+use millstream_core::how::{Candidate, Traffic, cost};
 use millstream_core::what::HostTensor;
 use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
 use millstream_cpu::{CpuBackend, CpuOptions, Isa};
@@ -520,13 +520,14 @@ fn prices_know_of_kernels_for_edges_and_of_blocks_that_are_not_full() {
     let (m, n) = (29, 70);
     let op = matmul(m, n, 400, plain(DType::F32, DType::F32), DType::F32);
     for backend in common::backends() {
-        let seconds = |v: &Variant| cost(&op, Some(v), backend.judge().unwrap()).seconds;
-        let packed: Vec<Variant> = backend.variants(&op).into_iter().filter(|v| v.family == "packed").collect();
+        let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.judge().unwrap()).seconds;
+        let packed: Vec<Candidate> =
+            backend.variants(&op).into_iter().filter(|v| v.variant.family.name() == "packed").collect();
         assert!(!packed.is_empty());
         for v in packed {
-            let far = v.tile.blocks.last().unwrap();
+            let far = v.traffic.tile.blocks.last().unwrap();
             assert!(far.m <= m && far.n <= n, "{}", v.label());
-            let whole = Variant { edges: None, ..v.clone() };
+            let whole = Candidate { traffic: Traffic { edges: None, ..v.traffic.clone() }, ..v.clone() };
             // Kernels in plain Rust have one size.
             let less = if backend.isa() == Isa::Portable {
                 seconds(&v) <= seconds(&whole)
@@ -553,16 +554,19 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
             case.check(DType::F32, &mut random);
             let op = case.op(DType::F32);
             for backend in common::backends() {
-                let seconds = |v: &Variant| cost(&op, Some(v), backend.judge().unwrap()).seconds;
-                let ways: Vec<Variant> = backend.variants(&op).into_iter().filter(|v| v.family == "direct").collect();
+                let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.judge().unwrap()).seconds;
+                let ways: Vec<Candidate> =
+                    backend.variants(&op).into_iter().filter(|v| v.variant.family.name() == "direct").collect();
                 assert!(backend.isa() == Isa::Portable || !ways.is_empty());
                 for v in ways {
                     let all = op.dims.iter().product::<usize>() as u64;
-                    let fewer = v.computed.is_some_and(|n| n >= op.products() && n < all);
-                    assert!(fewer && seconds(&v) < seconds(&Variant { computed: None, ..v.clone() }), "{}", v.label());
+                    let fewer = v.traffic.computed.is_some_and(|n| n >= op.products() && n < all);
+                    let traffic = Traffic { computed: None, ..v.traffic.clone() };
+                    let all_products = Candidate { traffic, ..v.clone() };
+                    assert!(fewer && seconds(&v) < seconds(&all_products), "{}", v.label());
                     // Channels first, sums are turned, too.
                     let turned = if channels_last { 0 } else { 4 * op.output_len(0) as u64 };
-                    copies[usize::from(v.copied > turned)] += 1;
+                    copies[usize::from(v.traffic.copied > turned)] += 1;
                 }
             }
         }
@@ -589,7 +593,7 @@ fn convolutions_of_images_that_are_read_backwards_agree() {
     for (padding, stride, window) in [(0, 1, 3), (1, 1, 3), (2, 2, 3), (0, 1, 1), (0, 2, 1)] {
         let case = Convolution { padding, stride, window: [window; 2], mirrored: true, ..base };
         let op = case.op(DType::F32);
-        let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.family == "direct");
+        let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.variant.family.name() == "direct");
         // Single elements at every place are a matrix, which is packed.
         let meant = window > 1 || stride > 1;
         assert!(!meant || common::backends().iter().all(|b| b.isa() == Isa::Portable || known(b)), "{op:?}");
@@ -768,7 +772,7 @@ fn ways_to_convolve() {
             let shape = format!("{:?}{}", &op.dims[1..], if channels_last { ", channels last" } else { "" });
             let inputs: Vec<_> = op.inputs.iter().map(|a| random.tensor(DType::F32, extent(a, &op.dims).0)).collect();
             for variant in backend.variants(&op) {
-                let judged = cost(&op, Some(&variant), backend.judge().unwrap());
+                let judged = cost(&op, Some(&variant.traffic), backend.judge().unwrap());
                 let mut best = f64::INFINITY;
                 for _ in 0..5 {
                     let begin = std::time::Instant::now();

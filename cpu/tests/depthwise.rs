@@ -141,7 +141,7 @@ impl Case {
     }
 
     fn is_known(&self) -> bool {
-        backends()[0].variants(&self.op()).iter().any(|v| v.family == "depthwise")
+        backends()[0].variants(&self.op()).iter().any(|v| v.variant.family.name() == "depthwise")
     }
 }
 

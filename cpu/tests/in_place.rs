@@ -104,7 +104,7 @@ impl Case {
             // Long rows are packed where panels are narrow.
             InPlace::Rows => {
                 let wide = |b: &CpuBackend| b.isa() == Isa::Avx512;
-                let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.family == "direct");
+                let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.variant.family.name() == "direct");
                 assert!(backends().iter().all(|b| !wide(b) || known(b)), "{self:?}");
                 assert!(self.k >= 256 || is_known(&op, "direct"), "{self:?}");
             }
@@ -116,7 +116,7 @@ impl Case {
 /// Whether the kernels are among those that the cost model may choose, where the machine has them.
 fn is_known(op: &Op, family: &str) -> bool {
     let narrow = |b: &CpuBackend| matches!(b.isa(), Isa::Avx2 | Isa::Neon);
-    backends().iter().all(|b| !narrow(b) || b.variants(op).iter().any(|v| v.family == family))
+    backends().iter().all(|b| !narrow(b) || b.variants(op).iter().any(|v| v.variant.family.name() == family))
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
         let op = windows.op();
         // Strips are wide enough with these vectors only.
         let wide = |b: &CpuBackend| b.isa() == Isa::Avx512;
-        let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.family == "columns");
+        let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.variant.family.name() == "columns");
         assert!(backends().iter().all(|b| !wide(b) || known(b)), "{windows:?}");
         windows.check(&mut random);
     }

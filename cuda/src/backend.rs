@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_codegen::{Target, generate, supports, variants};
 use millstream_core::backend::{Backend, BackendStream, Captured, Family, Kernel, Opening, Place, Priority, Support};
-use millstream_core::how::{DeviceProfile, Variant};
+use millstream_core::how::{Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Error, Op, Result};
 use parking_lot::Mutex;
@@ -235,10 +235,10 @@ impl Backend for CudaBackend {
         supports(op, &self.target)
     }
 
-    fn variants(&self, op: &Op) -> Vec<Variant> {
+    fn variants(&self, op: &Op) -> Vec<Candidate> {
         let mut list = variants(op, &self.target, &self.profile);
         if self.offers_cublas() {
-            list.extend(cublas::variant(op, &self.profile));
+            list.extend(cublas::candidate(op, &self.profile));
         }
         list
     }

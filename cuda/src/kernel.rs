@@ -6,6 +6,7 @@ use std::sync::Arc;
 use millstream_codegen::{Prepared, Program};
 use millstream_core::backend::{BackendStream, Binding, Bindings, Kernel, Launch};
 use millstream_core::cache::stable_hash;
+use millstream_core::how::Schedule;
 use millstream_core::{Error, Op, Result};
 use smallvec::SmallVec;
 
@@ -115,8 +116,8 @@ impl Generated {
         text
     }
 
-    pub(crate) fn prepare(&self, op: &Op) -> Result<Prepared> {
-        self.program.prepare(op)
+    pub(crate) fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Prepared> {
+        self.program.prepare(op, schedule)
     }
 
     /// Queues what was prepared.
@@ -161,8 +162,8 @@ impl Kernel for CudaKernel {
         self.0.text()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
-        Ok(Arc::new(CudaLaunch { prepared: self.0.prepare(op)?, kernel: self.0.clone() }))
+    fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>> {
+        Ok(Arc::new(CudaLaunch { prepared: self.0.prepare(op, schedule)?, kernel: self.0.clone() }))
     }
 }
 

@@ -17,15 +17,15 @@ pub fn programs(op: &Op, properties: &CudaProperties) -> Result<Vec<(String, Pro
         return Ok(Vec::new());
     }
     let mut list = Vec::new();
-    for variant in variants(op, &target, &profile) {
-        list.push((variant.label(), generate(op, &variant, &target)?));
+    for candidate in variants(op, &target, &profile) {
+        list.push((candidate.label(), generate(op, &candidate.variant, &target)?));
     }
-    if let Some(variant) = cublas::variant(op, &profile)
+    if let Some(candidate) = cublas::candidate(op, &profile)
         && let Some(epilogue) = cublas::epilogue(op)?
     {
         for inner in variants(&epilogue, &target, &profile) {
-            let label = format!("{}, then {}", variant.label(), inner.label());
-            list.push((label, generate(&epilogue, &inner, &target)?));
+            let label = format!("{}, then {}", candidate.label(), inner.label());
+            list.push((label, generate(&epilogue, &inner.variant, &target)?));
         }
     }
     Ok(list)

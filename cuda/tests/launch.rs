@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use common::{Room, backend, get, put, random, stream};
 use millstream_core::backend::{Backend, BackendStream, Binding, Bindings, Launch, Moved, Priority};
+use millstream_core::how::{Candidate, Role, Schedule};
 use millstream_core::{
-    Access, Binary, Contract, DType, ErrorKind, Event, Expr, ExprBuilder, MemoryKind, Op, Scalar, Unary, Variant,
+    Access, Binary, Contract, DType, ErrorKind, Event, Expr, ExprBuilder, MemoryKind, Op, Scalar, Unary,
 };
 use millstream_cuda::{CudaBackend, Recaptured};
 
@@ -27,8 +28,8 @@ fn bind<'a>(room: &'a Room<'_>) -> Binding<'a> {
 }
 
 fn prepared(backend: &CudaBackend, op: &Op) -> Arc<dyn Launch> {
-    let variant = backend.variants(op).remove(0);
-    backend.compile(op, &variant).unwrap().prepare(op).unwrap()
+    let Candidate { variant, schedule, .. } = backend.variants(op).remove(0);
+    backend.compile(op, &variant).unwrap().prepare(op, &schedule).unwrap()
 }
 
 fn run(launch: &dyn Launch, x: &Room<'_>, y: &Room<'_>, factor: f32, s: &dyn BackendStream) {
@@ -56,7 +57,7 @@ fn a_kernel_runs_says_what_it_takes_and_survives_as_bytes() {
     let s = stream(&backend, Priority::Normal);
     let n = 100_003;
     let op = scale(n);
-    let variant = backend.variants(&op).remove(0);
+    let variant = backend.variants(&op).remove(0).variant;
     let kernel = backend.compile(&op, &variant).unwrap();
     let text = kernel.text();
     assert!(text.contains("__global__") && text.contains("registers") && text.contains("occupancy"), "{text}");
@@ -69,7 +70,7 @@ fn a_kernel_runs_says_what_it_takes_and_survives_as_bytes() {
     let (rx, ry) = (Room::new(&backend, 4 * n, MemoryKind::Device), Room::new(&backend, 4 * n, MemoryKind::Device));
     put(&backend, &bytes(&x), &rx, 0, &*s);
     for (kernel, factor) in [(&kernel, 2.0f32), (&again, 3.0)] {
-        run(&*kernel.prepare(&op).unwrap(), &rx, &ry, factor, &*s);
+        run(&*kernel.prepare(&op, &Schedule::default()).unwrap(), &rx, &ry, factor, &*s);
         let y = floats(&get(&backend, &ry, 0, 4 * n, &*s));
         for (x, y) in x.iter().zip(&y) {
             let want = x * factor + x;
@@ -265,13 +266,13 @@ fn product(m: usize, n: usize, k: usize, dtype: DType, biased: bool) -> Op {
 fn multiply(
     backend: &CudaBackend,
     op: &Op,
-    variant: &Variant,
+    candidate: &Candidate,
     rooms: &[Room<'_>],
     out: &Room<'_>,
     times: usize,
 ) -> f64 {
     let s = stream(backend, Priority::Normal);
-    let launch = backend.compile(op, variant).unwrap().prepare(op).unwrap();
+    let launch = backend.compile(op, &candidate.variant).unwrap().prepare(op, &candidate.schedule).unwrap();
     let scratch = Room::new(backend, launch.workspace().max(1), MemoryKind::Device);
     let inputs: Vec<Binding<'_>> = rooms.iter().map(bind).collect();
     let bindings = Bindings { inputs: &inputs, outputs: &[bind(out)], params: &[], workspace: Some(bind(&scratch)) };
@@ -295,7 +296,7 @@ fn cublas_and_our_kernels_agree() {
         for biased in [false, true] {
             let op = product(m, n, k, DType::F32, biased);
             let variants = backend.variants(&op);
-            let Some(cublas) = variants.iter().find(|v| v.family == "cublas") else {
+            let Some(cublas) = variants.iter().find(|v| v.role == Role::Library) else {
                 println!("skipped: cuBLASLt is not there ({:?})", backend.profile().features);
                 return;
             };
@@ -348,13 +349,13 @@ fn large_products_in_every_way() {
             .variants(&op)
             .into_iter()
             .map(|v| {
-                let cost = millstream_core::how::cost(&op, Some(&v), &backend.profile()).seconds;
+                let cost = millstream_core::how::cost(&op, Some(&v.traffic), &backend.profile()).seconds;
                 (v, cost)
             })
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .unwrap();
         for variant in backend.variants(&op) {
-            if dtype != DType::F32 && variant.family != "cublas" {
+            if dtype != DType::F32 && variant.role != Role::Library {
                 continue;
             }
             let seconds = multiply(&backend, &op, &variant, &rooms, &out, 4);

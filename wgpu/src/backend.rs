@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use millstream_codegen::{Dialect, Target};
 use millstream_core::backend::{Backend, BackendStream, Kernel, Place, Priority, Support};
-use millstream_core::how::{DeviceProfile, Variant};
+use millstream_core::how::{Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Error, Op, Result};
 
@@ -142,7 +142,7 @@ impl Backend for WgpuBackend {
         millstream_codegen::supports(op, &self.target)
     }
 
-    fn variants(&self, op: &Op) -> Vec<Variant> {
+    fn variants(&self, op: &Op) -> Vec<Candidate> {
         millstream_codegen::variants(op, &self.target, &self.profile)
     }
 

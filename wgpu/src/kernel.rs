@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use millstream_codegen::{Prepared, Program, Source};
 use millstream_core::backend::{BackendStream, Bindings, Kernel, Launch};
 use millstream_core::cache::stable_hash;
+use millstream_core::how::Schedule;
 use millstream_core::{Error, Op, Result};
 use smallvec::SmallVec;
 
@@ -158,8 +159,8 @@ impl Kernel for WgpuKernel {
         self.program.text.clone()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
-        let (gpu, compiled, prepared) = (self.gpu.clone(), self.compiled.clone(), self.program.prepare(op)?);
+    fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>> {
+        let (gpu, compiled, prepared) = (self.gpu.clone(), self.compiled.clone(), self.program.prepare(op, schedule)?);
         Ok(Arc::new(WgpuLaunch { gpu, compiled, prepared }))
     }
 }

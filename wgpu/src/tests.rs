@@ -182,7 +182,7 @@ fn a_kernel_is_made_again_from_its_bytes_and_only_from_its_own() {
     };
     let (sum, product) = (op(Binary::Add), op(Binary::Mul));
     on_each(|backend| {
-        let variant = backend.variants(&sum).remove(0);
+        let variant = backend.variants(&sum).remove(0).variant;
         let kernel = backend.compile(&sum, &variant).unwrap();
         if !backend.gpu().features.contains(wgpu::Features::PIPELINE_CACHE) {
             assert!(kernel.bytes().is_none());

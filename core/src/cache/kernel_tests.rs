@@ -12,7 +12,7 @@ use super::disk_tests::Scratch;
 use super::{DiskCache, KernelCache, KernelClass, Origin};
 use crate::backend::{Backend, BackendStream, Kernel, Launch, Place, Priority, Support};
 use crate::error::{Error, ErrorKind, Result};
-use crate::how::{DeviceKind, DeviceProfile, Transfer, Variant};
+use crate::how::{Candidate, DeviceKind, DeviceProfile, Family, Schedule, Transfer, Variant};
 use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::what::{Access, Binary, DType, ExprBuilder, Op, Scalar, Unary};
 
@@ -60,13 +60,13 @@ impl Kernel for FakeKernel {
         self.0.clone()
     }
 
-    fn prepare(&self, _: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, _: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         Err(Error::unsupported("pretended"))
     }
 }
 
 fn text_of(op: &Op, variant: &Variant) -> String {
-    format!("{:?} {}", op.body, variant.label())
+    format!("{:?} {variant}", op.body)
 }
 
 impl Backend for Fake {
@@ -120,8 +120,8 @@ impl Backend for Fake {
         Support::Native
     }
 
-    fn variants(&self, _: &Op) -> Vec<Variant> {
-        vec![Variant::plain("fake")]
+    fn variants(&self, _: &Op) -> Vec<Candidate> {
+        vec![Candidate::plain(FAKE)]
     }
 
     fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
@@ -168,8 +168,10 @@ fn unary(unary: Unary) -> Op {
     Op::map(&[100], vec![access()], vec![access()], b.finish(&[y])).unwrap()
 }
 
+const FAKE: Family = Family::new("fake");
+
 fn plain() -> Variant {
-    Variant::plain("fake")
+    Variant::plain(FAKE)
 }
 
 fn no_disk() -> DiskCache {
@@ -186,9 +188,11 @@ fn a_kernel_is_made_once_and_serves_every_size() {
     assert_eq!(origin, Origin::Memory);
     assert!(Arc::ptr_eq(&first, &again));
     // Another body, dtype or variant is another kernel.
-    for (op, variant) in
-        [(add(2.5f32, 100), plain()), (add(1.5f64, 100), plain()), (add(1.5f32, 100), Variant::plain("other"))]
-    {
+    for (op, variant) in [
+        (add(2.5f32, 100), plain()),
+        (add(1.5f64, 100), plain()),
+        (add(1.5f32, 100), Variant::plain(Family::new("other"))),
+    ] {
         let (kernel, origin) = get(&op, &variant);
         assert_eq!((origin, kernel.text()), (Origin::Compiled, text_of(&op, &variant)));
     }

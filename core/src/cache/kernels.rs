@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::disk::DiskCache;
 use crate::backend::{Backend, Kernel};
 use crate::error::{Error, Result};
-use crate::how::Variant;
+use crate::how::{Family, Variant};
 use crate::what::{Access, Body, DType, Node, Op};
 
 /// All that a kernel is compiled for: what [`Op::kernel_key`] hashes, in full.
@@ -134,7 +134,7 @@ pub struct KernelStatistics {
 pub struct KernelCache {
     map: RwLock<Map>,
     /// Families whose last compiled kernel had no bytes: not worth a look at the disk.
-    without_bytes: RwLock<Vec<&'static str>>,
+    without_bytes: RwLock<Vec<Family>>,
     counts: Counts,
 }
 
@@ -346,8 +346,8 @@ impl KernelCache {
         }
         let mut duty = Duty { cache: self, hash: request.hash, slot, failure: None };
         let on_disk = disk.is_on() && !request.identity.is_empty();
-        let family = request.variant.family;
-        let key = (on_disk && !self.without_bytes.read().contains(&family)).then(|| request.disk_key());
+        let family = &request.variant.family;
+        let key = (on_disk && !self.without_bytes.read().contains(family)).then(|| request.disk_key());
         match self.make(request, backend, disk, key.as_deref()) {
             Ok((kernel, origin)) => {
                 let _ = duty.slot.kernel.set(kernel.clone());
@@ -356,9 +356,9 @@ impl KernelCache {
                 if on_disk && origin == Origin::Compiled {
                     if let Some(bytes) = kernel.bytes() {
                         disk.put(&key.unwrap_or_else(|| request.disk_key()), &bytes);
-                        self.without_bytes.write().retain(|f| *f != family);
+                        self.without_bytes.write().retain(|f| f != family);
                     } else if key.is_some() {
-                        self.without_bytes.write().push(family);
+                        self.without_bytes.write().push(family.clone());
                     }
                 }
                 Ok((kernel, origin))

@@ -8,7 +8,7 @@ use crate::buffer::{Buffer, Mode, Resident, Storage};
 use crate::device::Device;
 use crate::dispatcher::{Work, bind};
 use crate::error::Result;
-use crate::how::Variant;
+use crate::how::Candidate;
 use crate::memory::MemoryKind;
 use crate::what::{DType, Expected, HostTensor};
 
@@ -43,8 +43,8 @@ fn share(error: f64, bound: f64) -> f64 {
 }
 
 /// The operation's work with this variant.
-pub(super) fn work(case: &Case, variant: &Variant) -> Arc<Work> {
-    Work::new(case.op.clone(), variant.clone(), case.name.clone())
+pub(super) fn work(case: &Case, candidate: &Candidate) -> Arc<Work> {
+    Work::new(case.op.clone(), candidate.clone(), case.name.clone())
 }
 
 /// Runs the work of a case and gives the bytes of its outputs, margins and all.

@@ -28,7 +28,7 @@ use crate::backend::Support;
 use crate::device::Device;
 use crate::dispatcher::Work;
 use crate::error::{Error, Result};
-use crate::how::{DeviceKind, Variant};
+use crate::how::{Candidate, DeviceKind};
 use crate::what::{DType, Op, Tolerance, evaluate};
 
 use case::Case;
@@ -291,13 +291,13 @@ fn row(device: &Device, part: Part, op: &str, dtype: DType, layout: &'static str
 }
 
 /// The ways in which a case is computed: the chosen one, the fixed one, then others, the last first.
-fn variants(device: &Device, op: &Op, most: usize) -> Result<Vec<Variant>> {
+fn variants(device: &Device, op: &Op, most: usize) -> Result<Vec<Candidate>> {
     let (chosen, _) = device.choose(op)?;
     let mut list = vec![chosen];
     let all = device.backend().variants(op);
     let first = all.first().cloned();
     for v in first.into_iter().chain(all.into_iter().rev()) {
-        if list.len() < most && !list.contains(&v) {
+        if list.len() < most && !list.iter().any(|l: &Candidate| l.is_same_as(&v)) {
             list.push(v);
         }
     }
@@ -355,7 +355,7 @@ fn check(device: &Device, case: &Case, works: &[Arc<Work>], tolerance: Tolerance
             Ok(got) => judge::judge(case, &expected, &got),
             Err(e) => failed(line(&e)),
         };
-        one.failure = one.failure.map(|why| format!("{why} (variant {})", work.variant().label()));
+        one.failure = one.failure.map(|why| format!("{why} (variant {})", work.candidate().label()));
         verdict.worsen(one);
     }
     verdict

@@ -10,7 +10,7 @@ use super::*;
 use crate::Runtime;
 use crate::backend::{Backend, BackendStream, Binding, Bindings, Family, Kernel, Launch, Opening, Place, Priority};
 use crate::event::Event;
-use crate::how::{DeviceProfile, MemoryLevel, Transfer};
+use crate::how::{self, Candidate, DeviceProfile, MemoryLevel, Schedule, Transfer, Variant};
 use crate::memory::{HostPtr, MemoryKind, RawMemory, StreamId};
 use crate::sim::{Sim, SimFamily};
 use crate::what::{Exact, Expected, HostTensor, Scalar};
@@ -109,8 +109,8 @@ impl Backend for Oracle {
         }
     }
 
-    fn variants(&self, _: &Op) -> Vec<Variant> {
-        vec![Variant::plain("exact"), Variant::plain("other")]
+    fn variants(&self, _: &Op) -> Vec<Candidate> {
+        ["exact", "other"].map(|name| Candidate::plain(how::Family::new(name))).into()
     }
 
     fn compile(&self, _: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
@@ -148,7 +148,7 @@ impl Kernel for Evaluate {
     fn text(&self) -> String {
         "the reference".into()
     }
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         Ok(Arc::new(Prepared { flaw: self.0, variant: self.1.clone(), op: op.clone() }))
     }
 }
@@ -161,7 +161,7 @@ struct Prepared {
 
 impl Launch for Prepared {
     fn run(&self, bindings: &Bindings<'_>, _: &dyn BackendStream) -> Result<()> {
-        if self.flaw == Flaw::BadVariant && self.variant.family == "other" {
+        if self.flaw == Flaw::BadVariant && self.variant.family == how::Family::new("other") {
             return Err(Error::launch("this variant never works"));
         }
         let read = |(b, dtype): (&Binding<'_>, DType)| {

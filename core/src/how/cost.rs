@@ -4,7 +4,7 @@
 
 use super::groups;
 use super::profile::{DeviceKind, DeviceProfile};
-use super::tile::{ContractSizes, Variant};
+use super::traffic::{ContractSizes, Traffic};
 use crate::what::{Body, DType, Expr, Node, Op};
 
 /// What limits an operation.
@@ -44,7 +44,7 @@ pub struct Cost {
 }
 
 /// Prices one way of computing an operation on a device.
-pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost {
+pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost {
     let (flop, bytes) = (op.flop(), op.least_bytes());
     let dtype = match &op.body {
         Body::Contract(c) => c.acc,
@@ -54,7 +54,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     // Fewer multiplications than the operation says only where the variant is one that saves some.
     let all = |s: ContractSizes| [s.batch, s.m, s.n, s.k].iter().map(|&n| n as f64).product::<f64>();
     let own = ContractSizes::of(op);
-    let saves = variant.and_then(|v| v.products).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
+    let saves = traffic.and_then(|v| v.products).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
     let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
     let arithmetic = flop as f64 * least / rate;
     let home = profile.level_for(bytes);
@@ -74,9 +74,9 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
             longest = (seconds, bound);
         }
     };
-    let products = variant.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
+    let products = traffic.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
     let mut further = 0.0;
-    match (products, variant.filter(|v| !v.tile.blocks.is_empty())) {
+    match (products, traffic.filter(|v| !v.tile.blocks.is_empty())) {
         (Some(s), Some(v)) if profile.kind != DeviceKind::Cpu => {
             let g = groups::price(op, s, v, dtype.size(), rate, profile);
             consider(g.arithmetic, Bound::Compute);
@@ -116,7 +116,7 @@ pub fn cost(op: &Op, variant: Option<&Variant>, profile: &DeviceProfile) -> Cost
     }
     let rest = (all - longest.0).max(0.0);
     // Copies are written and read, and nothing else is done meanwhile.
-    let copied = variant.map_or(0, |v| v.copied);
+    let copied = traffic.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
     let seconds = longest.0 + unhidden * rest + copying + further + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };

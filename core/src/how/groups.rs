@@ -6,7 +6,8 @@
 //! and back. Few groups, or many pieces, wait; many groups of small blocks read more.
 
 use super::profile::{DeviceKind, DeviceProfile};
-use super::tile::{Block, ContractSizes, Variant};
+use super::traffic::{ContractSizes, Overlap, Traffic};
+use super::variant::Block;
 use crate::what::{Body, Expr, Node, Op};
 
 /// Seconds from asking for a piece to having it in shared memory, as an H200 takes.
@@ -34,12 +35,12 @@ pub(super) struct Price {
     pub(super) further: f64,
 }
 
-/// Prices blocks for a contraction: of threads and groups, perhaps with a third that says how much of the depth a group walks. One block
+/// Prices blocks for a contraction: of threads and groups. One block
 /// alone is a walk over rows, in which every result is a row of products.
 pub(super) fn price(
     op: &Op,
     s: ContractSizes,
-    v: &Variant,
+    v: &Traffic,
     element: usize,
     rate: f64,
     profile: &DeviceProfile,
@@ -55,7 +56,7 @@ pub(super) fn price(
         let levels = (0..caches).map(|l| products * element / bandwidth(l)).collect();
         return Price { arithmetic: products * PRODUCT * 2.0 / rate, levels, further: profile.launch };
     };
-    if v.is_library() {
+    if v.overlap == Overlap::Full {
         // It does all this well, and has kernels for edges and for few blocks.
         let whole = |n: usize, b: usize| n.next_multiple_of(b.max(1)) as f64;
         let products = s.batch as f64 * whole(s.m, thread.m) * whole(s.n, thread.n) * s.k as f64;
@@ -63,7 +64,12 @@ pub(super) fn price(
         let waves = (tasks / units).ceil() * units / tasks.max(1.0);
         return Price { arithmetic: 2.0 * products / rate * waves, levels: Vec::new(), further: 0.0 };
     }
-    let part = v.tile.blocks.get(2).map_or(s.k, |p| p.k).max(1);
+    // Parts begin at multiples of a group's block.
+    let part = match v.splits {
+        0 | 1 => s.k,
+        splits => s.k.div_ceil(splits).next_multiple_of(group.k.max(1)),
+    };
+    let part = part.max(1);
     let parts = s.k.div_ceil(part).max(1) as f64;
     let pieces = part.min(s.k).div_ceil(group.k.max(1)).max(1) as f64;
     let depth = pieces * group.k as f64;

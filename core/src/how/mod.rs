@@ -1,10 +1,12 @@
-//! How an operation is computed: profiles of devices, variants and tiles, and the one cost model.
+//! How an operation is computed: profiles of devices, what a kernel is, what it moves, and the one cost model.
 
 mod cost;
 mod groups;
 mod profile;
-mod tile;
+mod traffic;
+mod variant;
 
 pub use cost::{Bound, Cost, cost};
 pub use profile::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
-pub use tile::{Block, ContractSizes, FIXED, LIBRARY, Tile, Variant, contract_tiles};
+pub use traffic::{ContractSizes, Overlap, Traffic};
+pub use variant::{Block, Candidate, Family, IndexWidth, Role, Schedule, Split, Tile, Variant, contract_tiles};

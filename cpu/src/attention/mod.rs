@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result};
 use smallvec::SmallVec;
 
@@ -50,7 +51,7 @@ impl Kernel for AttentionKernel {
         "attention: blocks of keys and values packed, then panels of queries: scores, shares, sums of values\n".into()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let machine = self.machine.clone();
         Ok(Arc::new(CpuLaunch(match op.outputs[0].dtype {
             DType::F32 => Arc::new(Attend::<f32, f32>::new(op, machine)?),

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::kept::FormName;
 use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
 
@@ -16,7 +16,7 @@ use crate::depthwise::across::{Across, Places, Spot};
 use crate::simd::Isa;
 
 /// The family of these kernels.
-pub(super) const FAMILY: &str = "depthwise across";
+pub(super) const FAMILY: Family = Family::new("depthwise across");
 /// What the name of a form of filters begins with; names of packed operands begin with a dtype.
 const FORM: u64 = u64::from_le_bytes(*b"dw chans");
 /// Entries beyond which tables would take more memory than they are worth.
@@ -110,15 +110,15 @@ impl SideBySide {
     }
 
     /// This way to compute it, for the cost model.
-    pub(super) fn variant(&self) -> Variant {
+    pub(super) fn candidate(&self) -> Candidate {
         let (places, taps) = self.across.sizes();
         // Vectors of channels in registers; from farther levels an element comes once for all taps.
         let block = |far: usize, near: usize, k: usize| match self.places_are_rows {
             true => Block { m: near, n: far, k },
             false => Block { m: far, n: near, k },
         };
-        let blocks = [block(1, 1, 1), block(taps, places, taps)].into_iter().collect();
-        Variant::tiled(FAMILY, Tile { blocks })
+        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        Candidate::new(Variant::plain(FAMILY), Traffic { tile: Tile::new(blocks), ..Traffic::default() })
     }
 
     /// Bytes of all windows, each written out.

@@ -1,7 +1,7 @@
 //! Convolutions whose filters see one channel each: see [`crate::depthwise`]. This finds out which ones, and where their numbers lie.
 
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::{Access, Contract, DType, Op, Result};
 
 use super::operand::{Roles, find, is_aligned, origin};
@@ -12,7 +12,7 @@ use crate::gemm::Output;
 use crate::simd::Isa;
 
 /// The family of these kernels.
-pub(super) const FAMILY: &str = "depthwise";
+pub(super) const FAMILY: Family = Family::new("depthwise");
 /// Filters of one channel beyond which products of matrices are worth while.
 const MOST_FILTERS: usize = 8;
 /// Taps beyond which a sum is long: products of matrices add those in blocks, so that less is lost, and cut them better.
@@ -89,15 +89,16 @@ impl Apart {
     }
 
     /// This way to compute it, for the cost model.
-    pub(super) fn variant(&self) -> Variant {
+    pub(super) fn candidate(&self) -> Candidate {
         let (places, taps) = self.depthwise.sizes();
         // A vector of places in registers; from farther levels an element comes once for all taps.
         let block = |far: usize, near: usize, k: usize| match self.depthwise.places.places_are_rows {
             true => Block { m: near, n: far, k },
             false => Block { m: far, n: near, k },
         };
-        let blocks = [block(1, 1, 1), block(taps, places, taps)].into_iter().collect();
-        Variant { copied: self.depthwise.copied(), ..Variant::tiled(FAMILY, Tile { blocks }) }
+        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        let traffic = Traffic { tile: Tile::new(blocks), copied: self.depthwise.copied(), ..Traffic::default() };
+        Candidate::new(Variant::plain(FAMILY), traffic)
     }
 
     /// Bytes of all windows, each written out.

@@ -1,7 +1,7 @@
 //! Convolutions that Winograd's algorithm computes: see [`crate::winograd`]. This finds out which ones, and where their numbers lie.
 
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Block, ContractSizes, Tile, Variant};
+use millstream_core::how::{Block, Candidate, ContractSizes, Family, Tile, Traffic, Variant};
 use millstream_core::kept::FormName;
 use millstream_core::{Access, Accuracy, Contract, DType, Error, Op, Result};
 
@@ -13,7 +13,7 @@ use crate::gemm::Output;
 use crate::winograd::{FilterPlaces, Line, Picture, Sizes, Winograd};
 
 /// The families of these kernels, by the results of a tile.
-pub(super) const FAMILIES: [(&str, usize); 2] = [("winograd 4x4", 4), ("winograd 2x2", 2)];
+pub(super) const FAMILIES: [(Family, usize); 2] = [(Family::new("winograd 4x4"), 4), (Family::new("winograd 2x2"), 2)];
 /// The alignment of scratch memory.
 const ALIGN: usize = 64;
 /// What the name of a form of filters begins with; names of packed operands begin with a dtype.
@@ -104,13 +104,14 @@ impl Fewer {
     }
 
     /// This way to compute it, for the cost model.
-    pub(super) fn variant(&self, family: &'static str) -> Variant {
+    pub(super) fn candidate(&self, family: Family) -> Candidate {
         let w = &self.winograd;
         let ((mr, nr), (tiles, outputs), k) = w.blocks();
         let block = |m, n, k| Block { m, n, k };
-        let blocks = [block(mr, nr, 1), block(tiles, nr, k), block(tiles, outputs, k)].into_iter().collect();
+        let blocks = [block(mr, nr, 1), block(tiles, nr, k), block(tiles, outputs, k)];
         let products = ContractSizes { batch: w.products(), m: w.tiles(), n: w.sizes.filters, k: w.sizes.channels };
-        Variant { copied: w.copied(), products: Some(products), ..Variant::tiled(family, Tile { blocks }) }
+        let (tile, products) = (Tile::new(blocks), Some(products));
+        Candidate::new(Variant::plain(family), Traffic { tile, copied: w.copied(), products, ..Traffic::default() })
     }
 
     /// Bytes of scratch memory.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Block, Tile, Variant};
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, DType, Expr, Op, Result};
 
@@ -18,8 +18,8 @@ use crate::gemm::{Micro, Output, Side};
 use crate::simd::Isa;
 
 /// The families of these kernels.
-pub(super) const DIRECT: &str = "direct";
-pub(super) const COLUMNS: &str = "columns";
+pub(super) const DIRECT: Family = Family::new("direct");
+pub(super) const COLUMNS: Family = Family::new("columns");
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
 /// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
@@ -137,11 +137,11 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
 
 impl InPlace {
     /// The contraction by a family of these kernels on so many threads, if it is one of them and can be computed so.
-    pub(super) fn of(family: &str, op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
-        match family {
-            DIRECT => InPlace::direct(op, isa, threads),
-            COLUMNS => InPlace::columns(op, isa, threads),
-            _ => None,
+    pub(super) fn of(family: &Family, op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
+        match () {
+            () if *family == DIRECT => InPlace::direct(op, isa, threads),
+            () if *family == COLUMNS => InPlace::columns(op, isa, threads),
+            () => None,
         }
     }
 
@@ -299,7 +299,7 @@ impl InPlace {
     }
 
     /// This way to compute it, for the cost model.
-    pub(super) fn variant(&self) -> Variant {
+    pub(super) fn candidate(&self) -> Candidate {
         let (family, copied, tasks) = match &self.way {
             Way::Direct(direct) => (DIRECT, direct.copied() + direct.turned(), Some(direct.tasks())),
             Way::Columns(columns) => (COLUMNS, columns.copied(), None),
@@ -325,7 +325,9 @@ impl InPlace {
             Way::Direct(direct) => direct.computed(),
             Way::Columns(_) => None,
         };
-        Variant { copied, computed, tasks, edges: Some(edges), ..Variant::tiled(family, Tile { blocks }) }
+        let (tile, edges) = (Tile { blocks }, Some(edges));
+        let traffic = Traffic { tile, copied, computed, tasks, edges, ..Traffic::default() };
+        Candidate::new(Variant::plain(family), traffic)
     }
 
     /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
-use millstream_core::how::{ContractSizes, FIXED, Variant};
+use millstream_core::how::{ContractSizes, Schedule, Variant};
 use millstream_core::{Body, DType, Error, ErrorKind, Fault, Op, Result, Storage};
 
 use crate::backend::Machine;
@@ -60,16 +60,16 @@ impl ContractKernel {
     /// Compiles a contraction: finds out early whether every expression can be computed.
     pub(crate) fn new(machine: Arc<Machine>, op: &Op, variant: &Variant) -> Result<ContractKernel> {
         let mut kernel = ContractKernel { machine, variant: variant.clone(), text: String::new() };
-        kernel.text = kernel.plan(op)?.1;
+        kernel.text = kernel.plan(op, &Schedule::default())?.1;
         Ok(kernel)
     }
 
-    fn plan(&self, op: &Op) -> Result<(Arc<dyn Run>, String)> {
-        struct Make<'a>(&'a ContractKernel, &'a Op);
+    fn plan(&self, op: &Op, schedule: &Schedule) -> Result<(Arc<dyn Run>, String)> {
+        struct Make<'a>(&'a ContractKernel, &'a Op, &'a Schedule);
         impl dispatch::Visit for Make<'_> {
             type Output = Result<(Arc<dyn Run>, String)>;
             fn visit<T: Sum>(self) -> Self::Output {
-                let made = Contraction::<T>::new(self.0, self.1)?;
+                let made = Contraction::<T>::new(self.0, self.1, self.2)?;
                 let text = made.describe(&self.0.variant);
                 Ok((Arc::new(made), text))
             }
@@ -77,7 +77,7 @@ impl ContractKernel {
         let Body::Contract(c) = &op.body else {
             return Err(Error::internal(format!("a contraction's kernel was asked for a {}", op.name())));
         };
-        dispatch::visit(c.acc, Make(self, op))
+        dispatch::visit(c.acc, Make(self, op, schedule))
     }
 }
 
@@ -86,8 +86,8 @@ impl Kernel for ContractKernel {
         self.text.clone()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
-        Ok(Arc::new(CpuLaunch(self.plan(op)?.0)))
+    fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>> {
+        Ok(Arc::new(CpuLaunch(self.plan(op, schedule)?.0)))
     }
 }
 
@@ -140,20 +140,19 @@ impl InGroups {
 }
 
 impl<T: Sum> Contraction<T> {
-    fn new(kernel: &ContractKernel, op: &Op) -> Result<Contraction<T>> {
+    fn new(kernel: &ContractKernel, op: &Op, schedule: &Schedule) -> Result<Contraction<T>> {
         let (Body::Contract(c), Some(sizes)) = (&op.body, ContractSizes::of(op)) else {
             return Err(Error::internal(format!("a contraction's kernel was asked for a {}", op.name())));
         };
         let machine = kernel.machine.clone();
         let isa = product_isa(machine.isa);
         let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
-        let blocking = match kernel.variant.family {
-            "packed" | "small" | FIXED => variants::blocking(&kernel.variant.tile),
-            _ => None,
-        };
+        let family = &kernel.variant.family;
+        let is_fixed = *family == variants::FIXED;
+        let blocking = variants::blocking(&schedule.tile);
         let threads = machine.workers.threads();
         let blocking = blocking.unwrap_or_else(|| Blocking::for_caches::<T>(&machine.topology, isa, shape));
-        let blocking = if kernel.variant.is_fixed() { blocking } else { blocking.spread(shape, threads) };
+        let blocking = if is_fixed { blocking } else { blocking.spread(shape, threads) };
         let side = |row| Side { batch: 0..c.m, row, depth: c.k..op.dims.len() };
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
@@ -163,18 +162,18 @@ impl<T: Sum> Contraction<T> {
         if let Some(p) = &groups {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
-        let in_place = InPlace::of(kernel.variant.family, op, machine.isa, machine.workers.threads());
+        let in_place = InPlace::of(family, op, machine.isa, machine.workers.threads());
         if let Some(direct) = &in_place {
             // Memory that it cannot read so is rare: a product then takes more from the heap.
             workspace = direct.workspace();
         }
-        let fewer = fewer::FAMILIES.iter().find(|(family, _)| *family == kernel.variant.family);
-        let fewer = fewer.and_then(|(_, m)| Fewer::new(op, *m, &machine));
+        let fewer = fewer::FAMILIES.into_iter().find(|(f, _)| f == family);
+        let fewer = fewer.and_then(|(_, m)| Fewer::new(op, m, &machine));
         if let Some(fewer) = &fewer {
             workspace = workspace.max(fewer.workspace());
         }
-        let apart = if kernel.variant.family == apart::FAMILY { Apart::new(op, machine.isa) } else { None };
-        let across = if kernel.variant.family == across::FAMILY { SideBySide::new(op, machine.isa) } else { None };
+        let apart = if *family == apart::FAMILY { Apart::new(op, machine.isa) } else { None };
+        let across = if *family == across::FAMILY { SideBySide::new(op, machine.isa) } else { None };
         if let Some(across) = &across {
             workspace = workspace.max(across.workspace());
         }

@@ -13,7 +13,9 @@
 //! The families differ in what the product's driver does with the blocking; each tile is also a promise about traffic,
 //! which is what the cost model prices.
 
-use millstream_core::how::{Block, ContractSizes, DeviceProfile, FIXED, Tile, Variant, contract_tiles};
+use millstream_core::how::{
+    Block, Candidate, ContractSizes, DeviceProfile, Family, Role, Tile, Traffic, Variant, contract_tiles,
+};
 use millstream_core::{Body, DType, Op};
 
 use super::across::SideBySide;
@@ -24,10 +26,16 @@ use super::in_place::{self, InPlace};
 use crate::backend::Machine;
 use crate::gemm::{self, Blocking, Element, Shape};
 
+/// The families of the packed product's driver; see the module.
+pub(super) const PACKED: Family = Family::new("packed");
+pub(super) const FIXED: Family = Family::new("fixed");
+pub(super) const SMALL: Family = Family::new("small");
+const GEMV: Family = Family::new("gemv");
+
 /// The size for which the fixed choice is cut.
 const FIXED_FOR: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
 /// Products of at most this many multiply-adds are not packed.
-const SMALL: usize = 40 * 40 * 40;
+const SMALL_PRODUCTS: usize = 40 * 40 * 40;
 /// What a product of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
 const PRODUCT_BYTES: u64 = 64 << 10;
 
@@ -39,7 +47,7 @@ pub(super) fn tile(b: Blocking, shape: Shape) -> Tile {
     // Registers hold a micro-tile; the first level a panel of the right operand, used for all rows of a task; the second the
     // task's block of the left operand and of the result.
     let blocks = [block(b.mr, b.nr, 1), block(b.mc, b.nr, b.kc), block(b.mc, b.nc, b.kc)];
-    Tile { blocks: blocks.into_iter().collect() }
+    Tile::new(blocks)
 }
 
 pub(super) fn blocking(tile: &Tile) -> Option<Blocking> {
@@ -56,18 +64,18 @@ pub(super) fn blocking(tile: &Tile) -> Option<Blocking> {
 }
 
 /// The candidates for a contraction that sums in `acc`. The first is the fixed choice.
-pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
+pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Candidate> {
     let Some(sizes) = ContractSizes::of(op) else { return Vec::new() };
     struct Candidates<'a>(ContractSizes, &'a Machine, &'a DeviceProfile);
     impl dispatch::Visit for Candidates<'_> {
-        type Output = Vec<Variant>;
-        fn visit<T: dispatch::Sum>(self) -> Vec<Variant> {
+        type Output = Vec<Candidate>;
+        fn visit<T: dispatch::Sum>(self) -> Vec<Candidate> {
             candidates::<T>(self.0, self.1, self.2)
         }
     }
     let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
     // Ways are compared as one thread would go them.
-    let way = |family| InPlace::of(family, op, machine.isa, 1);
+    let way = |family: Family| InPlace::of(&family, op, machine.isa, 1);
     let (direct, columns) = (way(in_place::DIRECT), way(in_place::COLUMNS));
     let bytes = |a: usize, b: usize| {
         let elements = (sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
@@ -84,37 +92,39 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         // The packed product copies every window, piece by piece: measured, that takes twice as long as copying as much at once.
         if !direct.is_matrix() {
             let windows = 2 * direct.windows();
-            list.iter_mut().for_each(|v| v.copied = windows);
+            list.iter_mut().for_each(|v| v.traffic.copied = windows);
         }
     }
     match &columns {
         _ if matrices => {
             for v in list.iter_mut().filter(|v| is_packed(v)) {
-                let kc = v.tile.blocks.get(1).map_or(sizes.k, |b| b.k);
+                let kc = v.schedule.tile.blocks.get(1).map_or(sizes.k, |b| b.k);
                 let unpacked = gemm::unpacked::<f32>(super::product_isa(machine.isa), shape_of(sizes), kc, strides);
                 let packed = |bytes: u64, unpacked: bool| if unpacked { 0 } else { bytes };
-                v.copied = packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
+                v.traffic.copied =
+                    packed(left, unpacked[0]).saturating_add(packed(right, unpacked[1])).saturating_add(sums);
             }
         }
         // Copied window by window, as above, where there is no direct way that has said so already.
         Some(columns) if columns.has_windows() => {
             let copied = 2 * columns.windows();
-            list.iter_mut().filter(|v| direct.is_none() && is_packed(v)).for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| direct.is_none() && is_packed(v)).for_each(|v| v.traffic.copied = copied);
         }
         Some(columns) => {
             let copied = columns.windows().saturating_add(sums);
-            list.iter_mut().filter(|v| is_packed(v)).for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| is_packed(v)).for_each(|v| v.traffic.copied = copied);
         }
         None if acc == DType::F32 => {
             // As for an image with its channels last, so that both orders of an image are priced alike.
             let copied = bytes(sizes.m, sizes.k).saturating_add(sums);
-            list.iter_mut().filter(|v| is_packed(v) && v.copied == 0).for_each(|v| v.copied = copied);
+            list.iter_mut().filter(|v| is_packed(v) && v.traffic.copied == 0).for_each(|v| v.traffic.copied = copied);
         }
         None => {}
     }
     let with = |way: &InPlace, more: u64| {
-        let variant = way.variant();
-        Variant { copied: variant.copied.saturating_add(more), ..variant }
+        let mut candidate = way.candidate();
+        candidate.traffic.copied = candidate.traffic.copied.saturating_add(more);
+        candidate
     };
     list.extend(direct.as_ref().map(|d| with(d, right)));
     list.extend(columns.as_ref().map(|c| with(c, left)));
@@ -122,12 +132,12 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     if let Some(windows) = apart.as_ref().map(Apart::windows).or(across.as_ref().map(SideBySide::windows)) {
         // Elsewhere every channel is a product of its own.
         let copied = windows.saturating_add((sizes.batch as u64).saturating_mul(PRODUCT_BYTES));
-        list.iter_mut().filter(|v| v.family != in_place::DIRECT).for_each(|v| v.copied = copied);
+        list.iter_mut().filter(|v| v.variant.family != in_place::DIRECT).for_each(|v| v.traffic.copied = copied);
     }
-    list.extend(apart.map(|a| a.variant()));
-    list.extend(across.map(|a| a.variant()));
+    list.extend(apart.map(|a| a.candidate()));
+    list.extend(across.map(|a| a.candidate()));
     for (family, m) in fewer::FAMILIES {
-        list.extend(Fewer::new(op, m, machine).map(|w| w.variant(family)));
+        list.extend(Fewer::new(op, m, machine).map(|w| w.candidate(family)));
     }
     list
 }
@@ -136,8 +146,8 @@ fn shape_of(sizes: ContractSizes) -> Shape {
     Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k }
 }
 
-fn is_packed(v: &Variant) -> bool {
-    v.is_fixed() || v.family == "packed"
+fn is_packed(v: &Candidate) -> bool {
+    v.variant.family == FIXED || v.variant.family == PACKED
 }
 
 /// Whether results are the sums themselves.
@@ -145,18 +155,23 @@ fn is_plain(op: &Op) -> bool {
     matches!(&op.body, Body::Contract(c) if c.epilogue.is_acc())
 }
 
-fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Variant> {
+fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &DeviceProfile) -> Vec<Candidate> {
     let isa = super::product_isa(machine.isa);
     let shape = shape_of(sizes);
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let edges = Some(gemm::edges::<T>(isa));
-    let packed = |tile: Tile| Variant { edges, ..Variant::tiled("packed", tile) };
+    let product = |family: Family, tile: Tile| {
+        let mut candidate = Candidate::scheduled(family, tile);
+        candidate.traffic.edges = edges;
+        candidate
+    };
+    let packed = |tile: Tile| product(PACKED, tile);
     let fixed = tile(fixed, shape);
-    let mut list = vec![Variant { edges, ..Variant::tiled(FIXED, fixed.clone()) }, packed(fixed)];
-    let mut add = |variant: Variant| {
-        if !list.contains(&variant) {
-            list.push(variant);
+    let mut list = vec![Candidate { role: Role::Fixed, ..product(FIXED, fixed.clone()) }, packed(fixed)];
+    let mut add = |candidate: Candidate| {
+        if !list.contains(&candidate) {
+            list.push(candidate);
         }
     };
     if sizes.m == 1 || sizes.n == 1 {
@@ -164,9 +179,10 @@ fn candidates<T: Element>(sizes: ContractSizes, machine: &Machine, profile: &Dev
         let (m, n) = (if sizes.m == 1 { 1 } else { fitted.mc }, if sizes.n == 1 { 1 } else { fitted.nc });
         let block = |m, n, k| Block { m, n, k };
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
-        add(Variant::tiled("gemv", Tile { blocks: blocks.into_iter().collect() }));
-    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL {
-        add(Variant { edges, ..Variant::tiled("small", tile(fitted, shape)) });
+        let traffic = Traffic { tile: Tile::new(blocks), ..Traffic::default() };
+        add(Candidate::new(Variant::plain(GEMV), traffic));
+    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL_PRODUCTS {
+        add(product(SMALL, tile(fitted, shape)));
     }
     add(packed(tile(fitted, shape)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];

@@ -16,6 +16,7 @@ mod vectors;
 use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::{Body, DType, Dims, Error, Lookup, Op, Result};
 use smallvec::SmallVec;
 
@@ -52,7 +53,7 @@ impl Kernel for GatherKernel {
         "gather: positions of a block of runs, then the runs\n".into()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let Body::Gather(lookups) = &op.body else {
             return Err(Error::internal(format!("a {} operation is no lookup", op.name())));
         };

@@ -14,6 +14,7 @@ mod transpose;
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::{Body, Dims, Error, Expr, Node, Op, Result, Scalar};
 use smallvec::SmallVec;
 
@@ -54,7 +55,7 @@ impl Kernel for MapKernel {
         self.text.clone()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         Ok(Arc::new(CpuLaunch(match plan(op, &self.machine)? {
             Plan::Walk(walk) => Arc::new(*walk),
             Plan::Transpose(transpose) => Arc::new(*transpose),

@@ -266,7 +266,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
             kept: None,
         })
         .collect();
-    let launch = kernel.prepare(op).unwrap();
+    let launch = kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap();
     let mut space = vec![0u128; launch.workspace().div_ceil(16) + 4];
     let space_memory = RawMemory::foreign(space.as_mut_ptr().cast::<u8>(), space.len() * 16);
     let skip = (space.as_ptr() as usize).wrapping_neg() % 64;
@@ -299,7 +299,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
 
 /// Runs a kernel on plain memory, aligned and large enough, every operand beginning at its first element.
 pub(crate) fn launch(kernel: &dyn Kernel, op: &Op, inputs: &[*const u8], outputs: &[*mut u8]) {
-    prepared(&*kernel.prepare(op).unwrap(), op, inputs, outputs);
+    prepared(&*kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap(), op, inputs, outputs);
 }
 
 /// Runs a prepared launch on plain memory.

@@ -59,7 +59,7 @@ fn time(name: &str, op: &Op, kernel: Arc<dyn Kernel>) {
     let i: Vec<*const u8> = ins.iter().map(|m| m.0.as_ptr().cast_const()).collect();
     let o: Vec<*mut u8> = outs.iter().map(|m| m.0.as_ptr()).collect();
     launch(&*kernel, op, &i, &o);
-    let prepared = kernel.prepare(op).unwrap();
+    let prepared = kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap();
     let mut times: Vec<f64> = Vec::new();
     let begin = Instant::now();
     while times.len() < 7 || (begin.elapsed().as_secs_f64() < 0.7 && times.len() < 2000) {
@@ -102,7 +102,8 @@ fn small(name: &str, op: &Op, kernel: &dyn Kernel) {
         raw.iter().map(|memory| Binding { memory, offset: 0, start: 0, end: memory.bytes, kept: None }).collect();
     let (inputs, outputs) = bound.split_at(op.inputs.len());
     let bindings = Bindings { inputs, outputs, params: &[], workspace: None };
-    let (launch, stream) = (kernel.prepare(op).unwrap(), InlineStream::new(StreamId(1)));
+    let (launch, stream) =
+        (kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap(), InlineStream::new(StreamId(1)));
     let mut best = f64::INFINITY;
     for _ in 0..50 {
         let t = now();

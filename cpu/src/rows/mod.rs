@@ -18,6 +18,7 @@ mod windows;
 use std::sync::Arc;
 
 use millstream_core::backend::{Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::{Body, Error, Op, Result};
 
 use crate::backend::Machine;
@@ -55,7 +56,7 @@ impl Kernel for RowsKernel {
         self.text.clone()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let run: Arc<dyn Run> = match plan(op, &self.machine)? {
             Plan::Along(p) => Arc::new(p),
             Plan::Across(p) => Arc::new(p),

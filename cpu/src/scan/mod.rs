@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::{bf16, f16};
 use millstream_core::backend::{Bindings, Kernel, Launch};
+use millstream_core::how::Schedule;
 use millstream_core::{Body, DType, Dims, Error, Op, Reduce, Result};
 use num_complex::Complex;
 use smallvec::SmallVec;
@@ -80,7 +81,7 @@ impl Kernel for ScanKernel {
         self.text.clone()
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let inner = if let Body::Scan { inner, .. } = op.body { inner } else { 0 };
         let operands = [Operand::new(&op.inputs[0]), Operand::new(&op.outputs[0])];
         let elements: usize = op.dims[inner..].iter().product();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use millstream_core::backend::{Backend, BackendStream, Binding, Bindings, Priority};
-use millstream_core::how::Variant;
+use millstream_core::how::Candidate;
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::what::{HostTensor, Tolerance, evaluate};
 use millstream_core::{Access, DType, Op, Scalar};
@@ -99,14 +99,14 @@ pub fn run(
     backend: &CpuBackend,
     stream: &dyn BackendStream,
     op: &Op,
-    variant: &Variant,
+    candidate: &Candidate,
     inputs: &[HostTensor],
     params: &[Scalar],
     place: Place,
 ) -> Vec<HostTensor> {
-    let kernel = backend.compile(op, variant).unwrap();
+    let kernel = backend.compile(op, &candidate.variant).unwrap();
     assert!(!kernel.text().is_empty());
-    let launch = kernel.prepare(op).unwrap();
+    let launch = kernel.prepare(op, &candidate.schedule).unwrap();
     let shift = if place == Place::Misaligned { 1 } else { 0 };
     let block = |bytes: usize| backend.alloc(bytes + 64, MemoryKind::Device).unwrap();
     let fill = |m: &RawMemory, from: &[u8]| {
@@ -204,7 +204,7 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         for (v, variant) in variants.iter().enumerate() {
             for place in [Place::Aligned, Place::Misaligned] {
                 // The families that read an operand where it lies have another way for memory that they cannot read so.
-                let in_place = ["direct", "columns"].contains(&variant.family);
+                let in_place = ["direct", "columns"].contains(&variant.variant.family.name());
                 if place == Place::Misaligned && v > 0 && !in_place {
                     continue;
                 }

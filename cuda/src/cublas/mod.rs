@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use millstream_codegen::{Target, generate, variants};
 use millstream_core::backend::{BackendStream, Binding, Bindings, Kernel, Launch};
-use millstream_core::how::{Block, ContractSizes, DeviceProfile, Tile, Variant};
+use millstream_core::how::{
+    Block, Candidate, ContractSizes, DeviceProfile, Family, Overlap, Role, Schedule, Tile, Traffic, Variant,
+};
 use millstream_core::{Error, Op, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -31,28 +33,29 @@ pub(crate) use plan::Library;
 use plan::Plan;
 use split::Split;
 
-/// The name of the family.
-pub(crate) const FAMILY: &str = "cublas";
+/// The family.
+pub(crate) const FAMILY: Family = Family::new("cublas");
 
 /// Fewer multiplications than this are not worth a call of a library.
 const LEAST: usize = 4096;
 
-/// The variant for an operation, where cuBLASLt can compute it.
+/// The candidate for an operation, where cuBLASLt can compute it.
 ///
 /// Its tile tells the cost model what the library does: groups of threads that hold 128 x 256 sums and 8 x 8 in each
 /// thread, as its large kernels do. It has smaller ones as well and picks them where large ones would leave
 /// multiprocessors idle, so the tile is the largest that still fills the device.
-pub(crate) fn variant(op: &Op, profile: &DeviceProfile) -> Option<Variant> {
+pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
     let sizes = ContractSizes::of(op)?;
     if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k).saturating_mul(sizes.batch) < LEAST {
         return None;
     }
     Product::of(op)?;
-    let tile = |m, n| Tile { blocks: [Block { m: 8, n: 8, k: 1 }, Block { m, n, k: 32 }].into_iter().collect() };
     let tasks = |m: usize, n: usize| sizes.batch * sizes.m.div_ceil(m) * sizes.n.div_ceil(n);
     let choices = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
     let (m, n) = choices.into_iter().find(|&(m, n)| tasks(m, n) >= profile.units).unwrap_or((32, 32));
-    Some(Variant::tiled(FAMILY, tile(m, n)))
+    let tile = Tile::new([Block { m: 8, n: 8, k: 1 }, Block { m, n, k: 32 }]);
+    let traffic = Traffic { tile, overlap: Overlap::Full, ..Traffic::default() };
+    Some(Candidate { role: Role::Library, ..Candidate::new(Variant::plain(FAMILY), traffic) })
 }
 
 /// The map that comes behind the product, where there is one.
@@ -74,8 +77,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn epilogue(&self, split: &Split, bytes: Option<&[u8]>) -> Result<Arc<Generated>> {
-        let variant = variants(&split.op, &self.target, &self.profile).into_iter().next();
-        let variant = variant.ok_or_else(|| Error::internal("there is no kernel for an epilogue"))?;
+        let first = variants(&split.op, &self.target, &self.profile).into_iter().next();
+        let variant = first.map(|c| c.variant).ok_or_else(|| Error::internal("there is no kernel for an epilogue"))?;
         let program = generate(&split.op, &variant, &self.target)?;
         let generated = match bytes {
             Some(bytes) => Generated::load(&self.context, program, &self.options, bytes)?,
@@ -135,14 +138,14 @@ impl Kernel for CublasKernel {
         text
     }
 
-    fn prepare(&self, op: &Op) -> Result<Arc<dyn Launch>> {
+    fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let product = Product::of(op).ok_or_else(not_a_product)?;
         let context = &self.shared.context;
         context.enter()?;
         let epilogue = match Split::of(op, &product)? {
             Some(split) => {
                 let generated = self.epilogue(&split)?;
-                Some(Epilogue { prepared: generated.prepare(&split.op)?, generated, split })
+                Some(Epilogue { prepared: generated.prepare(&split.op, &Schedule::default())?, generated, split })
             }
             None => None,
         };

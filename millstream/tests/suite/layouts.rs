@@ -149,7 +149,7 @@ fn depthwise_layers_are_computed_by_kernels_of_their_own() {
     for (channels, side, stride) in [(32, 112, 1), (96, 112, 2), (192, 28, 2), (384, 14, 1), (960, 7, 1)] {
         let w = numbers(r, &[channels, 1, 3, 3], 1, &device);
         let bias = numbers(r, &[channels], 1, &device);
-        for (order, kernel) in [(Channels::First, "variant depthwise 1x1x1"), (Channels::Last, "depthwise across")] {
+        for (order, kernel) in [(Channels::First, "variant depthwise\n"), (Channels::Last, "depthwise across")] {
             let shape = match order {
                 Channels::First => [1, channels, side, side],
                 Channels::Last => [1, side, side, channels],

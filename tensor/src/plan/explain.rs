@@ -50,7 +50,7 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
         let op = step.work.op();
         let c = &step.cost;
         let _ = writeln!(text, "\n{}. {}", i + 1, step.work.name());
-        let _ = writeln!(text, "   index space {:?}, variant {}", &op.dims[..], step.work.variant().label());
+        let _ = writeln!(text, "   index space {:?}, variant {}", &op.dims[..], step.work.candidate().label());
         let _ = writeln!(
             text,
             "   {} at least, {:.3} Mflop, predicted {:.1} us, bound by {}",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use millstream_core::backend::Support;
 use millstream_core::how::DeviceKind;
 use millstream_core::what::elements;
-use millstream_core::{Cost, DType, Device, Idea, Result, Variant, Work};
+use millstream_core::{Candidate, Cost, DType, Device, Idea, Result, Work};
 use smallvec::SmallVec;
 
 use super::arena::{Host, Span, lay_out, lodge};
@@ -100,7 +100,7 @@ struct Draft {
     /// For each node, its number among the captured ones.
     origin: Vec<usize>,
     lowered: Vec<Lowered>,
-    variants: Vec<(Variant, Cost)>,
+    variants: Vec<(Candidate, Cost)>,
     channels_last: bool,
 }
 

@@ -1,0 +1,60 @@
+//! What one way to compute an operation moves and computes.
+//!
+//! A backend states it for the cost model. It is part of no key: two candidates that differ only here are the same kernel.
+
+use super::variant::Tile;
+use crate::what::{Body, Op, elements};
+
+/// What a way to compute an operation costs.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// The blocks that each level holds; none where the operation's own bytes and arithmetic say all.
+    pub tile: Tile,
+    /// Parts into which K is cut, each computed by groups of its own; 0 as 1.
+    pub splits: usize,
+    /// Bytes that are copied to another place, where they are read, before the arithmetic begins: an image with its border, the
+    /// windows of a convolution as a matrix.
+    pub copied: u64,
+    /// The products that are computed, where they are others than the operation says.
+    pub products: Option<ContractSizes>,
+    /// Products of two numbers that are computed in all, where those with the zeros of padding are left out.
+    pub computed: Option<u64>,
+    /// Tasks for each product of the batch, where the largest block is not what one task computes.
+    pub tasks: Option<usize>,
+    /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
+    pub edges: Option<(usize, usize)>,
+    /// How far the kernel hides what it moves behind its arithmetic.
+    pub overlap: Overlap,
+}
+
+/// How far a kernel hides what it moves behind its arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Overlap {
+    /// As far as the device does by itself.
+    #[default]
+    Ordinary,
+    /// Wholly: every level is read while the units multiply, as the kernels of a vendor's library are tuned to.
+    Full,
+}
+
+/// The sizes of a contraction, each group of dimensions taken as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContractSizes {
+    /// Independent products.
+    pub batch: usize,
+    /// Rows of the result.
+    pub m: usize,
+    /// Columns of the result.
+    pub n: usize,
+    /// Products in each sum.
+    pub k: usize,
+}
+
+impl ContractSizes {
+    /// Those of an operation, if it is a contraction.
+    pub fn of(op: &Op) -> Option<ContractSizes> {
+        let Body::Contract(c) = &op.body else { return None };
+        let size = |range: std::ops::Range<usize>| elements(&op.dims[range]);
+        Some(ContractSizes { batch: size(0..c.m), m: size(c.m..c.n), n: size(c.n..c.k), k: size(c.k..op.dims.len()) })
+    }
+}
