@@ -13,7 +13,7 @@ use millstream_core::{DType, Device, Error, Layout, Result};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use crate::graph::{HostGroup, Inputs, Kind, Node};
+use crate::graph::{Fusion, HostGroup, HostOutput, Input, Inputs, Kind, Node};
 use crate::{Tensor, plan};
 
 /// How many kinds of arguments a function remembers.
@@ -158,7 +158,7 @@ impl<const N: usize, const M: usize> Compiled<N, M> {
         let signatures = inputs.map(Signature::of);
         let stand_ins = inputs.map(|input| {
             let (shape, device) = (input.shape().into(), input.node.device.clone());
-            let node = Node::pending(Kind::Input, shape, input.dtype(), device, Inputs::new(), input.node.location);
+            let node = Node::pending(Input.into(), shape, input.dtype(), device, Inputs::new(), input.node.location);
             Tensor { node, layout: input.layout.clone() }
         });
         let before = TRACING.replace(true);
@@ -257,7 +257,7 @@ impl Bind<'_> {
         let mut new: FxHashMap<*const Node, Arc<Node>> = FxHashMap::default();
         let mut groups: FxHashMap<*const HostGroup, Arc<HostGroup>> = FxHashMap::default();
         let mut members: FxHashMap<*const HostGroup, Vec<std::sync::Weak<Node>>> = FxHashMap::default();
-        let is_leaf = |n: &Arc<Node>| n.value().is_some() || matches!(n.kind, Kind::Input);
+        let is_leaf = |n: &Arc<Node>| n.value().is_some() || matches!(n.kind, Kind::Input(_));
         let mut stack: Vec<Arc<Node>> = outputs.iter().map(|t| t.node.clone()).collect();
         while let Some(node) = stack.pop() {
             if is_leaf(&node) || new.contains_key(&Arc::as_ptr(&node)) {
@@ -281,15 +281,15 @@ impl Bind<'_> {
             };
             let inputs: Inputs = inputs.iter().map(over).collect::<Result<_>>()?;
             let kind = match &node.kind {
-                Kind::Host(group, output) => {
+                Kind::Host(HostOutput { group, output }) => {
                     let again = || HostGroup { function: group.function.clone(), nodes: Default::default() };
                     let own = groups.entry(Arc::as_ptr(group)).or_insert_with(|| Arc::new(again()));
-                    Kind::Host(own.clone(), *output)
+                    HostOutput { group: own.clone(), output: *output }.into()
                 }
                 other => other.clone(),
             };
             let copy = Node::pending(kind, node.shape.clone(), node.dtype, node.device.clone(), inputs, node.location);
-            if let Kind::Host(group, _) = &node.kind {
+            if let Some(group) = node.kind.host_group() {
                 members.entry(Arc::as_ptr(group)).or_default().push(Arc::downgrade(&copy));
             }
             new.insert(Arc::as_ptr(&node), copy);
@@ -315,7 +315,7 @@ fn fold_constants(outputs: &[Tensor], stand_ins: &[Tensor]) -> Result<()> {
     }
     let mut constant: Vec<Tensor> = Vec::new();
     let mut keep = |t: &Tensor| {
-        if t.node.value().is_none() && !matches!(t.node.kind, Kind::Fill(_) | Kind::Iota { .. }) {
+        if t.node.value().is_none() && !matches!(t.node.kind.fusion(), Fusion::Free) {
             constant.push(t.clone());
         }
     };

@@ -5,7 +5,7 @@ use millstream_core::{DType, Error, Layout, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Kind, one};
+use crate::graph::{Cast, Copy, one};
 
 impl Tensor {
     /// The value through another layout of the same memory.
@@ -158,7 +158,7 @@ impl Tensor {
     /// A copy with the elements row-major in memory of its own.
     #[track_caller]
     pub fn copy(&self) -> Tensor {
-        Tensor::build("copy", || Tensor::new_node(Kind::Copy, self.shape().into(), self.dtype(), None, one(self)))
+        Tensor::build("copy", || Tensor::new_node(Copy, one(self)))
     }
 
     /// The tensor itself where its elements lie row-major without gaps, else a copy of which that is true.
@@ -173,6 +173,6 @@ impl Tensor {
         if self.dtype() == dtype || self.node.error().is_some() {
             return self.clone();
         }
-        Tensor::build("cast", || Tensor::new_node(Kind::Cast, self.shape().into(), dtype, None, one(self)))
+        Tensor::build("cast", || Tensor::new_node(Cast { to: dtype }, one(self)))
     }
 }

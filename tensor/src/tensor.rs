@@ -11,8 +11,8 @@ use millstream_core::{
 };
 use smallvec::SmallVec;
 
-use crate::graph::{HostGroup, Inputs, Kind, Node};
-use crate::{graph, plan};
+use crate::graph::{self, Fill, Fusion, HostGroup, HostOutput, Inputs, Iota, Kind, Node};
+use crate::plan;
 
 /// An n-dimensional array of one element type.
 ///
@@ -131,7 +131,7 @@ impl Tensor {
     pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Tensor {
         let value = value.into();
         Tensor::build("full", || {
-            let base = Tensor::new_node(Kind::Fill(value), Dims::new(), value.dtype(), None, Inputs::new())?;
+            let base = Tensor::new_node(Fill { value }, Inputs::new())?;
             Ok(Tensor { layout: base.layout.broadcast(shape)?, node: base.node })
         })
     }
@@ -159,9 +159,7 @@ impl Tensor {
     pub fn arange(start: i64, stop: i64) -> Tensor {
         Tensor::build("arange", || {
             let len = if stop > start { stop.abs_diff(start) as usize } else { 0 };
-            let shape = Dims::from_slice(&[len]);
-            let kind = Kind::Iota { start: Scalar::new(start), step: Scalar::new(1i64) };
-            Tensor::new_node(kind, shape, DType::I64, None, Inputs::new())
+            Tensor::new_node(Iota { start: Scalar::new(start), step: Scalar::new(1i64), len }, Inputs::new())
         })
     }
 
@@ -185,29 +183,24 @@ impl Tensor {
 
     /// A new node over inputs, seen whole. An input's error is passed on; where too much waits, the inputs are computed first.
     #[track_caller]
-    pub(crate) fn new_node(
-        kind: Kind,
-        shape: Dims,
-        dtype: DType,
-        device: Option<Device>,
-        inputs: Inputs,
-    ) -> Result<Tensor> {
-        let layout = Layout::contiguous(&shape)?;
-        let mut device = device;
+    pub(crate) fn new_node(operation: impl Into<Kind>, inputs: Inputs) -> Result<Tensor> {
+        let kind = operation.into();
+        let mut device = None;
         for input in &inputs {
             if let Some(error) = input.node.error() {
                 return Err(error.clone());
             }
             // Where inputs live on several devices, the first that is not the host is where the work goes.
             if let Some(d) = &input.node.device
-                && device.as_ref().is_none_or(|have| have.is_host() && !d.is_host())
+                && device.as_ref().is_none_or(|have: &Device| have.is_host() && !d.is_host())
             {
                 device = Some(d.clone());
             }
         }
+        let (shape, dtype) = kind.result(&inputs)?;
+        let layout = Layout::contiguous(&shape)?;
         // While a function is compiled, nothing is computed.
-        let below =
-            if crate::compiled::is_tracing() { crate::graph::Waiting::default() } else { graph::below(&inputs)? };
+        let below = if crate::compiled::is_tracing() { graph::Waiting::default() } else { graph::below(&inputs)? };
         let node = Node::waiting(kind, shape, dtype, device, inputs, Location::caller(), below);
         Ok(Tensor { node, layout })
     }
@@ -228,9 +221,8 @@ impl Tensor {
         let inputs: Inputs = inputs.iter().map(|t| t.dense()).collect();
         let group = Arc::new(HostGroup { function: Arc::new(function), nodes: OnceLock::new() });
         let mut outputs: SmallVec<[Tensor; 4]> = SmallVec::new();
-        for (i, operand) in group.function.outputs.iter().enumerate() {
-            let kind = Kind::Host(group.clone(), i as u8);
-            let mut output = Tensor::new_node(kind, operand.shape.clone(), operand.dtype, None, inputs.clone())?;
+        for i in 0..group.function.outputs.len() {
+            let mut output = Tensor::new_node(HostOutput { group: group.clone(), output: i as u8 }, inputs.clone())?;
             if let Some(node) = Arc::get_mut(&mut output.node) {
                 node.location = location;
             }
@@ -292,7 +284,7 @@ impl Tensor {
             if self.node.device.as_ref().is_some_and(|d| d.same(device)) {
                 return Ok(self.clone());
             }
-            if matches!(self.node.kind, Kind::Fill(_) | Kind::Iota { .. }) && self.node.value().is_none() {
+            if matches!(self.node.kind.fusion(), Fusion::Free) && self.node.value().is_none() {
                 let node = Node::pending(
                     self.node.kind.clone(),
                     self.node.shape.clone(),

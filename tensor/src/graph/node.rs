@@ -4,120 +4,15 @@
 //! there, or an error. It is immutable but for that one step. Views are not nodes: a [`Tensor`] is a node and a layout over it.
 
 use std::panic::Location;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use millstream_core::what::Dims;
-use millstream_core::{
-    Accuracy, Binary, Buffer, DType, Device, Error, HostFunction, Layout, Lookup, Reduce, Result, Scalar, Unary,
-};
+use millstream_core::{Buffer, DType, Device, Error, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::{Kind, Leaf};
 use crate::Tensor;
-
-/// How a node's value comes from its inputs.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    /// It does not: the value was there from the start, or is an error.
-    Leaf,
-    /// One number everywhere.
-    Fill(Scalar),
-    /// `start + step * i` for the element of row-major number `i`.
-    Iota { start: Scalar, step: Scalar },
-    /// The input's elements in row-major order.
-    Copy,
-    /// An operation on each element.
-    Unary(Unary),
-    /// An operation on each pair.
-    Binary(Binary),
-    /// The second input where the first is true, else the third.
-    Select,
-    /// The elements in the node's dtype.
-    Cast,
-    /// A reduction over these axes of the input (sorted); they stay as size 1.
-    Reduce(Reduce, SmallVec<[usize; 4]>),
-    /// The sum over k of `[batch.., m.., k..]` times `[batch.., k.., n..]`: products of matrices, contractions of tensors and
-    /// convolutions. The groups may have any number of dimensions each; the node's dimensions are those of batch, m and n,
-    /// in the order that the roles say.
-    Contract(Roles, Accuracy),
-    /// The input with `fill` around it: so many elements before it along each axis, as many after it as the shape has room.
-    Pad { before: Dims, fill: Scalar },
-    /// One output of a function that only the host computes.
-    Host(Arc<HostGroup>, u8),
-    /// So many inputs one after the other along an axis.
-    Concat { axis: usize, parts: usize },
-    /// The first input with the second in place of the elements at these row-major positions, which are all different.
-    Assign(Layout),
-    /// Elements of the first input's memory, moved along one axis of it for each further input.
-    Gather(SmallVec<[Lookup; 2]>),
-    /// A running reduction along an axis.
-    Scan { reduce: Reduce, axis: usize },
-    /// Attention of queries, keys, values and perhaps a mask, with this scale.
-    Attention { scale: Scalar, causal: bool, mask: bool },
-    /// A random word for each element, by its row-major number, under a key of two words.
-    Random([u32; 2]),
-    /// Stands for an argument of a function that is being compiled; it has no value.
-    Input,
-}
-
-/// The outputs of one call of a host function: nodes with the same inputs, computed together.
-#[derive(Debug)]
-pub(crate) struct HostGroup {
-    pub function: Arc<HostFunction>,
-    /// One for each output; those that nobody holds any more are not computed.
-    pub nodes: OnceLock<Vec<Weak<Node>>>,
-}
-
-impl HostGroup {
-    /// The outputs that somebody holds and that are still to be computed.
-    pub fn waiting(&self) -> impl Iterator<Item = Arc<Node>> + '_ {
-        self.nodes.get().into_iter().flatten().filter_map(Weak::upgrade).filter(|n| n.value().is_none())
-    }
-}
-
-/// What a dimension of a contraction's result belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Both operands have it.
-    Batch,
-    /// The left operand has it.
-    M,
-    /// The right operand has it.
-    N,
-}
-
-/// The role of each dimension of a contraction's result.
-pub(crate) type Roles = SmallVec<[Role; 6]>;
-
-impl Kind {
-    /// The name for people.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Leaf => "leaf",
-            Kind::Fill(_) => "fill",
-            Kind::Iota { .. } => "arange",
-            Kind::Copy => "copy",
-            Kind::Unary(u) => u.name(),
-            Kind::Binary(b) => b.name(),
-            Kind::Select => "where",
-            Kind::Cast => "cast",
-            Kind::Reduce(r, _) => r.name(),
-            Kind::Contract(..) => "contract",
-            Kind::Pad { .. } => "pad",
-            Kind::Host(group, _) => group.function.name(),
-            Kind::Concat { .. } => "concat",
-            Kind::Assign(_) => "assign",
-            Kind::Gather(_) => "gather",
-            Kind::Scan { reduce: Reduce::Prod, .. } => "cumprod",
-            Kind::Scan { reduce: Reduce::Max, .. } => "cummax",
-            Kind::Scan { reduce: Reduce::Min, .. } => "cummin",
-            Kind::Scan { .. } => "cumsum",
-            Kind::Attention { .. } => "attention",
-            Kind::Random(_) => "random",
-            Kind::Input => "argument",
-        }
-    }
-}
 
 /// Inputs of a node: tensors, that is, nodes seen through layouts.
 pub(crate) type Inputs = SmallVec<[Tensor; 2]>;
@@ -218,7 +113,7 @@ impl Node {
         location: &'static Location<'static>,
     ) -> Arc<Node> {
         Arc::new(Node {
-            kind: Kind::Leaf,
+            kind: Leaf.into(),
             shape,
             dtype,
             device,

@@ -4,11 +4,11 @@
 //! tensor's dtype; a fraction with an integer tensor gives f32. Functions of floats take integers as f32. Error bounds
 //! are those of [`millstream_core::Unary::ulp`]: 2 units in the last place on the CPU, 4 on GPUs.
 
-use millstream_core::what::{Dims, broadcast_shapes};
+use millstream_core::what::broadcast_shapes;
 use millstream_core::{Binary, DType, Error, Kind as Family, Result, Scalar, Unary};
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind, one};
+use crate::graph::{Inputs, Select, one};
 use crate::ops::complex;
 
 /// What can stand beside a tensor in an operation: another tensor, or a plain number.
@@ -65,9 +65,7 @@ impl Tensor {
             let of = self.dtype();
             let exact = matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool);
             match op.result(of) {
-                Some(dtype) => {
-                    Tensor::new_node(Kind::Unary(op), Dims::from_slice(self.shape()), dtype, None, one(self))
-                }
+                Some(_) => Tensor::new_node(op, one(self)),
                 // Integers are whole.
                 None if exact && matches!(op, Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round) => {
                     Ok(self.clone())
@@ -98,12 +96,9 @@ impl Tensor {
             self.check()?;
             other.check()?;
             // The common case first: nothing to convert, nothing to broadcast.
-            if self.dtype() == other.dtype()
-                && self.shape() == other.shape()
-                && let Some(dtype) = op.result(self.dtype())
-            {
+            if self.dtype() == other.dtype() && self.shape() == other.shape() && op.result(self.dtype()).is_some() {
                 let inputs = Inputs::from_buf([self.clone(), other.clone()]);
-                return Tensor::new_node(Kind::Binary(op), Dims::from_slice(self.shape()), dtype, None, inputs);
+                return Tensor::new_node(op, inputs);
             }
             let mut of =
                 if self.dtype() == other.dtype() { self.dtype() } else { self.dtype().promote(other.dtype())? };
@@ -115,14 +110,13 @@ impl Tensor {
             if fraction && op.result(of).is_none() && !of.is_complex() {
                 of = DType::F32;
             }
-            let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
             let (a, b) = (self.cast(of), other.cast(of));
             let shape = broadcast_shapes(a.shape(), b.shape())?;
             let inputs = Inputs::from_buf([
                 Tensor { layout: a.layout.broadcast(&shape)?, node: a.node },
                 Tensor { layout: b.layout.broadcast(&shape)?, node: b.node },
             ]);
-            Tensor::new_node(Kind::Binary(op), shape, dtype, None, inputs)
+            Tensor::new_node(op, inputs)
         })
     }
 
@@ -159,7 +153,7 @@ impl Tensor {
                 .into_iter()
                 .map(|t| Ok(Tensor { layout: t.layout.broadcast(&shape)?, node: t.node }))
                 .collect::<Result<Inputs>>()?;
-            Tensor::new_node(Kind::Select, shape, dtype, None, inputs)
+            Tensor::new_node(Select, inputs)
         })
     }
 

@@ -8,12 +8,12 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use millstream_core::what::{Dims, elements};
+use millstream_core::what::elements;
 use millstream_core::{Error, Layout, Result};
 use rustc_hash::FxHashSet;
 
 use crate::compiled::is_tracing;
-use crate::graph::{Inputs, Kind, Node};
+use crate::graph::{Assign, Input, Inputs, Kind, Node};
 use crate::ops::padding::number;
 use crate::{Operand, Tensor, plan};
 
@@ -125,7 +125,9 @@ impl Tensor {
     ) -> Result<Tensor> {
         self.check()?;
         // A stand-in shows which elements the view takes.
-        let probe = Tensor::new_node(Kind::Copy, self.shape().into(), self.dtype(), None, Inputs::new())?;
+        let (shape, none) = (self.shape().into(), Inputs::new());
+        let probe = Node::pending(Input.into(), shape, self.dtype(), None, none, location);
+        let probe = Tensor { layout: Layout::contiguous(self.shape())?, node: probe };
         let region = view(&probe);
         region.check()?;
         if !Arc::ptr_eq(&region.node, &probe.node) {
@@ -143,7 +145,7 @@ impl Tensor {
         let held = match self.node.value() {
             Some(Ok(buffer)) => buffer.len() / self.dtype().size(),
             // Of an argument of a function that is being compiled only what it shows is known.
-            _ if matches!(self.node.kind, Kind::Input) && !plan::is_whole(&self.layout) => usize::MAX,
+            _ if matches!(self.node.kind, Kind::Input(_)) && !plan::is_whole(&self.layout) => usize::MAX,
             _ => elements(&self.node.shape),
         };
         let (base, region, layout) = if plan::is_whole(&self.layout) && self.len() == held {
@@ -165,9 +167,7 @@ impl Tensor {
             value = if Arc::ptr_eq(&value.node, &self.node) { value.copy() } else { value };
             plan::evaluate(&[self, &value], plan::Trigger::Assign, None)?;
         }
-        let shape: Dims = base.shape().into();
-        let mut new =
-            Tensor::new_node(Kind::Assign(region), shape, self.dtype(), None, Inputs::from_buf([base, value]))?;
+        let mut new = Tensor::new_node(Assign { region }, Inputs::from_buf([base, value]))?;
         if let Some(node) = Arc::get_mut(&mut new.node) {
             node.location = location;
         }

@@ -4,7 +4,7 @@ use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{DType, Error, Result, Scalar};
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind};
+use crate::graph::{Attention, Inputs};
 
 /// Which keys a query sees, and how scores are scaled.
 #[derive(Clone, Debug, Default)]
@@ -102,8 +102,8 @@ impl Tensor {
             }
             let scale = options.scale.unwrap_or_else(|| 1.0 / (d.max(1) as f64).sqrt());
             let scale = Scalar::from_f64(scale, dtype.compute());
-            let kind = Kind::Attention { scale, causal: options.causal, mask: options.mask.is_some() };
-            let out = Tensor::new_node(kind, with(m, e), dtype, None, inputs)?;
+            let operation = Attention { scale, causal: options.causal, mask: options.mask.is_some() };
+            let out = Tensor::new_node(operation, inputs)?;
             if shared.is_none() {
                 return Ok(out);
             }

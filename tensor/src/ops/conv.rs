@@ -9,7 +9,7 @@
 use millstream_core::what::{Dims, elements};
 use millstream_core::{Accuracy, DType, Error, Layout, Result, Scalar};
 
-use crate::graph::{Inputs, Role, Roles};
+use crate::graph::{Contraction, Inputs, Role, Roles};
 use crate::ops::padding::Slide;
 use crate::{Sizes, Tensor};
 
@@ -287,13 +287,8 @@ fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tenso
     let (images, filters) = (windows.permute(&images), filter.permute(&filters));
     images.check()?;
     filters.check()?;
-    let shape: Dims = if last {
-        [batch].into_iter().chain(places.iter().copied()).chain([groups, out]).collect()
-    } else {
-        [batch, groups, out].into_iter().chain(places.iter().copied()).collect()
-    };
     let inputs = if last { Inputs::from_buf([images, filters]) } else { Inputs::from_buf([filters, images]) };
-    let done = Tensor::contract_within(place.accuracy, roles, shape, dtype, inputs)?;
+    let done = Tensor::new_node(Contraction { roles, accuracy: place.accuracy }, inputs)?;
     let joined: Dims = if last {
         [batch].into_iter().chain(places).chain([groups * out]).collect()
     } else {

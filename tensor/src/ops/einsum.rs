@@ -1,10 +1,10 @@
 //! Contractions of tensors: einsum, tensordot, vecdot, outer.
 
 use millstream_core::what::Dims;
-use millstream_core::{Error, Layout, Result};
+use millstream_core::{Accuracy, Error, Layout, Result};
 use smallvec::SmallVec;
 
-use crate::graph::{Inputs, Role, Roles};
+use crate::graph::{Contraction, Inputs, Role, Roles};
 use crate::{Keep, Tensor};
 
 /// A label of a dimension: a letter of the formula, or the place, counted from the end, of a dimension under an ellipsis.
@@ -143,15 +143,13 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
     let mut out: Labels = order.iter().copied().filter(|&l| has(&a, l) || has(&b, l)).collect();
     out.extend(a.labels.iter().chain(&b.labels).copied().filter(|l| keep(*l) && !order.contains(l)));
     let mut roles = Roles::new();
-    let mut shape = Dims::new();
     for &l in &out {
         roles.push(match (has(&a, l), has(&b, l)) {
             (true, true) => Role::Batch,
             (true, false) => Role::M,
-            _ => Role::N,
+            (false, true) => Role::N,
+            (false, false) => return Err(Error::argument("the result has a label that no operand has")),
         });
-        let size = a.size(l).or(b.size(l));
-        shape.push(size.ok_or_else(|| Error::argument("the result has a label that no operand has"))?);
     }
     let of = |role: Role| out.iter().zip(&roles).filter(move |(_, r)| **r == role).map(|(l, _)| *l);
     let left: Labels = of(Role::Batch).chain(of(Role::M)).chain(k.iter().copied()).collect();
@@ -162,7 +160,8 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
         Labelled { tensor: inputs[1].clone(), labels: b.labels },
     );
     let inputs = Inputs::from_buf([a.ordered(&left)?, b.ordered(&right)?]);
-    Ok(Labelled { tensor: Tensor::contract(roles, shape, dtype, inputs)?, labels: out })
+    let product = Contraction { roles, accuracy: Accuracy::Full };
+    Ok(Labelled { tensor: Tensor::new_node(product, inputs)?, labels: out })
 }
 
 impl Tensor {

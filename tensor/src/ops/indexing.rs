@@ -8,7 +8,7 @@ use millstream_core::{Error, Layout, Lookup, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind};
+use crate::graph::{Gather, Inputs};
 
 impl Tensor {
     /// An error unless these are places.
@@ -29,7 +29,7 @@ impl Tensor {
         let mut inputs = Inputs::new();
         inputs.push(table);
         inputs.extend(places.iter().cloned());
-        Tensor::new_node(Kind::Gather(lookups), shape, self.dtype(), None, inputs)
+        Tensor::new_node(Gather { lookups }, inputs)
     }
 
     /// The slices of an axis at these places. The axis becomes the axes of `places`.

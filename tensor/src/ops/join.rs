@@ -8,7 +8,7 @@ use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind};
+use crate::graph::{Concat, Inputs};
 use crate::ops::creation::indices;
 
 impl Tensor {
@@ -29,7 +29,7 @@ impl Tensor {
             first.check()?;
             let at = first.axis(axis)?;
             let mut dtype = first.dtype();
-            let mut shape: Dims = first.shape().into();
+            let shape = first.shape();
             for t in rest {
                 t.check()?;
                 let fits = t.rank() == shape.len() && (0..shape.len()).all(|d| d == at || t.shape()[d] == shape[d]);
@@ -38,15 +38,12 @@ impl Tensor {
                         .suggest("only the sizes along the axis of the concatenation may differ"));
                 }
                 dtype = dtype.promote(t.dtype())?;
-                shape[at] = shape[at]
-                    .checked_add(t.shape()[at])
-                    .ok_or_else(|| Error::shape("the concatenation has too many elements"))?;
             }
             if rest.is_empty() {
                 return Ok(first.clone());
             }
             let inputs: Inputs = tensors.iter().map(|t| t.cast(dtype)).collect();
-            Tensor::new_node(Kind::Concat { axis: at, parts: tensors.len() }, shape, dtype, None, inputs)
+            Tensor::new_node(Concat { axis: at, parts: tensors.len() }, inputs)
         })
     }
 

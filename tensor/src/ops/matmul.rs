@@ -1,39 +1,12 @@
 //! Products of matrices.
 
 use millstream_core::what::{Dims, broadcast_shapes};
-use millstream_core::{Accuracy, DType, Error, Result};
+use millstream_core::{Accuracy, Error};
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind, Role, Roles};
+use crate::graph::{Contraction, Inputs, Role, Roles};
 
 impl Tensor {
-    /// The contraction of `[batch.., m.., k..]` with `[batch.., k.., n..]`, both of this dtype. `shape` and `roles` say the
-    /// result's dimensions: those of batch, m and n, each group in the operands' order.
-    pub(crate) fn contract(roles: Roles, shape: Dims, dtype: DType, inputs: Inputs) -> Result<Tensor> {
-        Tensor::contract_within(Accuracy::Full, roles, shape, dtype, inputs)
-    }
-
-    /// The same, with sums of this accuracy.
-    pub(crate) fn contract_within(
-        accuracy: Accuracy,
-        roles: Roles,
-        shape: Dims,
-        dtype: DType,
-        inputs: Inputs,
-    ) -> Result<Tensor> {
-        const MOST: usize = 32;
-        if roles.len() > MOST {
-            return Err(Error::shape(format!(
-                "a product with {} dimensions; at most {MOST} are possible",
-                roles.len()
-            )));
-        }
-        if dtype == DType::Bool {
-            return Err(Error::dtype("products do not take bool").suggest("cast to an integer or float type first"));
-        }
-        Tensor::new_node(Kind::Contract(roles, accuracy), shape, dtype, None, inputs)
-    }
-
     /// The matrix product over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,
     /// on the right a column, and the added dimension goes again. Half types are summed in f32, integers wrap.
     ///
@@ -78,7 +51,7 @@ impl Tensor {
             ]);
             let mut roles = Roles::from_elem(Role::Batch, batch.len());
             roles.extend([Role::M, Role::N]);
-            let mut out = Tensor::contract(roles, with(m, n), dtype, inputs)?;
+            let mut out = Tensor::new_node(Contraction { roles, accuracy: Accuracy::Full }, inputs)?;
             if column {
                 out = out.squeeze(-1);
             }

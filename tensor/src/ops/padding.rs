@@ -6,7 +6,7 @@
 use millstream_core::what::{Dims, Strides};
 use millstream_core::{DType, Error, Layout, Result, Scalar};
 
-use crate::graph::{Kind, one};
+use crate::graph::{Pad, one};
 use crate::{Operand, Tensor};
 
 /// One number for every axis, or one for each.
@@ -138,17 +138,12 @@ impl Tensor {
         if amounts.iter().all(|&a| a == (0, 0)) {
             return Ok(self.clone());
         }
-        let mut before: Dims = Dims::from_elem(0, rank);
-        let mut shape: Dims = self.shape().into();
+        let (mut before, mut after) = (Dims::from_elem(0, rank), Dims::from_elem(0, rank));
         for (a, &(low, high)) in amounts.iter().enumerate() {
-            before[first + a] = low;
-            let sum = shape[first + a].checked_add(low).and_then(|n| n.checked_add(high));
-            shape[first + a] = sum.ok_or_else(|| Error::too_large(self.shape()))?;
+            (before[first + a], after[first + a]) = (low, high);
         }
-        if self.is_empty() {
-            return Ok(Tensor::full(&shape, fill));
-        }
-        Tensor::new_node(Kind::Pad { before, fill }, shape, self.dtype(), None, one(self))
+        let padded = Tensor::new_node(Pad { before, after, fill }, one(self))?;
+        Ok(if self.is_empty() { Tensor::full(padded.shape(), fill) } else { padded })
     }
 
     /// The tensor with more of itself around it: for each of the last axes, in order, so many elements before and after. Axes are

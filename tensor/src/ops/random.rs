@@ -8,7 +8,7 @@ use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Kind as Family};
 
 use crate::Tensor;
-use crate::graph::{Inputs, Kind};
+use crate::graph::{Inputs, Random};
 
 /// Makes tensors of random numbers. Each call gives new ones; the same seed gives the same sequence on every device.
 ///
@@ -53,7 +53,7 @@ impl Generator {
                     "{shape:?} has more elements than the 2^32 random words of a tensor"
                 )));
             }
-            Tensor::new_node(Kind::Random(key), Dims::from_slice(shape), DType::U32, None, Inputs::new())
+            Tensor::new_node(Random { key, shape: Dims::from_slice(shape) }, Inputs::new())
         })
     }
 

@@ -5,7 +5,7 @@ use millstream_core::{DType, Error, Kind as Family, Layout, Reduce};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Kind, one};
+use crate::graph::{Reduction, one};
 
 /// Whether reduced axes stay, with size 1, or go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,23 +23,15 @@ impl Tensor {
         Tensor::build(op.name(), || {
             self.check()?;
             let list = self.axes(axes)?;
-            let of = self.dtype();
-            let dtype = op.result(of).ok_or_else(|| Error::dtype(format!("{} does not take {of}", op.name())))?;
-            let mut shape: Dims = self.shape().into();
-            let mut elements = 1usize;
-            for &a in &list {
-                elements = elements.saturating_mul(shape[a]);
-                shape[a] = 1;
-            }
-            if elements == 0 && !matches!(op, Reduce::Sum | Reduce::Prod) {
-                let shape = self.shape();
+            let shape = self.shape();
+            if list.iter().any(|&a| shape[a] == 0) && !matches!(op, Reduce::Sum | Reduce::Prod) {
                 return Err(Error::shape(format!(
                     "the {} of no elements (axes {axes:?} of shape {shape:?})",
                     op.name()
                 )));
             }
             let left: Dims = (0..self.rank()).filter(|a| !list.contains(a)).map(|a| shape[a]).collect();
-            let mut out = Tensor::new_node(Kind::Reduce(op, list), shape, dtype, None, one(self))?;
+            let mut out = Tensor::new_node(Reduction { reduce: op, axes: list }, one(self))?;
             if keep == Keep::No {
                 out.layout = Layout::contiguous(&left)?;
             }

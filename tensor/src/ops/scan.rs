@@ -1,21 +1,16 @@
 //! Running reductions along an axis.
 
-use millstream_core::{Error, Reduce};
+use millstream_core::Reduce;
 
 use crate::Tensor;
-use crate::graph::{Kind, one};
+use crate::graph::{Scan, one};
 
 impl Tensor {
     #[track_caller]
     fn scan(&self, name: &'static str, reduce: Reduce, axis: isize) -> Tensor {
         Tensor::build(name, || {
             self.check()?;
-            let of = self.dtype();
-            if reduce.result(of) != Some(of) {
-                return Err(Error::dtype(format!("{name} does not take {of}")));
-            }
-            let axis = self.axis(axis)?;
-            Tensor::new_node(Kind::Scan { reduce, axis }, self.shape().into(), of, None, one(self))
+            Tensor::new_node(Scan { reduce, axis: self.axis(axis)? }, one(self))
         })
     }
 

@@ -14,7 +14,7 @@ use smallvec::smallvec;
 
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
 use super::fuse::row_layout;
-use crate::graph::{Kind, Role};
+use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role};
 
 /// What a product that is attention is made of.
 struct Found {
@@ -89,14 +89,14 @@ impl<'a> Look<'a> {
                 && l.offset() == 0
                 && (0..shape.len()).all(|d| shape[d] == 1 || l.strides()[d] == rows.strides()[d])
         };
-        let is = matches!(&self.node(p).kind, Kind::Reduce(r, axes) if *r == reduce && axes[..] == [last]);
+        let is = matches!(&self.node(p).kind, Kind::Reduce(r) if r.reduce == reduce && r.axes[..] == [last]);
         Ok((is && walks(&edge.layout) && self.readers[p] == 1 && !self.graph.outputs.contains(&p)).then_some(p))
     }
 
     /// The operands of a product of matrices: `[batch.., m, k]` and `[batch.., k, n]`.
     fn product(&self, n: usize) -> Option<[&'a Edge; 2]> {
         let node = self.node(n);
-        let Kind::Contract(roles, _) = &node.kind else { return None };
+        let Kind::Contract(Contraction { roles, .. }) = &node.kind else { return None };
         let rank = roles.len();
         let plain = rank >= 2
             && roles[..rank - 2].iter().all(|r| *r == Role::Batch)
@@ -108,7 +108,7 @@ impl<'a> Look<'a> {
     fn number(&self, edge: &Edge) -> Option<(usize, f64)> {
         let Source::Node(p) = edge.source else { return None };
         match &self.node(p).kind {
-            Kind::Fill(value) => Some((p, value.to_f64())),
+            Kind::Fill(Fill { value }) => Some((p, value.to_f64())),
             _ => None,
         }
     }
@@ -160,7 +160,7 @@ impl<'a> Look<'a> {
                 inside.push(at);
                 (at, readers, mask) = (next, 1, Some(Mask::Added(added.clone())));
             }
-            (Kind::Select, [seen, a, b]) => {
+            (Kind::Select(_), [seen, a, b]) => {
                 let (Some(next), Some((_, f64::NEG_INFINITY))) = (self.inner(a, 1), self.number(b)) else {
                     return Ok(None);
                 };
@@ -237,8 +237,8 @@ fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> 
             Mask::Seen(edge) => (moved(&edge), true),
         });
         inputs.extend(mask.iter().map(|(edge, _)| edge.clone()));
-        let kind =
-            Kind::Attention { scale: millstream_core::Scalar::one(node.dtype), causal: false, mask: mask.is_some() };
+        let scale = millstream_core::Scalar::one(node.dtype);
+        let kind = Attention { scale, causal: false, mask: mask.is_some() }.into();
         let mut push = |kind: Kind, shape: &[usize], inputs: Vec<Edge>, number: Number| {
             let dtype = node.dtype;
             nodes.push(GraphNode { kind, shape: shape.to_vec(), inputs, dtype, number: Some(number), ..node.clone() });
@@ -257,12 +257,13 @@ fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> 
             rows[rank - 1] = 1;
             // One where a key is seen, or what is added.
             let edge = if seen {
-                let ones = push(Kind::Cast, &scores, vec![edge], none);
+                let ones = push(Cast { to: node.dtype }.into(), &scores, vec![edge], none);
                 whole(ones, &scores)?
             } else {
                 edge
             };
-            let most = push(Kind::Reduce(Reduce::Max, smallvec![rank - 1]), &rows, vec![edge], none);
+            let most = Reduction { reduce: Reduce::Max, axes: smallvec![rank - 1] };
+            let most = push(most.into(), &rows, vec![edge], none);
             let most = whole(most, &rows)?;
             // NaN if that is 0 where 1 stands for a seen key, or if it is infinite where numbers are added; else 0.
             let left = if seen {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use millstream_core::what::elements;
-use millstream_core::{Accuracy, Binary, Device, Error, Layout, Reduce, Result, Scalar, Unary};
+use millstream_core::{Device, Error, Layout, Result, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ use super::Whose;
 use super::make::Plan;
 use super::run::Given;
 use crate::Tensor;
-use crate::graph::{Kind, Node};
+use crate::graph::{InputShapes, Key, Kind, Node};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub(crate) enum Source {
 /// The waiting graph below some outputs.
 pub(crate) struct Capture {
     /// The structure.
-    pub key: SmallVec<[u64; 128]>,
+    pub key: Key,
     /// Nodes to be computed, inputs first.
     pub nodes: SmallVec<[Arc<Node>; 16]>,
     /// Values that are there.
@@ -124,7 +124,7 @@ impl Capture {
                         continue;
                     }
                     Some(Err(error)) => return Err(error.clone()),
-                    None if matches!(node.kind, Kind::Input) => {
+                    None if matches!(node.kind, Kind::Input(_)) => {
                         if !c.stand_ins {
                             return Err(Error::argument(
                                 "the value of an argument was read while its function is compiled",
@@ -159,7 +159,7 @@ impl Capture {
                 let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers));
                 if complete {
                     numbers.put(at, Source::Node(c.nodes.len()));
-                    if let Kind::Host(group, _) = &node.kind {
+                    if let Some(group) = node.kind.host_group() {
                         for other in group.waiting().filter(|n| numbers.get(Arc::as_ptr(n)).is_none()) {
                             stack.push((other, false));
                         }
@@ -187,91 +187,18 @@ impl Capture {
 
     /// Writes a node's words; false if its inputs are gone.
     fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
-        let expected = match node.kind {
-            Kind::Fill(_) | Kind::Iota { .. } | Kind::Random(_) | Kind::Input => 0,
-            Kind::Binary(_) | Kind::Contract(..) | Kind::Assign(_) => 2,
-            Kind::Select => 3,
-            Kind::Host(ref group, _) => group.function.inputs.len(),
-            Kind::Concat { parts, .. } => parts,
-            Kind::Gather(ref lookups) => lookups.len() + 1,
-            Kind::Attention { mask, .. } => 3 + usize::from(mask),
-            _ => 1,
-        };
-        if inputs.len() != expected {
+        if inputs.len() != node.kind.arity() {
             return false;
         }
-        let (code, detail) = match &node.kind {
-            Kind::Leaf | Kind::Input => (0, 0),
-            Kind::Fill(value) => {
-                self.params.push(*value);
-                // Masks are made with minus infinity: attention is recognised by it.
-                (1, u64::from(value.dtype().is_float() && value.to_f64() == f64::NEG_INFINITY))
-            }
-            Kind::Iota { start, step } => {
-                self.params.push(*start);
-                self.params.push(*step);
-                (2, 0)
-            }
-            Kind::Copy => (3, 0),
-            Kind::Unary(u) => (4, *u as u64),
-            Kind::Binary(b) => (5, *b as u64),
-            Kind::Select => (6, 0),
-            Kind::Cast => (7, 0),
-            Kind::Reduce(r, axes) => {
-                // Ranks are at most 64, so that a set of axes fits one word; the operation goes into the first.
-                let set = axes.iter().fold(0u64, |set, &a| set | 1 << a);
-                (16 + *r as u64, set)
-            }
-            // Two bits a dimension: contractions have at most 32.
-            Kind::Contract(roles, accuracy) => {
-                let kind = match accuracy {
-                    Accuracy::Full => 9,
-                    Accuracy::Winograd => 8 + 65,
-                };
-                (kind, roles.iter().fold(0u64, |set, &r| set << 2 | (r as u64 + 1)))
-            }
-            Kind::Pad { .. } => (8, 0),
-            Kind::Host(group, output) => {
-                // Outputs of one call share what they compute; which they are is structure.
-                let same = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
-                let first = self.nodes.iter().position(same).unwrap_or(self.nodes.len());
-                (15, (first as u64) << 8 | u64::from(*output))
-            }
-            Kind::Concat { axis, parts } => (10, (*axis as u64) << 32 | *parts as u64),
-            Kind::Assign(region) => (8 + 64, region.rank() as u64),
-            Kind::Gather(lookups) => (11, lookups.len() as u64),
-            Kind::Scan { reduce, axis } => (12, (*axis as u64) << 8 | *reduce as u64),
-            Kind::Attention { scale, causal, mask } => {
-                self.params.push(*scale);
-                (14, u64::from(*causal) << 1 | u64::from(*mask))
-            }
-            Kind::Random(key) => {
-                self.params.extend(key.map(Scalar::new));
-                (13, 0)
-            }
-        };
-        self.key.push(NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | code);
-        self.key.push(detail);
+        self.params.extend(node.kind.params());
+        let code = NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | node.kind.code();
+        self.key.push(code);
         words(&mut self.key, &node.shape, |n| n as u64);
-        if let Kind::Host(group, _) = &node.kind {
-            // No two names lie at one place with one length.
-            let (name, list) = (group.function.name(), group.function.words());
-            words(&mut self.key, &[name.as_ptr().addr(), name.len(), list.len()], |n| n as u64);
-            words(&mut self.key, list, |w| w);
-            for output in &group.function.outputs {
-                self.key.push((output.dtype as u64) << 32 | output.shape.len() as u64);
-                words(&mut self.key, &output.shape, |n| n as u64);
-            }
-        }
-        if let Kind::Gather(lookups) = &node.kind {
-            for l in lookups {
-                self.key.extend([l.stride as u64, l.size as u64]);
-            }
-        }
-        if let Kind::Pad { before, fill } = &node.kind {
-            // What lies around is part of how memory is read, and so of the operation.
-            words(&mut self.key, before, |n| n as u64);
-            self.key.extend_from_slice(&fill.bits());
+        node.kind.key(&mut self.key);
+        if let Some(group) = node.kind.host_group() {
+            // Outputs of one call share what they compute; which they are is structure.
+            let first = self.nodes.iter().position(|n| n.kind.is_output_of(group)).unwrap_or(self.nodes.len());
+            self.key.push(first as u64);
         }
         for input in inputs {
             let layout = &input.layout;
@@ -289,26 +216,12 @@ impl Capture {
                 None => return false,
             }
             // Shapes of edges follow from the node's, but for those that change them.
-            let changes = matches!(
-                node.kind,
-                Kind::Reduce(..)
-                    | Kind::Contract(..)
-                    | Kind::Pad { .. }
-                    | Kind::Concat { .. }
-                    | Kind::Assign(_)
-                    | Kind::Attention { .. }
-                    | Kind::Host(..)
-            );
-            if changes {
+            if node.kind.input_shapes() == InputShapes::Own {
                 words(&mut self.key, layout.shape(), |n| n as u64);
             }
             words(&mut self.key, layout.strides(), |s| s as u64);
         }
-        if let Kind::Assign(region) = &node.kind {
-            // Where it begins is no structure: a place that moves through a tensor finds its plan again.
-            words(&mut self.key, region.strides(), |s| s as u64);
-            self.edges.push((NO_LEAF, region.offset()));
-        }
+        self.edges.extend(node.kind.offset().map(|offset| (NO_LEAF, offset)));
         true
     }
 
@@ -386,11 +299,7 @@ impl Capture {
         let mut nodes = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let first_param = params;
-            params += match node.kind {
-                Kind::Fill(_) | Kind::Attention { .. } => 1,
-                Kind::Iota { .. } | Kind::Random(_) => 2,
-                _ => 0,
-            };
+            params += node.kind.params().len();
             let inputs = node.with_inputs(|inputs| {
                 inputs
                     .iter()
@@ -408,7 +317,7 @@ impl Capture {
                     })
                     .collect::<Result<Vec<_>>>()
             })?;
-            let place = matches!(node.kind, Kind::Assign(_)).then(|| {
+            let place = node.kind.offset().map(|_| {
                 edges += 1;
                 edges - 1
             });
@@ -432,7 +341,7 @@ impl Capture {
 
 /// Appends one word for each; a plain loop, which is shorter for a handful than an extension by iterator.
 #[inline]
-fn words<T: Copy>(key: &mut SmallVec<[u64; 128]>, list: &[T], word: impl Fn(T) -> u64) {
+fn words<T: Copy>(key: &mut Key, list: &[T], word: impl Fn(T) -> u64) {
     for &item in list {
         key.push(word(item));
     }
@@ -503,8 +412,3 @@ pub(crate) struct Graph {
     pub nodes: Vec<GraphNode>,
     pub outputs: Vec<usize>,
 }
-
-const _: () = {
-    // The key packs these into a byte.
-    assert!(Unary::ALL.len() < 256 && Binary::ALL.len() < 256 && Reduce::ALL.len() < 256);
-};

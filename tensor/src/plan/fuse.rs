@@ -16,14 +16,12 @@
 //! inlined into their only reader where that is cheap. Padding counts as element-wise, but what it pads is always read from
 //! memory; inlined into a contraction or a reduction over windows, it is nothing but guards on that read.
 
-use std::sync::Arc;
-
 use millstream_core::what::{Dims, Strides, elements};
 use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
 use super::compose::{compose, through_padding};
-use crate::graph::Kind;
+use crate::graph::{Fusion, Kind, Pad};
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
 const MOST_NODES: usize = 192;
@@ -122,15 +120,15 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
     let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers, most_buffers };
     for v in 0..n {
         let node = &graph.nodes[v];
-        let (form, domain) = match &node.kind {
-            Kind::Reduce(_, axes) => {
+        let (form, domain) = match node.kind.fusion() {
+            Fusion::Reduction(axes) => {
                 f.level[v] = Level::Row;
                 (Form::Rows(axes.to_vec()), node.inputs[0].layout.shape().to_vec())
             }
-            Kind::Contract(..) => (Form::Contract(v), node.shape.clone()),
-            Kind::Host(group, _) => {
+            Fusion::Contraction => (Form::Contract(v), node.shape.clone()),
+            Fusion::Host(group) => {
                 // The outputs read the same inputs: no way leads from one to another, so that they can always be together.
-                let same = |n: &usize| matches!(&graph.nodes[*n].kind, Kind::Host(g, _) if Arc::ptr_eq(g, group));
+                let same = |n: &usize| graph.nodes[*n].kind.is_output_of(group);
                 if let Some(first) = (0..v).find(same) {
                     f.of[v] = first;
                     if let Some(cluster) = &mut f.clusters[first] {
@@ -141,9 +139,9 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
                 }
                 (Form::Host, node.shape.clone())
             }
-            Kind::Concat { .. } | Kind::Assign(_) => (Form::Concat(v), node.shape.clone()),
-            Kind::Gather(_) | Kind::Scan { .. } | Kind::Attention { .. } => (Form::Alone(v), node.shape.clone()),
-            _ => (Form::Map, node.shape.clone()),
+            Fusion::Parts => (Form::Concat(v), node.shape.clone()),
+            Fusion::Alone => (Form::Alone(v), node.shape.clone()),
+            Fusion::Free | Fusion::Elementwise => (Form::Map, node.shape.clone()),
         };
         f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));
         if on {
@@ -181,7 +179,7 @@ impl Fuser<'_> {
 
     /// Numbers and ranges are written into every reader anew and never join.
     fn is_free(&self, v: usize) -> bool {
-        matches!(self.graph.nodes[v].kind, Kind::Fill(_) | Kind::Iota { .. })
+        matches!(self.graph.nodes[v].kind.fusion(), Fusion::Free)
     }
 
     /// Joins the cluster of `v` with that of its input `p`, if the result is one operation.
@@ -311,7 +309,7 @@ impl Fuser<'_> {
                     continue;
                 }
                 // What is padded is read from memory, under guards.
-                Kind::Pad { before, .. } => {
+                Kind::Pad(Pad { before, .. }) => {
                     let edge = &node.inputs[0];
                     let inside = matches!(edge.source, Source::Node(p) if level_of(p).is_some());
                     let seen = self.canonical(c, level)?;
@@ -414,7 +412,7 @@ impl Fuser<'_> {
     }
 
     fn is_worth_inlining(&self, c: &Cluster, i: usize, reader: usize) -> Result<bool> {
-        let work: u64 = c.nodes.iter().map(|&n| flop(&self.graph.nodes[n].kind)).sum();
+        let work: u64 = c.nodes.iter().map(|&n| self.graph.nodes[n].kind.flop()).sum();
         let own = elements(&c.domain);
         let target = self.cluster(reader);
         if matches!(target.form, Form::Alone(_)) {
@@ -447,7 +445,7 @@ impl Fuser<'_> {
     /// Whether the value of `p` can be computed at the positions that `outer` gives, down to what its cluster reads.
     fn expressible(&self, c: &Cluster, p: usize, outer: &Layout) -> Result<bool> {
         let node = &self.graph.nodes[p];
-        if let Kind::Pad { before, .. } = &node.kind {
+        if let Kind::Pad(Pad { before, .. }) = &node.kind {
             return Ok(through_padding(&node.inputs[0].layout, before, &node.shape, outer).is_some());
         }
         for edge in &node.inputs {
@@ -513,16 +511,4 @@ fn merge(a: &[usize], b: &[usize]) -> Vec<usize> {
     let mut all: Vec<usize> = a.iter().chain(b).copied().collect();
     all.sort_unstable();
     all
-}
-
-/// Simple operations of one element.
-pub(crate) fn flop(kind: &Kind) -> u64 {
-    match kind {
-        Kind::Unary(u) => u.flop(),
-        Kind::Binary(b) => b.flop(),
-        Kind::Select => 1,
-        // Many more than computing again could pay for.
-        Kind::Random(_) => 100,
-        _ => 0,
-    }
 }

@@ -15,7 +15,7 @@ use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, GraphNode, Source, is_whole};
 use super::compose::Coordinates;
-use crate::graph::{Kind, Role, Roles};
+use crate::graph::{Concat, Contraction, Kind, Pad, Reduction, Role, Roles};
 
 /// Fewer convolutions than this have nothing between them.
 const LEAST: usize = 2;
@@ -80,7 +80,7 @@ fn exchanged(rank: usize, channels: std::ops::Range<usize>) -> Vec<usize> {
 
 /// Whether a node is a convolution with its channels first: `[image, group, channel, places..]`.
 fn is_convolution(node: &GraphNode) -> bool {
-    let Kind::Contract(roles, _) = &node.kind else { return false };
+    let Kind::Contract(Contraction { roles, .. }) = &node.kind else { return false };
     matches!(&roles[..], [Role::Batch | Role::N, Role::Batch, Role::M, Role::N, rest @ ..]
         if rest.iter().all(|r| *r == Role::N))
 }
@@ -178,7 +178,7 @@ fn follows(node: &GraphNode, edge: &Edge, from: Option<&Turned>) -> bool {
     let whole =
         is_whole(&edge.layout) && edge.layout.len() == from.split.before * from.split.channels * from.split.places;
     match node.kind {
-        Kind::Unary(_) | Kind::Binary(_) | Kind::Select | Kind::Cast | Kind::Copy => whole,
+        Kind::Unary(_) | Kind::Binary(_) | Kind::Select(_) | Kind::Cast(_) | Kind::Copy(_) => whole,
         Kind::Pad { .. } | Kind::Concat { .. } => whole,
         Kind::Reduce(..) => true,
         _ => false,
@@ -204,7 +204,9 @@ fn found(node: &GraphNode, turned: &[Option<Turned>]) -> Option<Turned> {
     let following = |e: &Edge| source(e).filter(|t| follows(node, e, Some(t)));
     let (edge, from) = node.inputs.iter().find_map(|e| following(e).map(|t| (e, t)))?;
     match &node.kind {
-        Kind::Reduce(_, axes) => windows(edge, from, axes).and_then(|(channels, order)| made(channels, Some(order))),
+        Kind::Reduce(Reduction { axes, .. }) => {
+            windows(edge, from, axes).and_then(|(channels, order)| made(channels, Some(order)))
+        }
         // Joined along channels or anything else, as long as every part has its own.
         Kind::Concat { .. } => {
             let channels = |e: &Edge| following(e)?.split.channels_in(e.layout.shape());
@@ -245,7 +247,7 @@ fn reordered(node: GraphNode, order: &[usize]) -> Result<GraphNode> {
     let shape = order.iter().map(|&d| node.shape[d]).collect();
     let place = |d: usize| order.iter().position(|&o| o == d).unwrap_or(d);
     let kind = match &node.kind {
-        Kind::Contract(roles, accuracy) => {
+        Kind::Contract(Contraction { roles, accuracy }) => {
             let turned: Roles = order
                 .iter()
                 .map(|&d| match roles[d] {
@@ -255,15 +257,18 @@ fn reordered(node: GraphNode, order: &[usize]) -> Result<GraphNode> {
                 })
                 .collect();
             let inputs = exchanged_operands(roles, &node.inputs)?;
-            let kind = Kind::Contract(turned, *accuracy);
+            let kind = Contraction { roles: turned, accuracy: *accuracy }.into();
             return Ok(GraphNode { kind, shape, inputs, ..node });
         }
-        Kind::Pad { before, fill } => Kind::Pad { before: order.iter().map(|&d| before[d]).collect(), fill: *fill },
-        Kind::Concat { axis, parts } => Kind::Concat { axis: place(*axis), parts: *parts },
-        Kind::Reduce(reduce, axes) => {
+        Kind::Pad(Pad { before, after, fill }) => {
+            let permuted = |amounts: &[usize]| order.iter().map(|&d| amounts[d]).collect();
+            Pad { before: permuted(before), after: permuted(after), fill: *fill }.into()
+        }
+        Kind::Concat(Concat { axis, parts }) => Concat { axis: place(*axis), parts: *parts }.into(),
+        Kind::Reduce(Reduction { reduce, axes }) => {
             let mut axes = axes.clone();
             axes.iter_mut().for_each(|a| *a = place(*a));
-            Kind::Reduce(*reduce, axes)
+            Reduction { reduce: *reduce, axes }.into()
         }
         other => other.clone(),
     };

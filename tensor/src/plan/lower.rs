@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
 use super::compose::{compose, through_padding};
 use super::fuse::{Cluster, Form, Fused, Level, row_layout};
-use crate::graph::{Kind, Role};
+use crate::graph::{Assign, Attention, Concat, Contraction, Gather, HostOutput, Kind, Pad, Role, Scan};
 
 /// What an operation reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +129,9 @@ impl Writer<'_, '_> {
     fn padded(&mut self, n: usize, outer: &Layout) -> Lowering<Id> {
         let graph = self.tables.graph;
         let (node, edge) = (&graph.nodes[n], &graph.nodes[n].inputs[0]);
-        let Kind::Pad { before, fill } = &node.kind else { return Err(Error::internal("padding was expected").into()) };
+        let Kind::Pad(Pad { before, fill, .. }) = &node.kind else {
+            return Err(Error::internal("padding was expected").into());
+        };
         if let Source::Node(p) = edge.source
             && self.tables.is_inside(p)
         {
@@ -200,12 +202,12 @@ impl Writer<'_, '_> {
                 self.builder.param(p, node.dtype)
             }
             Kind::Iota { .. } => self.iota(n, outer)?,
-            Kind::Copy => a,
+            Kind::Copy(_) => a,
             Kind::Unary(op) => self.builder.unary(*op, a)?,
             Kind::Binary(op) => self.builder.binary(*op, a, b)?,
-            Kind::Select => self.builder.select(a, b, c)?,
-            Kind::Cast => self.builder.cast(a, node.dtype),
-            Kind::Reduce(op, _) => self.builder.reduce(*op, a)?,
+            Kind::Select(_) => self.builder.select(a, b, c)?,
+            Kind::Cast(_) => self.builder.cast(a, node.dtype),
+            Kind::Reduce(r) => self.builder.reduce(r.reduce, a)?,
             Kind::Pad { .. } => self.padded(n, outer)?,
             Kind::Contract(..) => {
                 let acc = self.builder.push(Node::Acc, node.dtype.compute());
@@ -217,8 +219,8 @@ impl Writer<'_, '_> {
                 let key = key.map(|p| self.builder.param(p, DType::U32));
                 self.builder.random(number, key)?
             }
-            Kind::Leaf
-            | Kind::Input
+            Kind::Leaf(_)
+            | Kind::Input(_)
             | Kind::Concat { .. }
             | Kind::Assign(_)
             | Kind::Gather(_)
@@ -271,7 +273,9 @@ struct Groups {
 
 impl Groups {
     fn of(node: &GraphNode) -> Result<Groups> {
-        let Kind::Contract(roles, _) = &node.kind else { return Err(Error::internal("a contraction was expected")) };
+        let Kind::Contract(Contraction { roles, .. }) = &node.kind else {
+            return Err(Error::internal("a contraction was expected"));
+        };
         let of = |role: Role| (0..roles.len()).filter(move |&d| roles[d] == role);
         let mut place = vec![0; roles.len()];
         for (at, d) in of(Role::Batch).chain(of(Role::M)).chain(of(Role::N)).enumerate() {
@@ -341,7 +345,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         Form::Rows(axes) => Op::rows(&space, rank - axes.len(), tables.inputs, outputs, expr)?,
         Form::Contract(v) => {
             let product = &graph.nodes[*v];
-            let Kind::Contract(_, accuracy) = product.kind else {
+            let Kind::Contract(Contraction { accuracy, .. }) = product.kind else {
                 return Err(Error::internal("a contraction was expected").into());
             };
             let groups = groups.ok_or_else(|| Error::internal("a contraction without groups"))?;
@@ -378,7 +382,9 @@ fn numbers(params: Vec<usize>) -> Vec<Number> {
 /// One map for each part of a value made of several, each writing its own place in it.
 fn concat(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Vec<Lowered>> {
     let node = &graph.nodes[v];
-    let Kind::Concat { axis, .. } = node.kind else { return Err(Error::internal("not a concatenation").into()) };
+    let Kind::Concat(Concat { axis, .. }) = node.kind else {
+        return Err(Error::internal("not a concatenation").into());
+    };
     let whole = row_major(&node.shape);
     let mut out = Vec::with_capacity(node.inputs.len());
     let mut start = 0;
@@ -409,7 +415,7 @@ fn part(graph: &Graph, fused: &Fused, cluster: usize, v: usize, edge: &Edge, str
 /// A value with a part assigned. Where nobody else needs the value as it was, the part is written over it; else it is copied.
 fn assign(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Vec<Lowered>> {
     let node = &graph.nodes[v];
-    let (Kind::Assign(region), [base, value]) = (&node.kind, &node.inputs[..]) else {
+    let (Kind::Assign(Assign { region }), [base, value]) = (&node.kind, &node.inputs[..]) else {
         return Err(Error::internal("not an assignment").into());
     };
     let in_place = match base.source {
@@ -450,11 +456,11 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
     }
     let output = Access::new(node.dtype, &row_major(&node.shape));
     let op = match &node.kind {
-        Kind::Gather(lookups) => {
+        Kind::Gather(Gather { lookups }) => {
             inputs[0].fill = missing(node.dtype);
             Op::gather(&node.shape, inputs, output, lookups)?
         }
-        Kind::Scan { reduce, axis } => {
+        Kind::Scan(Scan { reduce, axis }) => {
             // The dimension that is walked is the last of an operation, wherever it lies in memory.
             let (mut dims, mut input, mut output) = (node.shape.clone(), inputs.remove(0), output);
             dims[*axis..].rotate_left(1);
@@ -462,7 +468,7 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
             output.strides[*axis..].rotate_left(1);
             Op::scan(&dims, input, output, *reduce)?
         }
-        Kind::Attention { causal, .. } => attention(node, *causal)?,
+        Kind::Attention(Attention { causal, .. }) => attention(node, *causal)?,
         other => return Err(Error::internal(format!("{} does not stand alone", other.name())).into()),
     };
     let name = format!("{} {}", op.name(), node.kind.name());
@@ -506,7 +512,7 @@ fn missing(dtype: DType) -> Scalar {
 /// A host function: its inputs lie in memory without gaps, and every wanted output is written whole.
 fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowered> {
     let output = |n: usize| match &graph.nodes[n].kind {
-        Kind::Host(group, output) => Ok((group, *output)),
+        Kind::Host(HostOutput { group, output }) => Ok((group, *output)),
         other => Err(Error::internal(format!("{} is no host function", other.name()))),
     };
     let (group, _) = output(c.nodes[0])?;

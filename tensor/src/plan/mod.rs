@@ -29,7 +29,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Kind, Node};
+use crate::graph::Node;
 use capture::Capture;
 pub(crate) use capture::is_whole;
 pub(crate) use compose::compose;
@@ -258,9 +258,9 @@ fn whole(node: &Arc<Node>) -> Result<Tensor> {
 
 /// The first host function of a graph, as something that the device refuses; `None` where the graph is nothing else.
 fn host_part(capture: &Capture) -> Option<Refusal> {
-    let groups = |n: &Arc<Node>| if let Kind::Host(group, _) = &n.kind { Some(group.clone()) } else { None };
+    let groups = |n: &Arc<Node>| n.kind.host_group().cloned();
     let group = capture.nodes.iter().find_map(groups)?;
-    let mine = |n: &Arc<Node>| matches!(&n.kind, Kind::Host(g, _) if Arc::ptr_eq(g, &group));
+    let mine = |n: &Arc<Node>| n.kind.is_output_of(&group);
     let writes: Vec<usize> = (0..capture.nodes.len()).filter(|&n| mine(&capture.nodes[n])).collect();
     let first = &capture.nodes[*writes.first()?];
     let number = |t: &Tensor| capture.nodes.iter().position(|n| Arc::ptr_eq(n, &t.node));

@@ -12,7 +12,7 @@ use super::make::Plan;
 use super::run::{self, Given};
 use super::{Found, Planned, Trigger, Whose, ideas, plan_for, record};
 use crate::Tensor;
-use crate::graph::{Inputs, Kind, Node};
+use crate::graph::{Inputs, Kind, Leaf, Node};
 
 /// Where a leaf of the graph comes from.
 enum From {
@@ -37,7 +37,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// Plans the graph below the outputs; `None` where it takes more than one plan on one device that has a name.
     pub fn new(outputs: &[&Tensor], stand_ins: &[&Tensor]) -> Result<Option<Ready>> {
-        let waits = |t: &&&Tensor| t.node.value().is_none() && !matches!(t.node.kind, Kind::Input);
+        let waits = |t: &&&Tensor| t.node.value().is_none() && !matches!(t.node.kind, Kind::Input(_));
         let pending: SmallVec<[&Tensor; 4]> = outputs.iter().filter(waits).copied().collect();
         let Some(first) = pending.first() else { return Ok(None) };
         let device = first.device()?;
@@ -102,7 +102,7 @@ impl Ready {
         let edges: SmallVec<[(usize, usize); 16]> = self.edges.iter().map(edge).collect();
         let fresh = |old: &Arc<Node>| {
             let (shape, device) = (old.shape.clone(), old.device.clone());
-            Node::pending(Kind::Leaf, shape, old.dtype, device, Inputs::new(), location)
+            Node::pending(Leaf.into(), shape, old.dtype, device, Inputs::new(), location)
         };
         let results: SmallVec<[Arc<Node>; 2]> = self.results.iter().map(fresh).collect();
         let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: results.iter().collect() };
