@@ -12,6 +12,7 @@ mod reference;
 mod scalar;
 #[cfg(test)]
 mod table;
+mod windows;
 
 pub use access::{Access, Guard, collapse};
 pub use dtype::{DType, Element, Kind};
@@ -21,3 +22,4 @@ pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, count, eleme
 pub use op::{Accuracy, Attention, Body, Contract, Lookup, Op};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, acosh, asinh, atanh, erf, evaluate};
 pub use scalar::{Scalar, to_odd};
+pub use windows::{ImageSide, WindowAxis, Windows};

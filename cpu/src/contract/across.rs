@@ -6,10 +6,11 @@ use std::ops::Range;
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::kept::FormName;
+use millstream_core::what::Windows;
 use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
 
 use super::epilogue::Epilogue;
-use super::operand::{Roles, find, is_aligned, origin};
+use super::operand::{find, is_aligned, origin};
 use super::view::reach;
 use crate::backend::Machine;
 use crate::depthwise::across::{Across, Places, Spot};
@@ -41,23 +42,24 @@ pub(super) struct SideBySide {
 
 impl SideBySide {
     /// The convolution, if it is one of channels by themselves that are neighbours in memory.
-    pub(super) fn new(op: &Op, isa: Isa) -> Option<SideBySide> {
-        Roles::either(op, |c, roles| SideBySide::of(op, c, roles, isa))
+    pub(super) fn new(op: &Op, readings: &[Windows], isa: Isa) -> Option<SideBySide> {
+        readings.iter().find_map(|w| SideBySide::of(op, w, isa))
     }
 
-    fn of(op: &Op, c: &Contract, roles: Roles, isa: Isa) -> Option<SideBySide> {
-        let Roles { image, filters, places, outputs, places_are_rows } = roles;
-        let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
-        let several = outputs.clone().any(|d| op.dims[d] != 1);
-        if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || several || places.is_empty() {
+    fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<SideBySide> {
+        let Body::Contract(c) = &op.body else { return None };
+        let (image, filters, places) = (windows.image, windows.filters, windows.pixels(c));
+        let (a, f) = (&op.inputs[image], &op.inputs[filters]);
+        let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
+        let several = windows.outputs.clone().any(|d| op.dims[d] != 1);
+        if !single || several || places.is_empty() {
             return None;
         }
-        let free = |d: usize| a.guards.iter().all(|g| g.coefficients[d] == 0);
-        let channel = (0..c.m).find(|&d| a.strides[d] == 1 && op.dims[d] > 1 && free(d))?;
+        let channel = (0..c.m).find(|&d| a.strides[d] == 1 && op.dims[d] > 1)?;
         let others: Vec<usize> = (0..c.m).filter(|&d| d != channel).collect();
         // Other products of the batch are images, which see the same filters.
         let numbered = (0..op.dims.len()).any(|d| c.epilogue.uses_index(d));
-        if others.iter().any(|&d| f.strides[d] != 0 || !free(d)) || numbered {
+        if others.iter().any(|d| windows.groups.contains(d)) || numbered {
             return None;
         }
         let taps = c.k..op.dims.len();
@@ -106,6 +108,7 @@ impl SideBySide {
         let reach = [reach(a, &op.dims)?, reach(f, &op.dims)?];
         let across = Across::new(of, isa)?;
         let (weights, weight) = (weights(taps), f.strides[channel]);
+        let places_are_rows = windows.pixels_are_rows();
         Some(SideBySide { across, epilogue, image, filters, base: a.base, weights, weight, reach, places_are_rows })
     }
 

@@ -3,11 +3,12 @@
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, ContractSizes, Family, Tile, Traffic, Variant};
 use millstream_core::kept::FormName;
-use millstream_core::{Access, Accuracy, Contract, DType, Error, Op, Result};
+use millstream_core::what::{WindowAxis, Windows};
+use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
 
-use super::operand::{Roles, find, is_aligned, origin};
+use super::operand::{find, is_aligned, origin};
 use super::product_isa;
-use super::view::{View, guards_axes, reach};
+use super::view::{View, reach};
 use crate::backend::Machine;
 use crate::gemm::Output;
 use crate::winograd::{FilterPlaces, Line, Picture, Sizes, Winograd};
@@ -31,63 +32,57 @@ pub(super) struct Fewer {
 
 impl Fewer {
     /// The convolution, if it is one by 3 x 3 filters at every place, and its accuracy allows it.
-    pub(super) fn new(op: &Op, m: usize, machine: &Machine) -> Option<Fewer> {
-        Roles::either(op, |c, roles| Fewer::of(op, c, m, roles, machine))
+    pub(super) fn new(op: &Op, readings: &[Windows], m: usize, machine: &Machine) -> Option<Fewer> {
+        readings.iter().find_map(|w| Fewer::of(op, w, m, machine))
     }
 
-    fn of(op: &Op, c: &Contract, m: usize, roles: Roles, machine: &Machine) -> Option<Fewer> {
-        if c.accuracy != Accuracy::Winograd {
+    fn of(op: &Op, windows: &Windows, m: usize, machine: &Machine) -> Option<Fewer> {
+        let Body::Contract(c) = &op.body else { return None };
+        let (image, filters, outputs) = (windows.image, windows.filters, windows.outputs.clone());
+        let (a, f) = (&op.inputs[image], &op.inputs[filters]);
+        let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
+        if c.accuracy != Accuracy::Winograd || !single || outputs.len() > 1 || windows.channels.len() > 1 {
             return None;
         }
-        let Roles { image, filters, places, outputs, places_are_rows } = roles;
-        let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
-        if a.dtype != DType::F32 || f.dtype != DType::F32 || !f.is_plain() || outputs.len() > 1 {
-            return None;
-        }
-        if (0..c.m).any(|d| f.strides[d] != 0 && op.dims[d] > 1) {
+        if windows.groups.iter().any(|&d| op.dims[d] > 1) || a.guards.len() > 2 || a.fill.to_f64() != 0.0 {
             return None;
         }
         // Places are numbered by image, row and column.
-        let (y, x, several) = match places.len() {
-            2 => (places.start, places.start + 1, None),
-            3 => (places.start + 1, places.start + 2, Some(places.start)),
+        let (y, x, several) = match windows.axes[..] {
+            [y, x] => (y, x, None),
+            [images, y, x] if !images.is_padded() && images.taps == 1 => (y, x, images.output),
             _ => return None,
         };
-        let free = |d: usize| a.guards.iter().all(|g| g.coefficients[d] == 0);
-        if (0..c.m).chain(several).any(|d| !free(d)) {
+        let (yd, r, xd, s) = (y.output?, y.tap?, x.output?, x.tap?);
+        if [y, x].iter().any(|axis| axis.taps != 3 || axis.stride != 1 || axis.dilation != 1) {
             return None;
         }
-        let taps = c.k..op.dims.len();
-        let threes = || taps.clone().filter(|&d| op.dims[d] == 3);
-        let (lines, r, s) = threes().flat_map(|r| threes().map(move |s| (r, s))).find_map(|(r, s)| {
-            let apart = r != s && taps.clone().all(|d| d == r || d == s || free(d));
-            let lines = (line(a, &op.dims, (y, r), (x, s))?, line(a, &op.dims, (x, s), (y, r))?);
-            apart.then_some((lines, r, s))
-        })?;
-        let mut rest = taps.filter(|&d| d != r && d != s);
-        let (channel, None) = (rest.next(), rest.next()) else { return None };
-        if a.guards.len() > 2 || a.fill.to_f64() != 0.0 || !guards_axes(a) {
-            return None;
-        }
+        let channel = windows.channels.first().copied();
+        let line = |axis: WindowAxis| Line {
+            step: axis.step,
+            offset: -axis.before,
+            limit: isize::try_from(axis.size).unwrap_or(isize::MAX),
+        };
+        let lines = (line(y), line(x));
         let size = |d: Option<usize>| d.map_or(1, |d| op.dims[d]);
         let stride = |a: &Access, d: Option<usize>| d.map_or(0, |d| a.strides[d]);
-        let output = outputs.clone().next();
+        let output = outputs.into_iter().next();
         let sizes = Sizes {
             batch: op.dims[..c.m].iter().product(),
             images: size(several),
             channels: size(channel),
             filters: size(output),
-            rows: op.dims[y],
-            columns: op.dims[x],
+            rows: op.dims[yd],
+            columns: op.dims[xd],
         };
         let picture = Picture {
-            batches: View::new(a, &op.dims, 0..c.m, places.clone(), c.k..op.dims.len()).batch.offsets(),
+            batches: View::new(a, &op.dims, 0..c.m, windows.pixels(c), c.k..op.dims.len()).batch.offsets(),
             image: stride(a, several),
             channel: stride(a, channel),
             first: a.base - lines.0.offset * lines.0.step - lines.1.offset * lines.1.step,
             y: lines.0,
             x: lines.1,
-            places_are_rows,
+            places_are_rows: windows.pixels_are_rows(),
         };
         let of = FilterPlaces {
             first: f.base,
@@ -191,20 +186,4 @@ impl Fewer {
             m = w.m
         )
     }
-}
-
-/// The coordinate that a place and a tap move by one each; `other` are those of the other axis.
-fn line(a: &Access, dims: &[usize], (place, tap): (usize, usize), other: (usize, usize)) -> Option<Line> {
-    if a.strides[place] != a.strides[tap] {
-        return None;
-    }
-    let step = a.strides[place];
-    let mut guards = a.guards.iter().filter(|g| g.coefficients[place] != 0 || g.coefficients[tap] != 0);
-    let (guard, None) = (guards.next(), guards.next()) else { return None };
-    let Some(g) = guard else {
-        return Some(Line { step, offset: 0, limit: dims[place] as isize + 2 });
-    };
-    let own = g.coefficients[place] == 1 && g.coefficients[tap] == 1;
-    let alone = g.coefficients[other.0] == 0 && g.coefficients[other.1] == 0;
-    (own && alone).then(|| Line { step, offset: g.offset, limit: isize::try_from(g.limit).unwrap_or(isize::MAX) })
 }

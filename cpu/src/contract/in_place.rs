@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
-use millstream_core::what::elements;
+use millstream_core::what::{self, ImageSide, elements};
 use millstream_core::{Access, Body, DType, Expr, Op, Result};
 
 use super::operand::{Operand, as_stored, find, is_aligned, origin, packed};
@@ -72,25 +72,20 @@ pub(super) fn strides(op: &Op) -> [Option<(isize, isize)>; 2] {
 }
 
 /// Whether planes of an image lie so far apart that their elements crowd a few sets of the first-level cache.
-fn crowds(access: &Access, op: &Op, depths: Range<usize>) -> bool {
-    let guarded = |d: usize| access.guards.iter().any(|g| g.coefficients[d] != 0);
+fn crowds(access: &Access, op: &Op, channels: &[usize]) -> bool {
     let apart = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
-    depths.into_iter().any(|d| op.dims[d] > FEW_PLANES && !guarded(d) && apart(d))
+    channels.iter().any(|&d| op.dims[d] > FEW_PLANES && apart(d))
 }
 
 /// The windows of an image with a border: each task copies those rows of it that it needs, such that places a stride apart become neighbours.
-fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<Windows> {
+fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (Isa, usize)) -> Option<Windows> {
     let Body::Contract(c) = &op.body else { return None };
     // Two dimensions of places: lines, and places of a line.
-    let [a, b] = (c.n..c.k).filter(|&d| op.dims[d] > 1).collect::<Vec<usize>>().try_into().ok()?;
-    let (outer, inner) = if access.strides[a].abs() >= access.strides[b].abs() { (a, b) } else { (b, a) };
-    // The only guard that a dimension moves.
-    let moved = |d: usize| {
-        let mut all = (0..access.guards.len()).filter(|&g| access.guards[g].coefficients[d] != 0);
-        all.next().filter(|_| all.next().is_none())
-    };
-    let (outer_guard, inner_guard) = (moved(outer)?, moved(inner)?);
-    let stride = access.guards[inner_guard].coefficients[inner].unsigned_abs();
+    let mut lines = shape.axes.iter().filter_map(|axis| Some((axis.output?, axis.guard?, axis)));
+    let (Some(a), Some(b), 2) = (lines.next(), lines.next(), c.k - c.n) else { return None };
+    let by = |d: usize| access.strides[d].abs();
+    let ((outer, outer_guard, _), (inner, inner_guard, line)) = if by(a.0) >= by(b.0) { (a, b) } else { (b, a) };
+    let stride = line.stride;
     let moving = c.n..op.dims.len();
     // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
     // to move from one to the next.
@@ -137,17 +132,22 @@ fn windows_of(access: &Access, op: &Op, (isa, threads): (Isa, usize)) -> Option<
 
 impl InPlace {
     /// The contraction by a family of these kernels on so many threads, if it is one of them and can be computed so.
-    pub(super) fn of(family: &Family, op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
+    pub(super) fn of(
+        family: &Family,
+        op: &Op,
+        readings: &[what::Windows],
+        (isa, threads): (Isa, usize),
+    ) -> Option<InPlace> {
         match () {
-            () if *family == DIRECT => InPlace::direct(op, isa, threads),
-            () if *family == COLUMNS => InPlace::columns(op, isa, threads),
+            () if *family == DIRECT => InPlace::direct(op, readings, isa, threads),
+            () if *family == COLUMNS => InPlace::columns(op, readings, isa, threads),
             () => None,
         }
     }
 
     /// The contraction, if its right operand is a matrix whose columns lie side by side, or can be copied so, and this machine has
     /// kernels for it.
-    pub(super) fn columns(op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
+    pub(super) fn columns(op: &Op, readings: &[what::Windows], isa: Isa, threads: usize) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || !Columns::available(isa) {
             return None;
@@ -183,7 +183,10 @@ impl InPlace {
                 match (plain.filter(|_| few).and_then(in_place), plain) {
                     (Some(windows), _) => Right::Windows(windows),
                     (None, None) if !few => return None,
-                    (None, None) => Right::Windows(windows_of(access, op, (isa, threads))?),
+                    (None, None) => {
+                        let shape = readings.iter().find(|w| w.side == ImageSide::Right)?;
+                        Right::Windows(windows_of(access, op, shape, (isa, threads))?)
+                    }
                     (None, Some(_)) => {
                         // Places that are apart, each read once.
                         let moving = c.m..op.dims.len();
@@ -208,7 +211,7 @@ impl InPlace {
 
     /// The contraction, if one operand is an image with windows, or a matrix that need not be packed, and this machine has kernels for
     /// it.
-    pub(super) fn direct(op: &Op, isa: Isa, threads: usize) -> Option<InPlace> {
+    pub(super) fn direct(op: &Op, readings: &[what::Windows], isa: Isa, threads: usize) -> Option<InPlace> {
         let Body::Contract(c) = &op.body else { return None };
         if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
@@ -289,7 +292,8 @@ impl InPlace {
                 None => way(Reading::InPlace, &access.strides),
                 Some((border, strides)) => way(Reading::Border(border, sets.clone()), &strides),
             };
-            let badly = sparse || crowds(access, op, c.k..op.dims.len());
+            let shape = readings.iter().find(|w| w.pixels_are_rows() == places_are_rows);
+            let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
             let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
             inside.into_iter().chain(copied).min_by_key(Direct::effort)

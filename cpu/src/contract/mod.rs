@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::{ContractSizes, Schedule, Variant};
+use millstream_core::what::Windows;
 use millstream_core::{Body, DType, Error, ErrorKind, Fault, Op, Result, Storage};
 
 use crate::backend::Machine;
@@ -162,18 +163,19 @@ impl<T: Sum> Contraction<T> {
         if let Some(p) = &groups {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
-        let in_place = InPlace::of(family, op, machine.isa, machine.workers.threads());
+        let readings = Windows::readings(op);
+        let in_place = InPlace::of(family, op, &readings, (machine.isa, threads));
         if let Some(direct) = &in_place {
             // Memory that it cannot read so is rare: a product then takes more from the heap.
             workspace = direct.workspace();
         }
         let fewer = fewer::FAMILIES.into_iter().find(|(f, _)| f == family);
-        let fewer = fewer.and_then(|(_, m)| Fewer::new(op, m, &machine));
+        let fewer = fewer.and_then(|(_, m)| Fewer::new(op, &readings, m, &machine));
         if let Some(fewer) = &fewer {
             workspace = workspace.max(fewer.workspace());
         }
-        let apart = if *family == apart::FAMILY { Apart::new(op, machine.isa) } else { None };
-        let across = if *family == across::FAMILY { SideBySide::new(op, machine.isa) } else { None };
+        let apart = if *family == apart::FAMILY { Apart::new(op, &readings, machine.isa) } else { None };
+        let across = if *family == across::FAMILY { SideBySide::new(op, &readings, machine.isa) } else { None };
         if let Some(across) = &across {
             workspace = workspace.max(across.workspace());
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use millstream_core::backend::{Binding, Bindings};
 use millstream_core::kept::FormName;
-use millstream_core::{Body, Contract, DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
+use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
 
 use super::dispatch::{Extent, How, Sum};
 use super::formula::Formula;
@@ -246,32 +246,6 @@ pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, produ
     let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
     // SAFETY: a form is memory that `Operand::kept` filled with such elements, and that nobody writes any more.
     Some(unsafe { std::slice::from_raw_parts(first.cast::<T>(), elements) })
-}
-
-/// Which operand of a convolution is its image and which its filters, by their inputs, and what their dimensions are.
-pub(super) struct Roles {
-    pub(super) image: usize,
-    pub(super) filters: usize,
-    pub(super) places: Range<usize>,
-    pub(super) outputs: Range<usize>,
-    /// Whether places are the rows of the result (m), or its columns (n).
-    pub(super) places_are_rows: bool,
-}
-
-impl Roles {
-    /// What can be made of a contraction in f32 of two stored operands, the left one or else the right one being the image.
-    pub(super) fn either<R>(op: &Op, make: impl Fn(&Contract, Roles) -> Option<R>) -> Option<R> {
-        let Body::Contract(c) = &op.body else { return None };
-        if c.acc != DType::F32 {
-            return None;
-        }
-        let (left, right) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
-        let (rows, columns) = (c.m..c.n, c.n..c.k);
-        let (places, outputs) = (rows.clone(), columns.clone());
-        make(c, Roles { image: left, filters: right, places, outputs, places_are_rows: true }).or_else(|| {
-            make(c, Roles { image: right, filters: left, places: columns, outputs: rows, places_are_rows: false })
-        })
-    }
 }
 
 /// If the expression is one input whose stored values are read as `T` directly: its number.

@@ -16,6 +16,7 @@
 use millstream_core::how::{
     Block, Candidate, ContractSizes, DeviceProfile, Family, Role, Tile, Traffic, Variant, contract_tiles,
 };
+use millstream_core::what::Windows;
 use millstream_core::{Body, DType, Op};
 
 use super::across::SideBySide;
@@ -74,8 +75,9 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         }
     }
     let mut list = dispatch::visit(acc, Candidates(sizes, machine, profile));
+    let readings = Windows::readings(op);
     // Ways are compared as one thread would go them.
-    let way = |family: Family| InPlace::of(&family, op, machine.isa, 1);
+    let way = |family: Family| InPlace::of(&family, op, &readings, (machine.isa, 1));
     let (direct, columns) = (way(in_place::DIRECT), way(in_place::COLUMNS));
     let bytes = |a: usize, b: usize| {
         let elements = (sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
@@ -128,7 +130,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     };
     list.extend(direct.as_ref().map(|d| with(d, right)));
     list.extend(columns.as_ref().map(|c| with(c, left)));
-    let (apart, across) = (Apart::new(op, machine.isa), SideBySide::new(op, machine.isa));
+    let (apart, across) = (Apart::new(op, &readings, machine.isa), SideBySide::new(op, &readings, machine.isa));
     if let Some(windows) = apart.as_ref().map(Apart::windows).or(across.as_ref().map(SideBySide::windows)) {
         // Elsewhere every channel is a product of its own.
         let copied = windows.saturating_add((sizes.batch as u64).saturating_mul(PRODUCT_BYTES));
@@ -137,7 +139,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     list.extend(apart.map(|a| a.candidate()));
     list.extend(across.map(|a| a.candidate()));
     for (family, m) in fewer::FAMILIES {
-        list.extend(Fewer::new(op, m, machine).map(|w| w.candidate(family)));
+        list.extend(Fewer::new(op, &readings, m, machine).map(|w| w.candidate(family)));
     }
     list
 }

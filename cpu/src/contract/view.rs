@@ -281,12 +281,6 @@ impl Tables {
     }
 }
 
-/// Whether all that guards ask depends on the index. One that asks the same everywhere, as of an image that is nothing but padding,
-/// belongs to no axis.
-pub(crate) fn guards_axes(a: &Access) -> bool {
-    a.guards.iter().all(|g| g.coefficients.iter().any(|&c| c != 0))
-}
-
 /// A bound on the offsets at which an access reads: of each guarded coordinate only the values that its guard allows count.
 pub(crate) fn reach(access: &Access, dims: &[usize]) -> Option<(isize, isize)> {
     let mut strides: SmallVec<[isize; 8]> = access.strides.iter().copied().collect();

@@ -41,6 +41,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// An axis of one place and one tap.
+    pub(crate) const SINGLE: Line =
+        Line { places: 1, taps: 1, stride: 1, dilation: 1, offset: 0, limit: 1, step: 1, filter: 0 };
+
     /// Coordinates from the first that the places read to the last, for so many places, of which there is at least one.
     fn span(&self, places: usize) -> Option<usize> {
         (places - 1).checked_mul(self.stride)?.checked_add((self.taps - 1).checked_mul(self.dilation)?)?.checked_add(1)
