@@ -55,8 +55,15 @@ pub trait Backend: Send + Sync + 'static {
     /// and a copy is needed. The caller keeps the memory alive; its alignment may be anything.
     fn import(&self, host: &RawMemory) -> Option<RawMemory>;
 
-    /// Queues a copy of `bytes` bytes. One side at least is this device's memory; the other may be the host's.
+    /// Queues a copy of `bytes` bytes. One side at least is this device's memory; the other may be the host's, or that of a
+    /// device for which [`Backend::peer`] says that it can.
     fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()>;
+
+    /// Whether [`Backend::copy`] takes memory of that other device as a [`Place::Peer`], or why not. Where it does not, values go
+    /// through the host.
+    fn peer(&self, _other: &DeviceProfile) -> Support {
+        Support::No("copies to and from other devices go through the host".into())
+    }
 
     /// A new stream. Work on one stream runs in order; whether two overlap is up to the device. The first stream that is
     /// asked for is the device's default: a device that can finish work within the call does so there.
@@ -116,6 +123,8 @@ pub enum Place<'a> {
     Here(&'a RawMemory, usize),
     /// Memory that the host addresses, and the byte at which to begin.
     Host(&'a RawMemory, usize),
+    /// Memory of another device, which neither the host nor the executing backend owns, and the byte at which to begin.
+    Peer(&'a RawMemory, usize),
 }
 
 /// A queue of work that runs in order.

@@ -13,7 +13,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::backend::Place;
+use crate::backend::{Place, Support};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -90,6 +90,37 @@ impl Storage {
         if let Held::Pooled(block) = &self.held {
             block.used_on(stream.id(), event.clone());
         }
+    }
+
+    /// Queues a copy of bytes from this memory, beginning at one place, to another's, beginning at another place. The stream is
+    /// one of the device that [`Storage::copier`] names.
+    ///
+    /// # Errors
+    /// Among others `Unsupported`, where the value has to go through the host ([`Device::reaches`]).
+    pub fn copy(&self, at: usize, to: &Storage, to_at: usize, bytes: usize, stream: &Stream) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let worker = Storage::copier(&self.device, &to.device);
+        let (from, target) = (self.place(at, worker), to.place(to_at, worker));
+        worker.guard(worker.backend().copy(from, target, bytes, stream.handle()))
+    }
+
+    /// A byte of the memory as one end of a copy that this device executes.
+    fn place(&self, at: usize, worker: &Device) -> Place<'_> {
+        let at = self.offset() + at;
+        if self.device.same(worker) {
+            Place::Here(self.memory(), at)
+        } else if self.memory().host.is_some() {
+            Place::Host(self.memory(), at)
+        } else {
+            Place::Peer(self.memory(), at)
+        }
+    }
+
+    /// The device that executes copies between two: the one they go to, unless that is the host.
+    pub fn copier<'a>(from: &'a Device, to: &'a Device) -> &'a Device {
+        if to.is_host() { from } else { to }
     }
 
     /// Lets later work of a stream begin only when everything that other streams do with the memory is through: for whoever
@@ -376,10 +407,11 @@ impl Buffer {
                 Error::device_lost("the only current copy of this value was on a device that is gone")
                     .suggest("compute the value again from inputs that live on the host or another device")
             })?;
-        let resident = if source.storage.memory().host.is_some() || device.is_host() {
+        let direct = source.storage.memory().host.is_some() || source.storage.device.reaches(device) == Support::Native;
+        let resident = if direct {
             self.transfer(&source, device, stream)?
         } else {
-            // Neither side is the host: stage through it.
+            // Neither side is the host, and they share no way: stage through it.
             let host = device.host();
             let staged = self.transfer(&source, &host, host.stream())?;
             state.replicas.push(Replica::new(staged.storage.clone(), version, staged.ready.clone()));
@@ -393,27 +425,17 @@ impl Buffer {
         Ok(resident)
     }
 
-    /// One copy, of which one side is the host. The device that is not the host executes it.
+    /// One copy to fresh memory.
     fn transfer(&self, source: &Resident, device: &Device, stream: &Stream) -> Result<Resident> {
         let started = Instant::now();
         let from_device = &source.storage.device;
-        let worker = if device.is_host() { from_device.clone() } else { device.clone() };
+        let worker = Storage::copier(from_device, device);
         let to = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
         let queue = if worker.same(device) { stream.clone() } else { worker.stream().clone() };
         if let Some(event) = &source.ready {
             queue.depend(event)?;
         }
-        fn place<'a>(storage: &'a Storage, worker: &Device) -> Place<'a> {
-            if storage.device.same(worker) {
-                Place::Here(storage.memory(), storage.offset())
-            } else {
-                Place::Host(storage.memory(), storage.offset())
-            }
-        }
-        if self.0.bytes > 0 {
-            let (here, there) = (place(&source.storage, &worker), place(&to, &worker));
-            worker.guard(worker.backend().copy(here, there, self.0.bytes, queue.handle()))?;
-        }
+        source.storage.copy(0, &to, 0, self.0.bytes, &queue)?;
         let ready = if queue.is_synchronous() {
             None
         } else {

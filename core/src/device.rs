@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -14,7 +14,7 @@ use crate::how::{Candidate, Cost, DeviceKind, DeviceProfile, Role, cost};
 use crate::memory::{MemoryKind, RawMemory};
 use crate::pool::{Pool, PoolConfig, Source};
 use crate::profiler::Profiler;
-use crate::runtime::{Idea, Shared};
+use crate::runtime::{Attachment, Idea, Shared};
 use crate::stream::Stream;
 use crate::what::Op;
 
@@ -23,6 +23,7 @@ use crate::what::Op;
 pub struct Device(Arc<Inner>);
 
 struct Inner {
+    id: u64,
     name: String,
     backend: Arc<dyn Backend>,
     profile: RwLock<Arc<DeviceProfile>>,
@@ -36,7 +37,6 @@ struct Inner {
     /// The host; `None` on the host itself.
     host: Option<Device>,
     lost: AtomicBool,
-    attachment: OnceLock<Box<dyn Any + Send + Sync>>,
     /// The devices that this one stands for; empty for a device of its own.
     candidates: Vec<Device>,
 }
@@ -104,7 +104,9 @@ impl Device {
             ..PoolConfig::default()
         };
         let source = Box::new(Memory { name: name.into(), backend: backend.clone() });
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Ok(Device(Arc::new(Inner {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             name: name.into(),
             identity,
             kind: profile.kind,
@@ -117,7 +119,6 @@ impl Device {
             shared,
             host,
             lost: AtomicBool::new(false),
-            attachment: OnceLock::new(),
             candidates,
         })))
     }
@@ -125,6 +126,11 @@ impl Device {
     /// Its name: `cpu`, `cuda:0`, ...
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// A number that no other device of the process has or will have.
+    pub fn id(&self) -> u64 {
+        self.0.id
     }
 
     /// Its family.
@@ -322,10 +328,34 @@ impl Device {
         self.guard(self.alive().and_then(|()| self.0.dispatcher.compile(&self.site(), works)))
     }
 
-    /// What the layer above keeps for this device (its plans), made at the first call. It lives as long as the device.
-    pub fn attachment<T: Any + Send + Sync + Default>(&self) -> Result<&T> {
-        let held = self.0.attachment.get_or_init(|| Box::new(T::default()));
-        held.downcast_ref().ok_or_else(|| Error::internal("a device has one attachment, of one type"))
+    /// What the layer above keeps for all devices of the runtime (its plans), made at the first call.
+    pub fn attachment<T: Attachment + Default>(&self) -> Result<&T> {
+        let held: &dyn Any = &**self.0.shared.attachment.get_or_init(|| Box::new(T::default()));
+        held.downcast_ref().ok_or_else(|| Error::internal("a runtime has one attachment, of one type"))
+    }
+
+    /// Whether values go from this device to the other in one copy, or why they go through the host.
+    pub fn reaches(&self, other: &Device) -> Support {
+        match self.is_host() || other.is_host() || self.same(other) {
+            true => Support::Native,
+            false => other.0.backend.peer(&self.profile()),
+        }
+    }
+
+    /// Predicted seconds to bring so many bytes from this device to another.
+    pub fn seconds_to(&self, other: &Device, bytes: usize) -> f64 {
+        let own = |d: &Device| {
+            let transfer = d.profile().transfer;
+            transfer.latency + bytes as f64 / transfer.bandwidth
+        };
+        // Where neither is the host, the way leads through it, unless one copy does it.
+        match (self.is_host(), other.is_host()) {
+            _ if self.same(other) => 0.0,
+            (true, _) => own(other),
+            (false, true) => own(self),
+            (false, false) if self.reaches(other) == Support::Native => own(self).max(own(other)),
+            (false, false) => own(self) + own(other),
+        }
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {

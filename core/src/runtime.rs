@@ -3,10 +3,11 @@
 //! A [`Runtime`] is given families of devices and opens a device at its first use; a program that only uses the CPU never
 //! pays for another family. It owns the profiler, the error log and the disk cache that its devices share.
 
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -108,12 +109,27 @@ pub(crate) struct Shared {
     pub errors: ErrorLog,
     pub disk: DiskCache,
     pub ideas: Ideas,
+    pub attachment: OnceLock<Box<dyn Attachment>>,
+}
+
+/// What the layer above keeps in a runtime for all of its devices: its plans.
+pub trait Attachment: Any + Send + Sync {
+    /// Forgets everything. Called when the runtime goes, because what is kept may hold memory, and so devices, and so this.
+    fn clear(&self);
 }
 
 struct Inner {
     families: Vec<Box<dyn Family>>,
     devices: Mutex<Vec<Device>>,
     shared: Arc<Shared>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(attachment) = self.shared.attachment.get() {
+            attachment.clear();
+        }
+    }
 }
 
 /// Devices and what they share. Cheap to clone; clones are the same runtime.
@@ -146,6 +162,7 @@ impl RuntimeBuilder {
             errors: ErrorLog::default(),
             disk: DiskCache::open(self.cache, DiskCache::DEFAULT_LIMIT),
             ideas: Ideas(AtomicU8::new(u8::MAX)),
+            attachment: OnceLock::new(),
         };
         Runtime(Arc::new(Inner { families: self.families, devices: Mutex::new(Vec::new()), shared: Arc::new(shared) }))
     }

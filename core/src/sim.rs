@@ -95,23 +95,39 @@ fn lost() -> Error {
     Error::device_lost("the simulated device was told to get lost").with_code(-1)
 }
 
-/// The family of one simulated device, `sim`, over a device of another family.
+/// The family of a simulated device, `sim`, over a device of another family; `sim:1` and so on are further ones under the same
+/// controls, which reach one another's memory.
 pub struct SimFamily {
     inner: Arc<dyn Family>,
     name: String,
     sim: Sim,
     speed: f64,
+    refuses: Refuses,
 }
+
+/// The reason for which an operation is refused, if it is.
+type Refuses = Arc<dyn Fn(&Op) -> Option<String> + Send + Sync>;
 
 impl SimFamily {
     /// Wraps the device of that name.
     pub fn new(inner: impl Family, name: &str, sim: &Sim) -> SimFamily {
-        SimFamily { inner: Arc::new(inner), name: name.into(), sim: sim.clone(), speed: 1.0 }
+        SimFamily {
+            inner: Arc::new(inner),
+            name: name.into(),
+            sim: sim.clone(),
+            speed: 1.0,
+            refuses: Arc::new(|_| None),
+        }
     }
 
     /// Claims to be so many times as fast as the wrapped device, in all that the cost model looks at.
     pub fn with_speed(self, factor: f64) -> SimFamily {
         SimFamily { speed: factor, ..self }
+    }
+
+    /// Refuses the operations for which this gives a reason.
+    pub fn refusing(self, reason: impl Fn(&Op) -> Option<String> + Send + Sync + 'static) -> SimFamily {
+        SimFamily { refuses: Arc::new(reason), ..self }
     }
 }
 
@@ -126,13 +142,14 @@ impl Family for SimFamily {
 
     fn open(&self, name: &str) -> Opening {
         let (inner, wrapped, sim, name) = (self.inner.clone(), self.name.clone(), self.sim.clone(), name.to_string());
-        let speed = self.speed;
+        let (speed, refuses) = (self.speed, self.refuses.clone());
         Box::pin(async move {
-            if name != "sim" {
+            if name != "sim" && !name.starts_with("sim:") {
                 return Err(Error::no_device(format!("there is no device {name:?}; the simulated one is called sim")));
             }
             sim.alive()?;
-            let backend: Arc<dyn Backend> = Arc::new(SimBackend { inner: inner.open(&wrapped).await?, sim, speed });
+            let backend: Arc<dyn Backend> =
+                Arc::new(SimBackend { inner: inner.open(&wrapped).await?, sim, speed, refuses });
             Ok(backend)
         })
     }
@@ -142,6 +159,7 @@ struct SimBackend {
     inner: Arc<dyn Backend>,
     sim: Sim,
     speed: f64,
+    refuses: Refuses,
 }
 
 /// The wrapped device's memory behind a piece of simulated memory.
@@ -210,6 +228,8 @@ impl Backend for SimBackend {
         fn inside(place: Place<'_>) -> Result<Place<'_>> {
             Ok(match place {
                 Place::Here(memory, offset) => Place::Here(unwrap(memory)?, offset),
+                // What another simulated device has is memory of a wrapped device, too.
+                Place::Peer(memory, offset) => Place::Host(unwrap(memory)?, offset),
                 host => host,
             })
         }
@@ -221,8 +241,18 @@ impl Backend for SimBackend {
         self.inner.stream(id, priority)
     }
 
+    fn peer(&self, other: &DeviceProfile) -> Support {
+        match other.description.starts_with("simulated ") {
+            true => Support::Native,
+            false => Support::No("it is no simulated device".into()),
+        }
+    }
+
     fn supports(&self, op: &Op) -> Support {
-        self.inner.supports(op)
+        match (self.refuses)(op) {
+            Some(reason) => Support::No(reason),
+            None => self.inner.supports(op),
+        }
     }
 
     fn variants(&self, op: &Op) -> Vec<Candidate> {

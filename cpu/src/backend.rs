@@ -151,9 +151,12 @@ impl Backend for CpuBackend {
     }
 
     fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
-        let (Place::Here(from, from_offset) | Place::Host(from, from_offset)) = from;
-        let (Place::Here(to, to_offset) | Place::Host(to, to_offset)) = to;
-        let range = CopyRange { from: from.clone(), from_offset, to: to.clone(), to_offset, bytes };
+        let side = |place: Place<'_>| match place {
+            Place::Here(memory, offset) | Place::Host(memory, offset) => Ok((memory.clone(), offset)),
+            Place::Peer(..) => Err(Error::unsupported("the CPU does not address another device's memory")),
+        };
+        let ((from, from_offset), (to, to_offset)) = (side(from)?, side(to)?);
+        let range = CopyRange { from, from_offset, to, to_offset, bytes };
         match stream.as_any().downcast_ref::<QueuedStream>() {
             Some(queued) => queued.push(Command::Copy(range)),
             None => range.execute(&self.machine.workers),

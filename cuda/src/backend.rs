@@ -279,7 +279,12 @@ struct End<'a> {
 
 impl<'a> End<'a> {
     fn new(place: Place<'a>, bytes: usize) -> Result<End<'a>> {
-        let (Place::Here(memory, offset) | Place::Host(memory, offset)) = place;
+        let (memory, offset) = match place {
+            Place::Here(memory, offset) | Place::Host(memory, offset) => (memory, offset),
+            Place::Peer(..) => {
+                return Err(Error::unsupported("copies between CUDA devices go through the host"));
+            }
+        };
         if offset.checked_add(bytes).is_none_or(|end| end > memory.bytes) {
             return Err(Error::internal(format!("a copy of {bytes} bytes leaves its memory")));
         }

@@ -98,8 +98,8 @@ impl Backend for WgpuBackend {
     fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
         self.gpu.alive()?;
         let stream = WgpuStream::of(stream, &self.gpu)?;
-        let (Place::Here(source, start) | Place::Host(source, start)) = from;
-        let (Place::Here(target, end) | Place::Host(target, end)) = to;
+        let (Place::Here(source, start) | Place::Host(source, start) | Place::Peer(source, start)) = from;
+        let (Place::Here(target, end) | Place::Host(target, end) | Place::Peer(target, end)) = to;
         check(source, start, bytes)?;
         check(target, end, bytes)?;
         if bytes == 0 {
@@ -126,6 +126,9 @@ impl Backend for WgpuBackend {
                 let first = millstream_core::memory::HostPtr::new(first);
                 let first = first.ok_or_else(|| Error::internal("a copy to the null pointer"))?;
                 batch.download(&self.gpu, memory::block(source)?, start, first, bytes)
+            }
+            (Place::Peer(..), _) | (_, Place::Peer(..)) => {
+                Err(Error::unsupported("wgpu's devices share no memory: the value goes through the host"))
             }
             (Place::Host(..), Place::Host(..)) => {
                 Err(Error::internal("a copy within the host was asked of another device"))

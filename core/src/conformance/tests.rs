@@ -90,7 +90,9 @@ impl Backend for Oracle {
     fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, _: &dyn BackendStream) -> Result<()> {
         let at = |p: Place<'_>| match p {
             // SAFETY: the offset lies inside the memory.
-            Place::Here(m, offset) | Place::Host(m, offset) => unsafe { m.host.unwrap().as_ptr().add(offset) },
+            Place::Here(m, offset) | Place::Host(m, offset) | Place::Peer(m, offset) => unsafe {
+                m.host.unwrap().as_ptr().add(offset)
+            },
         };
         // SAFETY: both sides hold so many bytes; nothing else touches them meanwhile.
         unsafe { std::ptr::copy(at(from), at(to), bytes) };

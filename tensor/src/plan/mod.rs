@@ -23,6 +23,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Instant;
 
+use millstream_core::runtime::Attachment;
 use millstream_core::{Buffer, Device, Error, Idea, Record, RecordKind, Result, Stream};
 use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -62,10 +63,10 @@ pub(crate) enum Trigger {
     Explain,
 }
 
-/// How many plans a device keeps before it begins anew.
+/// How many plans a runtime keeps before it begins anew.
 const MOST_PLANS: usize = 4096;
 
-/// The plans of a device, by the hash of their structure.
+/// The plans of a runtime, by the hash of their structure and devices.
 #[derive(Default)]
 struct Plans {
     map: RwLock<FxHashMap<u64, SmallVec<[Planned; 1]>>>,
@@ -85,6 +86,12 @@ impl Planned {
             Planned::Plan(plan) => &plan.key,
             Planned::Refused(refusal) => &refusal.key,
         }
+    }
+}
+
+impl Attachment for Plans {
+    fn clear(&self) {
+        self.map.write().clear();
     }
 }
 
@@ -129,7 +136,7 @@ fn record(device: &Device, started: Instant, trigger: Trigger, found: Found, pla
 
 /// The plan for a captured graph on a device.
 fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> {
-    capture.key.push(ideas(device));
+    capture.key.push(ideas(device) | device.id() << 8);
     let mut hasher = FxHasher::default();
     for &word in &capture.key {
         hasher.write_u64(word);
