@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use millstream_codegen::{Dialect, Program, Target, generate, supports, variants};
 use millstream_core::backend::Support;
+use millstream_core::cache::KernelClass;
 use millstream_core::how::{Candidate, Transfer};
 use millstream_core::{DeviceKind, DeviceProfile, Op};
 
@@ -31,6 +32,7 @@ fn profile() -> DeviceProfile {
         memory: 1 << 30,
         levels: Vec::new(),
         rates: Vec::new(),
+        matrix_rates: Vec::new(),
         units: 16,
         lanes: 32,
         registers: 65536,
@@ -40,6 +42,11 @@ fn profile() -> DeviceProfile {
         max_binding: 1 << 30,
         offset_alignment: 256,
         launch: 1e-6,
+        groups: None,
+        unhidden: 0.0,
+        unequal: 0.0,
+        tolerance: millstream_core::what::Tolerance::GPU,
+        channels_last: false,
         transfer: Transfer { latency: 1e-5, bandwidth: 1e10 },
         features: Vec::new(),
         measured: false,
@@ -55,7 +62,7 @@ fn programs(target: &Target) -> Vec<(Op, String, Program)> {
             continue;
         }
         for Candidate { variant, schedule, .. } in variants(&op, target, &profile) {
-            if seen.insert((op.kernel_key(), variant.clone())) {
+            if seen.insert((KernelClass::of(&op), variant.clone())) {
                 let program = generate(&op, &variant, target).unwrap();
                 program.prepare(&op, &schedule).unwrap();
                 list.push((op.clone(), variant.to_string(), program));

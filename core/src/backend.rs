@@ -76,7 +76,7 @@ pub trait Backend: Send + Sync + 'static {
     /// The first is the fixed choice that serves when tiling is switched off.
     fn variants(&self, op: &Op) -> Vec<Candidate>;
 
-    /// Compiles a kernel that serves every operation with this one's [`Op::kernel_key`].
+    /// Compiles a kernel that serves every operation with this one's [`crate::cache::KernelClass`].
     fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>>;
 
     /// Records the launches that `work` queues on the stream, without running them, as a list that is queued in one call

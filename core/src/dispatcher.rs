@@ -156,7 +156,7 @@ fn input_reach(op: &Op, input: usize) -> (isize, isize) {
 }
 
 /// What a dispatcher has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatchStatistics {
     /// Launches asked for.
     pub launches: u64,

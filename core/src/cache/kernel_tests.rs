@@ -79,6 +79,7 @@ impl Backend for Fake {
             memory: 0,
             levels: Vec::new(),
             rates: Vec::new(),
+            matrix_rates: Vec::new(),
             units: 1,
             lanes: 1,
             registers: 0,
@@ -88,6 +89,11 @@ impl Backend for Fake {
             max_binding: 0,
             offset_alignment: 1,
             launch: 0.0,
+            groups: None,
+            unhidden: 0.0,
+            unequal: 0.0,
+            tolerance: crate::what::Tolerance::CPU,
+            channels_last: false,
             transfer: Transfer { latency: 0.0, bandwidth: 1.0 },
             features: Vec::new(),
             measured: false,
@@ -198,6 +204,9 @@ fn a_kernel_is_made_once_and_serves_every_size() {
     }
     let s = cache.statistics();
     assert_eq!((s.memory_hits, s.compiles, s.disk_hits, s.failures, cache.len()), (1, 4, 0, 0, 4));
+    let compiled = |family: &'static str, dtype| s.compiled.get(&(Family::new(family), dtype)).copied();
+    assert_eq!(compiled("fake", DType::F32), Some(2));
+    assert_eq!((compiled("fake", DType::F64), compiled("other", DType::F32)), (Some(1), Some(1)));
     cache.clear();
     assert!(cache.is_empty());
     assert_eq!(get(&add(1.5f32, 100), &plain()).1, Origin::Compiled);
@@ -236,6 +245,29 @@ fn classes_differ_exactly_where_kernels_may() {
     for (i, a) in classes.iter().enumerate() {
         assert!(classes[i + 1..].iter().all(|b| a != b), "{a:?}");
     }
+}
+
+#[test]
+fn a_class_knows_where_guards_look_and_holds_no_size() {
+    use crate::what::Guard;
+    let windows = |size: usize, looks: [isize; 2], limit: usize| {
+        let mut b = ExprBuilder::new();
+        let x = b.input(0, DType::F32);
+        let mut input = Access::new(DType::F32, &[size as isize, 1]);
+        input.guards.push(Guard { coefficients: looks.as_slice().into(), offset: -(size as isize), limit });
+        let output = Access::new(DType::F32, &[size as isize, 1]);
+        Op::map(&[size, size], vec![input], vec![output], b.finish(&[x])).unwrap()
+    };
+    let base = windows(100, [1, 0], 100);
+    let class = KernelClass::of(&base);
+    for other in [windows(7, [1, 0], 3), windows(100, [-5, 0], 9)] {
+        assert!(class.holds(&other) && KernelClass::key(&other) == KernelClass::key(&base));
+    }
+    for other in [windows(100, [0, 1], 100), windows(100, [1, 1], 100), windows(1, [1, 0], 100)] {
+        assert!(!class.holds(&other) && class != KernelClass::of(&other));
+        assert_ne!(KernelClass::key(&other), KernelClass::key(&base));
+    }
+    assert_eq!(format!("{class:?}"), format!("{:?}", KernelClass::of(&windows(12_345, [3, 0], 678))));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! - A failure is returned to all who waited, and not remembered: the next call tries again.
 //! - A binary from disk that the device refuses is replaced by a newly compiled one. The disk itself can never fail a call.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -17,86 +18,12 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use super::class::KernelClass;
 use super::disk::DiskCache;
 use crate::backend::{Backend, Kernel};
 use crate::error::{Error, Result};
 use crate::how::{Family, Variant};
-use crate::what::{Access, Body, DType, Node, Op};
-
-/// All that a kernel is compiled for: what [`Op::kernel_key`] hashes, in full.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KernelClass {
-    key: u64,
-    rank: usize,
-    inputs: Vec<OperandClass>,
-    outputs: Vec<OperandClass>,
-    body: Body,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct OperandClass {
-    dtype: DType,
-    guards: usize,
-    strides: SmallVec<[StrideClass; 6]>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum StrideClass {
-    Zero,
-    One,
-    Other,
-}
-
-fn stride_classes<'a>(op: &'a Op, access: &'a Access) -> impl Iterator<Item = StrideClass> + 'a {
-    access.strides.iter().enumerate().map(|(d, &stride)| match stride {
-        _ if op.dims.get(d) == Some(&1) => StrideClass::Zero,
-        0 => StrideClass::Zero,
-        1 => StrideClass::One,
-        _ => StrideClass::Other,
-    })
-}
-
-impl OperandClass {
-    fn of(op: &Op, access: &Access) -> OperandClass {
-        let strides = stride_classes(op, access).collect();
-        OperandClass { dtype: access.dtype, guards: access.guards.len(), strides }
-    }
-
-    fn holds(&self, op: &Op, access: &Access) -> bool {
-        self.dtype == access.dtype
-            && self.guards == access.guards.len()
-            && self.strides.iter().copied().eq(stride_classes(op, access))
-    }
-}
-
-impl KernelClass {
-    /// The class of an operation.
-    pub fn of(op: &Op) -> KernelClass {
-        KernelClass::with_key(op, op.kernel_key())
-    }
-
-    fn with_key(op: &Op, key: u64) -> KernelClass {
-        KernelClass {
-            key,
-            rank: op.dims.len(),
-            inputs: op.inputs.iter().map(|a| OperandClass::of(op, a)).collect(),
-            outputs: op.outputs.iter().map(|a| OperandClass::of(op, a)).collect(),
-            body: op.body.clone(),
-        }
-    }
-
-    /// Whether the operation, whose kernel key is given, belongs to this class. Allocates nothing.
-    fn holds(&self, op: &Op, key: u64) -> bool {
-        let all = |classes: &[OperandClass], accesses: &[Access]| {
-            classes.len() == accesses.len() && classes.iter().zip(accesses).all(|(c, a)| c.holds(op, a))
-        };
-        self.key == key
-            && self.rank == op.dims.len()
-            && all(&self.inputs, &op.inputs)
-            && all(&self.outputs, &op.outputs)
-            && self.body.shares_kernel(&op.body)
-    }
-}
+use crate::what::{Body, DType, Node, Op};
 
 /// Where a kernel came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +37,7 @@ pub enum Origin {
 }
 
 /// What a [`KernelCache`] has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelStatistics {
     /// Kernels that were there already.
     pub memory_hits: u64,
@@ -124,6 +51,8 @@ pub struct KernelStatistics {
     pub refused: u64,
     /// Seconds spent compiling, of all threads together.
     pub compile_seconds: f64,
+    /// Kernels compiled for each family and dtype: that of a contraction's sums, else of the first output.
+    pub compiled: BTreeMap<(Family, DType), u64>,
 }
 
 /// The compiled kernels of one device. See the module for what it promises.
@@ -161,6 +90,7 @@ struct Counts {
     failures: AtomicU64,
     refused: AtomicU64,
     nanoseconds: AtomicU64,
+    compiled: Mutex<BTreeMap<(Family, DType), u64>>,
 }
 
 /// A kernel that is there, or being made.
@@ -193,7 +123,6 @@ struct Request<'a> {
     op: &'a Op,
     variant: &'a Variant,
     identity: &'a str,
-    key: u64,
     hash: u64,
 }
 
@@ -201,19 +130,19 @@ impl<'a> Request<'a> {
     fn new(op: &'a Op, variant: &'a Variant, identity: &'a str, key: u64) -> Request<'a> {
         let mut hasher = FxHasher::default();
         (key, variant).hash(&mut hasher);
-        Request { op, variant, identity, key, hash: hasher.finish() }
+        Request { op, variant, identity, hash: hasher.finish() }
     }
 
     fn is(&self, entry: &Entry) -> bool {
-        *entry.identity == *self.identity && entry.variant == *self.variant && entry.class.holds(self.op, self.key)
+        *entry.identity == *self.identity && entry.variant == *self.variant && entry.class.holds(self.op)
     }
 
     /// The name of the kernel on disk: text that differs wherever kernels may differ.
     fn disk_key(&self) -> Vec<u8> {
         use std::fmt::Write;
-        let class = KernelClass::with_key(self.op, self.key);
+        let class = KernelClass::of(self.op);
         let (version, length) = (env!("CARGO_PKG_VERSION"), self.identity.len());
-        let mut text = format!("kernel 1, {version}\n{length}:{}\n{:?}\n{class:?}\n", self.identity, self.variant);
+        let mut text = format!("kernel 2, {version}\n{length}:{}\n{:?}\n{class:?}\n", self.identity, self.variant);
         // Several constants look alike as text: every NaN does.
         for (node, _) in self.op.exprs().flat_map(|e| e.nodes()) {
             if let Node::Const(scalar) = node {
@@ -248,7 +177,7 @@ impl KernelCache {
         identity: &str,
         disk: &DiskCache,
     ) -> Made {
-        self.obtain(&Request::new(op, variant, identity, op.kernel_key()), backend, disk)
+        self.obtain(&Request::new(op, variant, identity, KernelClass::key(op)), backend, disk)
     }
 
     /// Makes all kernels of the list that are missing, in parallel, so that none is compiled when it is needed. All are
@@ -272,7 +201,7 @@ impl KernelCache {
         disk: &DiskCache,
     ) -> Vec<Made> {
         let requests: Vec<Request<'_>> =
-            list.iter().map(|(op, variant)| Request::new(op, variant, identity, op.kernel_key())).collect();
+            list.iter().map(|(op, variant)| Request::new(op, variant, identity, KernelClass::key(op))).collect();
         let mut results: Vec<Option<Made>> = requests.iter().map(|r| self.ready(r).map(Ok)).collect();
         let missing: Vec<usize> = (0..results.len()).filter(|&i| results[i].is_none()).collect();
         let next = AtomicUsize::new(0);
@@ -324,6 +253,7 @@ impl KernelCache {
             failures: c.failures.load(Relaxed),
             refused: c.refused.load(Relaxed),
             compile_seconds: c.nanoseconds.load(Relaxed) as f64 * 1e-9,
+            compiled: c.compiled.lock().clone(),
         }
     }
 
@@ -383,9 +313,18 @@ impl KernelCache {
         let nanoseconds = begin.map_or(0, |t| t.elapsed().as_nanos() as u64);
         self.counts.nanoseconds.fetch_add(nanoseconds, Relaxed);
         match &made {
-            Ok(_) => self.counts.compiles.fetch_add(1, Relaxed),
-            Err(_) => self.counts.failures.fetch_add(1, Relaxed),
-        };
+            Ok(_) => {
+                self.counts.compiles.fetch_add(1, Relaxed);
+                let dtype = match &request.op.body {
+                    Body::Contract(c) => c.acc,
+                    _ => request.op.outputs.first().map_or(DType::F32, |a| a.dtype),
+                };
+                *self.counts.compiled.lock().entry((request.variant.family.clone(), dtype)).or_default() += 1;
+            }
+            Err(_) => {
+                self.counts.failures.fetch_add(1, Relaxed);
+            }
+        }
         made.map(|kernel| (kernel, Origin::Compiled))
     }
 }
@@ -410,7 +349,7 @@ impl Map {
         }
         let slot = Arc::new(Slot::default());
         self.buckets.entry(request.hash).or_default().push(Entry {
-            class: KernelClass::with_key(request.op, request.key),
+            class: KernelClass::of(request.op),
             variant: request.variant.clone(),
             identity: request.identity.into(),
             slot: slot.clone(),

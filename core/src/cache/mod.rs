@@ -5,6 +5,7 @@
 //!   fail a computation: at worst everything is made anew.
 //! - [`stable_hash`] names its files. It is the same in every build and on every platform.
 
+mod class;
 mod disk;
 #[cfg(test)]
 mod disk_tests;
@@ -14,6 +15,7 @@ mod hash;
 mod kernel_tests;
 mod kernels;
 
+pub use class::KernelClass;
 pub use disk::{DiskCache, DiskStatistics, DiskStatus};
 pub use hash::stable_hash;
-pub use kernels::{KernelCache, KernelClass, KernelStatistics, Made, Origin};
+pub use kernels::{KernelCache, KernelStatistics, Made, Origin};

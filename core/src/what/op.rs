@@ -2,7 +2,7 @@
 //!
 //! Every [`Op`] has the same frame: an index space (`dims`), inputs and outputs that are read and written through affine
 //! [`Access`] maps over it, and a [`Body`] that says what happens at each index. Memory, scalars and offsets are not part of
-//! an operation: they are bound at launch. A kernel serves all operations with the same [`Op::kernel_key`], whatever their sizes.
+//! an operation: they are bound at launch. A kernel serves all operations with the same [`crate::cache::KernelClass`], whatever their sizes.
 //!
 //! | body       | index space                    | meaning                                                                 |
 //! |------------|--------------------------------|-------------------------------------------------------------------------|
@@ -77,19 +77,6 @@ pub enum Body {
     Attention(Attention),
     /// A function that only the CPU computes. [`Op::host`] makes such operations.
     Host(HostBody),
-}
-
-impl Body {
-    /// Whether one kernel serves both, on operands that are alike.
-    pub fn shares_kernel(&self, other: &Body) -> bool {
-        // A host function comes with the operation; what the kernel does is call it.
-        match (self, other) {
-            (Body::Host(_), Body::Host(_)) => true,
-            // Sizes and strides of a table are arguments.
-            (Body::Gather(a), Body::Gather(b)) => a.len() == b.len(),
-            _ => self == other,
-        }
-    }
 }
 
 /// Which keys a query sees.
@@ -384,41 +371,7 @@ impl Op {
         read + written
     }
 
-    /// What a kernel is compiled for: the body, dtypes, number of dimensions, and for each access which strides are 0, 1 or
-    /// other and which dimensions its guards look at; no sizes, no other strides. Equal keys can share a kernel.
-    pub fn kernel_key(&self) -> u64 {
-        let mut h = FxHasher::default();
-        match &self.body {
-            // One kernel runs them all: the function comes with the operation.
-            Body::Host(_) => "host".hash(&mut h),
-            // Sizes and strides of the table are arguments.
-            Body::Gather(lookups) => ("gather", lookups.len()).hash(&mut h),
-            body => body.hash(&mut h),
-        }
-        self.dims.len().hash(&mut h);
-        for a in self.inputs.iter().chain(&self.outputs) {
-            a.dtype.hash(&mut h);
-            a.guards.len().hash(&mut h);
-            for g in &a.guards {
-                // A guard may move along a dimension that the operand itself ignores.
-                for c in &g.coefficients {
-                    (*c == 0).hash(&mut h);
-                }
-            }
-            for (d, s) in a.strides.iter().enumerate() {
-                let class = match s {
-                    _ if self.dims[d] == 1 => 0u8,
-                    0 => 0,
-                    1 => 1,
-                    _ => 2,
-                };
-                class.hash(&mut h);
-            }
-        }
-        h.finish()
-    }
-
-    /// What a prepared launch is made for: the kernel's key, and all sizes and strides.
+    /// What a prepared launch is made for: all of the operation, sizes and strides included.
     pub fn launch_key(&self) -> u64 {
         let mut h = FxHasher::default();
         self.hash(&mut h);
@@ -545,6 +498,7 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::KernelClass;
     use crate::what::{Binary, ExprBuilder, Reduce, Unary};
 
     fn add(dims: &[usize], strides: &[isize]) -> Op {
@@ -559,9 +513,9 @@ mod tests {
     fn sizes_change_the_launch_but_not_the_kernel() {
         let (a, b) = (add(&[8, 8], &[8, 1]), add(&[100], &[1]));
         assert_eq!(&a.dims[..], [64]);
-        assert_eq!(a.kernel_key(), b.kernel_key());
+        assert_eq!(KernelClass::key(&a), KernelClass::key(&b));
         assert_ne!(a.launch_key(), b.launch_key());
-        assert_ne!(a.kernel_key(), add(&[8, 8], &[16, 1]).kernel_key());
+        assert_ne!(KernelClass::key(&a), KernelClass::key(&add(&[8, 8], &[16, 1])));
     }
 
     /// `batch` times `[2, 3] * [3, 5]` as far as strides say, with products whose rows are so far apart.

@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 use millstream_codegen::{Target, generate, variants};
 use millstream_core::backend::{BackendStream, Binding, Bindings, Kernel, Launch};
+use millstream_core::cache::KernelClass;
 use millstream_core::how::{
-    Block, Candidate, ContractSizes, DeviceProfile, Family, Overlap, Role, Schedule, Tile, Traffic, Variant,
+    Arithmetic, Block, Candidate, ContractSizes, DeviceProfile, Family, Overlap, Role, Schedule, Tile, Traffic, Variant,
 };
 use millstream_core::{Error, Op, Result};
 use parking_lot::Mutex;
@@ -54,7 +55,8 @@ pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
     let choices = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
     let (m, n) = choices.into_iter().find(|&(m, n)| tasks(m, n) >= profile.units).unwrap_or((32, 32));
     let tile = Tile::new([Block { m: 8, n: 8, k: 1 }, Block { m, n, k: 32 }]);
-    let traffic = Traffic { tile, overlap: Overlap::Full, ..Traffic::default() };
+    let (overlap, arithmetic) = (Overlap::Full, Arithmetic::Matrix);
+    let traffic = Traffic { tile, overlap, arithmetic, ..Traffic::default() };
     Some(Candidate { role: Role::Library, ..Candidate::new(Variant::plain(FAMILY), traffic) })
 }
 
@@ -91,9 +93,9 @@ impl Shared {
 /// A contraction through cuBLASLt.
 pub(crate) struct CublasKernel {
     shared: Arc<Shared>,
-    /// Epilogues by their own kernel keys. Operations with one key may have epilogues with several, because a map joins
+    /// Epilogues by their own classes. Operations of one class may have epilogues of several, because a map joins
     /// dimensions that a contraction keeps apart; the first is the one that was compiled with the kernel.
-    epilogues: Mutex<Vec<(u64, Arc<Generated>)>>,
+    epilogues: Mutex<Vec<(KernelClass, Arc<Generated>)>>,
 }
 
 impl CublasKernel {
@@ -102,19 +104,18 @@ impl CublasKernel {
         let product = Product::of(op).ok_or_else(not_a_product)?;
         let mut epilogues = Vec::new();
         if let Some(split) = Split::of(op, &product)? {
-            epilogues.push((split.op.kernel_key(), shared.epilogue(&split, bytes)?));
+            epilogues.push((KernelClass::of(&split.op), shared.epilogue(&split, bytes)?));
         }
         Ok(CublasKernel { shared, epilogues: Mutex::new(epilogues) })
     }
 
     fn epilogue(&self, split: &Split) -> Result<Arc<Generated>> {
-        let key = split.op.kernel_key();
         let mut list = self.epilogues.lock();
-        if let Some((_, generated)) = list.iter().find(|(k, _)| *k == key) {
+        if let Some((_, generated)) = list.iter().find(|(class, _)| class.holds(&split.op)) {
             return Ok(generated.clone());
         }
         let generated = self.shared.epilogue(split, None)?;
-        list.push((key, generated.clone()));
+        list.push((KernelClass::of(&split.op), generated.clone()));
         Ok(generated)
     }
 }

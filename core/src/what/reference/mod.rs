@@ -61,7 +61,7 @@ pub struct Expected {
 }
 
 /// How exact a device's functions are.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Tolerance {
     /// What the stated error of each function (see [`Unary::ulp`]) is multiplied with.
     pub ulp_factor: f64,
