@@ -1,7 +1,9 @@
 //! Which operations can be written as kernels, in which ways, and the text of one of them.
 
 use millstream_core::backend::Support;
-use millstream_core::how::{Block, Candidate, ContractSizes, DeviceProfile, Family, IndexWidth, Split, Tile, Variant};
+use millstream_core::how::{
+    Arithmetic, Block, Candidate, ContractSizes, DeviceProfile, Family, Groups, IndexWidth, Split, Tile, Variant, cost,
+};
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, Contract, DType, Error, Op, Result};
 
@@ -96,8 +98,26 @@ const ATTENTION: Family = Family::new("attention");
 /// Blocks of f16 on matrix units; indices that need 64 bits are for [`TILES`].
 const MATRICES: Family = Family::new("matrices");
 
-/// The ways to compute an operation, the preferred one first.
-pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Candidate> {
+/// How units run the kernels that are written here, where a launch that needs what the one before wrote takes so long: fitted to an H200.
+pub fn groups(dependent_launch: f64) -> Groups {
+    Groups {
+        threads: 2048.0,
+        half: 128.0,
+        latency: 0.5e-6,
+        dependent_launch,
+        accumulator_registers: 1.5,
+        other_registers: 72.0,
+        fetch: 4.0,
+        fetch_several: 6.0,
+        fetch_guard: 3.0,
+        carried: 1.0,
+        carried_several: 2.0,
+        row_product: 6.0,
+    }
+}
+
+/// The ways to compute an operation. Their order means nothing but that the first one serves with tiling switched off.
+pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candidate> {
     let index = if is_wide(op) { IndexWidth::Wide } else { IndexWidth::Narrow };
     let of = |family: Family| Variant { index, ..Variant::plain(family) };
     let plain = |family: Family| Candidate::tiled(of(family));
@@ -108,7 +128,9 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Candi
             let squares = squares.map(|e| Candidate::tiled(Variant { tile: tile(e), ..of(SQUARES) }));
             squares.chain([plain(MAP)]).collect()
         }
-        Body::Rows { inner, .. } => walks(op, *inner, target).into_iter().map(|w| walked(w, index)).collect(),
+        Body::Rows { inner, .. } => {
+            walks(op, *inner, target).into_iter().map(|w| walked(op, w, index, target)).collect()
+        }
         Body::Contract(c) => {
             let matrices = if index == IndexWidth::Narrow { matrix::blocks(op, c, target) } else { Vec::new() };
             let other = contract::widened(op);
@@ -117,16 +139,20 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Candi
             let candidate = |family: Family, b: Blocks, splits: usize| {
                 let split = if splits > 1 { Split::TwoPass } else { Split::Whole };
                 let mut c = Candidate::tiled(Variant { tile: Tile::new([b.thread, b.group]), split, ..of(family) });
-                (c.schedule.splits, c.traffic.splits) = (splits, splits);
+                (c.schedule.splits, c.traffic.splits, c.traffic.dependent) = (splits, splits, usize::from(splits > 1));
                 c
             };
-            let matrices = matrices.into_iter().map(|b| candidate(MATRICES, b, 1));
+            let matrices = matrices.into_iter().map(|b| {
+                let mut c = candidate(MATRICES, b, 1);
+                c.traffic.arithmetic = Arithmetic::Matrix;
+                c
+            });
             let tiles = tiles.into_iter().map(|(b, splits)| {
                 let mut c = candidate(TILES, b, splits);
                 c.traffic.products = products;
                 c
             });
-            matrices.chain(tiles).chain(row_products(op, c, target, index)).collect()
+            matrices.chain(tiles).chain(row_products(op, c, target, profile, index)).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
@@ -135,20 +161,40 @@ pub fn variants(op: &Op, target: &Target, _profile: &DeviceProfile) -> Vec<Candi
     }
 }
 
-/// The candidate for a walk over rows.
-fn walked(w: Walk, index: IndexWidth) -> Candidate {
+/// The candidate for a walk over the rows of an operation.
+fn walked(op: &Op, w: Walk, index: IndexWidth, target: &Target) -> Candidate {
     let family = if w.across { COLUMNS } else { ROWS };
     let split = if w.split { Split::TwoPass } else { Split::Whole };
     let tile = Tile::new([Block { m: w.rows, n: w.lanes, k: w.held }]);
-    Candidate::tiled(Variant { family, index, tile, split })
+    let mut candidate = Candidate::tiled(Variant { family, index, tile, split });
+    let passes = rows::passes(op);
+    if w.split {
+        let (count, length) = (elements(&op.dims[..op.inner()]), elements(&op.dims[op.inner()..]));
+        candidate.traffic.splits = w.parts(count, length, target.units) as usize;
+        candidate.traffic.dependent = passes;
+    }
+    if w.held == 0 {
+        candidate.traffic.reads = passes + usize::from(rows::writes_elements(op));
+    }
+    candidate
 }
 
-/// The walk over rows for a matrix by a vector, of which every element is read for one result.
-fn row_products(op: &Op, contract: &Contract, target: &Target, index: IndexWidth) -> Option<Candidate> {
+/// The cheapest walk over rows for a matrix by a vector, of which every element is read for one result.
+fn row_products(
+    op: &Op,
+    contract: &Contract,
+    target: &Target,
+    profile: &DeviceProfile,
+    index: IndexWidth,
+) -> Option<Candidate> {
     let s = ContractSizes::of(op)?;
     let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
-    let op = rows::of_products(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
-    walks(&op, contract.k, target).into_iter().next().map(|w| walked(w, index))
+    let rows = rows::of_products(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
+    let seconds = |c: &Candidate| cost(&rows, Some(&c.traffic), profile).seconds;
+    let all = walks(&rows, contract.k, target).into_iter().map(|w| walked(&rows, w, index, target));
+    let best = all.map(|c| (seconds(&c), c)).reduce(|a, b| if b.0 < a.0 { b } else { a })?.1;
+    // As a contraction it is priced by its products.
+    Some(Candidate::tiled(best.variant))
 }
 
 /// The kernel for an operation in one of its ways.
@@ -176,7 +222,7 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
     }
 }
 
-/// Ways to share rows among threads, the preferred one first.
+/// Ways to share rows among threads.
 fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     let (count, length) = (elements(&op.dims[..inner]), elements(&op.dims[inner..]));
     let most = (target.max_group as usize).min(1024);
@@ -207,7 +253,6 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
         list.push(walk(lanes, (threads / lanes).max(1), 0));
     }
     // Few long rows do not fill the device: groups share them.
-    let groups = count.div_ceil(list[0].rows);
     // Where all threads of the device have enough to do, larger groups leave fewer parts to join.
     let many = target.dialect == Dialect::Cuda && count == 1 && length >= target.units * 2048 * 16;
     let (lanes, rows) = match across {
@@ -215,9 +260,7 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
         false => (if many { most } else { threads }, 1),
     };
     let split = Walk { lanes, rows, held: 0, across, split: true };
-    if length > 4096 && groups < target.units {
-        list.insert(0, split);
-    } else if length > 1 {
+    if length > 1 {
         list.push(split);
     }
     list

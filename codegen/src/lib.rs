@@ -20,7 +20,7 @@ mod text;
 mod types;
 mod value;
 
-pub use choose::{generate, supports, variants};
+pub use choose::{generate, groups, supports, variants};
 pub use listing::listing;
 pub use program::{Dispatch, Entry, Prepared, Program, Source};
 pub use target::{Dialect, Target};

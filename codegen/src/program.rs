@@ -322,9 +322,7 @@ impl Program {
                 workspace: 0,
             });
         }
-        // So many parts that every unit has several groups, and none has too little to be worth a launch.
-        let wanted = (self.target.units as u64 * 2048 / walk.threads() as u64).max(1).div_ceil(teams);
-        let parts = wanted.min((length as u64).div_ceil(walk.lanes as u64 * 16)).max(1);
+        let parts = walk.parts(count, length, self.target.units);
         let finishers = if writes_elements(op) { parts } else { 1 };
         let list = vec![count as i64, length as i64, parts as i64, finishers as i64];
         let steps = |first: usize| -> Vec<(usize, u64, Vec<i64>)> {

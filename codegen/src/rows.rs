@@ -33,6 +33,14 @@ impl Walk {
     pub(crate) fn threads(self) -> usize {
         self.lanes * self.rows
     }
+
+    /// Into how many parts rows are cut where groups share them: so many that every unit has several groups, and none has too little to be
+    /// worth a launch.
+    pub(crate) fn parts(self, count: usize, length: usize, units: usize) -> u64 {
+        let teams = count.div_ceil(self.rows).max(1) as u64;
+        let wanted = (units as u64 * 2048 / self.threads() as u64).max(1).div_ceil(teams);
+        wanted.min((length as u64).div_ceil(self.lanes as u64 * 16)).max(1)
+    }
 }
 
 /// What the passes of a row program are.
@@ -58,6 +66,14 @@ impl Passes {
             }
         }
         Passes { varies: op.varying(), reductions }
+    }
+}
+
+/// Passes over a row that reduce.
+pub(crate) fn passes(op: &Op) -> usize {
+    match &op.body {
+        Body::Rows { expr, .. } => Passes::of(op, expr).reductions.len(),
+        _ => 0,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use millstream_core::DType;
 use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
+use millstream_core::what::Tolerance;
 
 use crate::gemm;
 use crate::memory;
@@ -85,6 +86,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
         memory: installed,
         levels,
         rates: rates(rate, rate / 2.0, isa),
+        matrix_rates: Vec::new(),
         units: threads,
         lanes: core.lanes,
         registers: core.registers * core.lanes,
@@ -94,6 +96,12 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
         max_binding: isize::MAX as u64,
         offset_alignment: 1,
         launch: if threads > 1 { 3e-6 } else { 2e-7 },
+        groups: None,
+        // Neighbours and the system take their share of a core, so that some finish their last task late.
+        unhidden: 0.1,
+        unequal: 0.5,
+        tolerance: Tolerance::CPU,
+        channels_last: true,
         // Not infinite: a profile is kept as JSON, which has no such number.
         transfer: Transfer { latency: 0.0, bandwidth: f64::MAX },
         features: features(),

@@ -3,12 +3,16 @@
 use millstream_codegen::{Dialect, Target};
 use millstream_core::DType;
 use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
+use millstream_core::what::Tolerance;
 
 use crate::properties::CudaProperties;
 use crate::sys;
 
 /// Seconds that a launch takes beyond its work, before anybody has measured it.
 const LAUNCH: f64 = 3e-6;
+
+/// Seconds that a launch takes which needs what the one before it wrote, as seen on an H200: it is set up meanwhile.
+const DEPENDENT_LAUNCH: f64 = 2.5e-6;
 
 /// The most buffers of one kernel: all its parameters together have 4 KiB, of which the words take a part.
 const MAX_BUFFERS: usize = 64;
@@ -61,6 +65,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
             },
         ],
         rates: rates(p, f32_rate, f32_rate * p.double_lanes() as f64 / p.lanes() as f64),
+        matrix_rates: Vec::new(),
         units,
         lanes: p.warp,
         registers: p.registers.1,
@@ -70,6 +75,11 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
         max_binding: p.memory,
         offset_alignment: 1,
         launch: LAUNCH,
+        groups: Some(millstream_codegen::groups(DEPENDENT_LAUNCH)),
+        unhidden: 0.0,
+        unequal: 0.0,
+        tolerance: Tolerance::GPU,
+        channels_last: false,
         transfer: Transfer { latency: 8e-6, bandwidth: if p.integrated { 0.5 * memory } else { 20e9 } },
         features,
         measured: false,

@@ -2,12 +2,16 @@
 
 use millstream_core::DType;
 use millstream_core::how::{DeviceProfile, MemoryLevel, Transfer};
+use millstream_core::what::Tolerance;
 
 use crate::gpu::Gpu;
 use crate::memory::largest;
 
 /// The most buffers that we give a kernel. Some drivers name a number without meaning; more than this would be slow.
 const BINDINGS: u32 = 64;
+
+/// Seconds that a launch takes which needs what the one before it wrote, as seen on an H200 through Vulkan: the device first comes to rest.
+const DEPENDENT_LAUNCH: f64 = 10e-6;
 
 /// Guesses for one kind of device, until it is measured.
 struct Guess {
@@ -111,6 +115,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
             level("memory", usize::try_from(guess.memory).unwrap_or(usize::MAX), guess.units, guess.bandwidth),
         ],
         rates,
+        matrix_rates: Vec::new(),
         units: guess.units,
         lanes,
         registers: 65536,
@@ -121,6 +126,11 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         max_binding: largest(limits),
         offset_alignment: limits.min_storage_buffer_offset_alignment.max(256) as usize,
         launch: guess.launch,
+        groups: Some(millstream_codegen::groups(DEPENDENT_LAUNCH)),
+        unhidden: 0.0,
+        unequal: 0.0,
+        tolerance: Tolerance::LOOSE,
+        channels_last: false,
         transfer: Transfer { latency: 2.0 * guess.launch, bandwidth: guess.transfer },
         features,
         measured: false,

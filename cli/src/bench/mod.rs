@@ -278,9 +278,6 @@ fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -
     Ok(row)
 }
 
-/// A share of the limit above which that is measured again.
-const BEATEN: f64 = 1.1;
-
 /// Times of an evaluation.
 struct Timed {
     timing: Timing,
@@ -298,7 +295,7 @@ impl Timed {
         if !device.candidates().is_empty() {
             // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
             row.limit_fraction = None;
-        } else if row.limit_fraction > Some(BEATEN) && !AGAIN.swap(true, Ordering::Relaxed) {
+        } else if row.beats_limit() && !AGAIN.swap(true, Ordering::Relaxed) {
             row = row.with_rates(rates, &*device.measure_better()?);
         }
         Ok(Row { max_err: Some(max_err), host_us, clock: Some(clock), ..row })

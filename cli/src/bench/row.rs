@@ -7,6 +7,9 @@ use super::compute::Shown;
 use super::timing::Timing;
 use crate::table::{Align, Table, short, short_or_dash};
 
+/// A share of the limit above which the limit is measured again, and above which the share is no fact.
+pub const BEATEN: f64 = 1.05;
+
 /// What was measured of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -73,7 +76,12 @@ pub struct Rates {
 /// the arithmetic.
 fn floor(rates: &Rates, profile: &DeviceProfile) -> f64 {
     let moving = profile.level_for(rates.bytes).map_or(0.0, |level| rates.bytes as f64 / level.bandwidth);
-    moving.max(rates.flop as f64 / profile.rate(rates.dtype))
+    let rate = match rates.shown {
+        // What is counted in arithmetic may be done by matrix units.
+        Shown::Flop => profile.peak(rates.dtype),
+        Shown::Bytes => profile.rate(rates.dtype),
+    };
+    moving.max(rates.flop as f64 / rate)
 }
 
 impl Row {
@@ -107,17 +115,24 @@ impl Row {
         self
     }
 
+    /// Whether it was faster than the limit by more than a measurement varies: then the limit is not known, or not this case's.
+    pub fn beats_limit(&self) -> bool {
+        self.limit_fraction > Some(BEATEN)
+    }
+
     /// The row of a table.
     pub fn cells(&self) -> Vec<String> {
+        let beaten = if self.beats_limit() { "above the measured limit: another limit holds here" } else { "" };
+        let share = |f: f64| if self.beats_limit() { "?".into() } else { format!("{:.0} %", f * 100.0) };
         vec![
             self.device.clone(),
             self.case.clone(),
             short(self.ms),
             short_or_dash(self.gflops),
             short_or_dash(self.gbps),
-            self.limit_fraction.map_or_else(|| "-".into(), |f| format!("{:.0} %", f * 100.0)),
+            self.limit_fraction.map_or_else(|| "-".into(), share),
             self.max_err.map_or_else(|| "-".into(), |e| format!("{e:.1e}")),
-            self.cpu_ms.map_or_else(String::new, |ms| format!("{} ms of CPU time in a wait of 200 ms", short(ms))),
+            self.cpu_ms.map_or_else(|| beaten.into(), |ms| format!("{} ms of CPU time in a wait of 200 ms", short(ms))),
         ]
     }
 }
@@ -159,6 +174,7 @@ mod tests {
             memory: 1 << 30,
             levels: vec![level("L1", 1 << 10, 100e9), level("memory", 1 << 30, 10e9)],
             rates: vec![(DType::F32, 50e9)],
+            matrix_rates: Vec::new(),
             units: 1,
             lanes: 8,
             registers: 16,
@@ -168,6 +184,11 @@ mod tests {
             max_binding: u64::MAX,
             offset_alignment: 1,
             launch: 0.0,
+            groups: None,
+            unhidden: 0.0,
+            unequal: 0.0,
+            tolerance: millstream::core::what::Tolerance::CPU,
+            channels_last: false,
             transfer: Transfer { latency: 0.0, bandwidth: f64::INFINITY },
             features: vec![],
             measured: true,
@@ -182,9 +203,8 @@ mod tests {
         assert_eq!(floor(&rates(1_000_000_000, 1000), &profile()), 1e9 / 50e9);
     }
 
-    #[test]
-    fn rows_survive_json_and_missing_figures_are_null() {
-        let row = Row {
+    fn example() -> Row {
+        Row {
             case: "x_call".into(),
             device: "cpu".into(),
             threads: 2,
@@ -198,7 +218,21 @@ mod tests {
             clock: None,
             cpu_ms: None,
             without: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn what_beats_its_limit_is_flagged() {
+        let row = |limit_fraction| Row { limit_fraction, ..example() };
+        assert!(!row(None).beats_limit() && !row(Some(1.04)).beats_limit() && row(Some(1.06)).beats_limit());
+        assert!(row(Some(1.04)).cells().contains(&"104 %".into()));
+        let flagged = row(Some(11.0)).cells();
+        assert!(flagged.contains(&"?".into()) && flagged.iter().any(|c| c.starts_with("above the measured limit")));
+    }
+
+    #[test]
+    fn rows_survive_json_and_missing_figures_are_null() {
+        let row = example();
         let text = serde_json::to_string(&row).unwrap();
         assert!(text.contains("\"gflops\":null") && !text.contains("host_us"), "{text}");
         assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);

@@ -28,7 +28,7 @@ use crate::backend::Support;
 use crate::device::Device;
 use crate::dispatcher::Work;
 use crate::error::{Error, Result};
-use crate::how::{Candidate, DeviceKind};
+use crate::how::Candidate;
 use crate::what::{DType, Op, Tolerance, evaluate};
 
 use case::Case;
@@ -240,15 +240,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// How exact the functions of devices of this family are.
-pub fn tolerance(kind: DeviceKind) -> Tolerance {
-    match kind {
-        DeviceKind::Cpu => Tolerance::CPU,
-        DeviceKind::Cuda => Tolerance::GPU,
-        _ => Tolerance::LOOSE,
-    }
-}
-
 /// The operations of the suite's cases, for checks that need no device, such as compiling all their kernels.
 pub fn ops(seed: u64) -> Result<Vec<Op>> {
     let mut ops = Vec::new();
@@ -327,7 +318,7 @@ fn run_part(device: &Device, options: &Options, part: Part, mut cases: Vec<Case>
     // Compiling in parallel saves most of the time on GPUs. What does not compile fails again below, in its own row.
     let works: Vec<_> = planned.iter().flat_map(|(_, works, _)| works.iter().cloned()).collect();
     let _ = device.compile(&works);
-    let tolerance = options.tolerance.unwrap_or_else(|| tolerance(device.kind()));
+    let tolerance = options.tolerance.unwrap_or_else(|| device.profile().tolerance);
     for (case, works, mut row) in planned {
         if !works.is_empty() {
             let verdict = check(device, &case, &works, tolerance);

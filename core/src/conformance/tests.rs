@@ -10,7 +10,7 @@ use super::*;
 use crate::Runtime;
 use crate::backend::{Backend, BackendStream, Binding, Bindings, Family, Kernel, Launch, Opening, Place, Priority};
 use crate::event::Event;
-use crate::how::{self, Candidate, DeviceProfile, MemoryLevel, Schedule, Transfer, Variant};
+use crate::how::{self, Candidate, DeviceKind, DeviceProfile, MemoryLevel, Schedule, Transfer, Variant};
 use crate::memory::{HostPtr, MemoryKind, RawMemory, StreamId};
 use crate::sim::{Sim, SimFamily};
 use crate::what::{Exact, Expected, HostTensor, Scalar};
@@ -51,6 +51,7 @@ impl Backend for Oracle {
             memory: 1 << 30,
             levels: vec![level],
             rates: vec![(DType::F32, 1e9)],
+            matrix_rates: Vec::new(),
             units: 1,
             lanes: 1,
             registers: 16,
@@ -60,6 +61,11 @@ impl Backend for Oracle {
             max_binding: 1 << 30,
             offset_alignment: 1,
             launch: 1e-6,
+            groups: None,
+            unhidden: 0.0,
+            unequal: 0.0,
+            tolerance: crate::what::Tolerance::CPU,
+            channels_last: false,
             transfer: Transfer { latency: 0.0, bandwidth: f64::INFINITY },
             features: vec![],
             measured: true,

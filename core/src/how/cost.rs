@@ -3,8 +3,8 @@
 //! It picks the first tile, orders a tuner's candidates, fills `explain()` and gives every report its share of the limit.
 
 use super::groups;
-use super::profile::{DeviceKind, DeviceProfile};
-use super::traffic::{ContractSizes, Traffic};
+use super::profile::DeviceProfile;
+use super::traffic::{Arithmetic, ContractSizes, Traffic};
 use crate::what::{Body, DType, Expr, Node, Op};
 
 /// What limits an operation.
@@ -50,23 +50,20 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
         Body::Contract(c) => c.acc,
         _ => op.outputs.first().map_or(DType::F32, |a| a.dtype),
     };
-    let rate = profile.rate(multiplied(op, profile).unwrap_or(dtype));
+    let ordinary = profile.rate(multiplied(op, profile).unwrap_or(dtype));
+    let matrix = matrix_rate(op, profile).unwrap_or(0.0).max(ordinary);
+    let rate = if traffic.is_some_and(|t| t.arithmetic == Arithmetic::Matrix) { matrix } else { ordinary };
     // Fewer multiplications than the operation says only where the variant is one that saves some.
     let all = |s: ContractSizes| [s.batch, s.m, s.n, s.k].iter().map(|&n| n as f64).product::<f64>();
     let own = ContractSizes::of(op);
     let saves = traffic.and_then(|v| v.products).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
     let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
-    let arithmetic = flop as f64 * least / rate;
+    // No variant can beat the fastest units.
+    let arithmetic = flop as f64 * least / matrix;
     let home = profile.level_for(bytes);
     let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);
     let floor = arithmetic.max(moving);
     let mut longest = (moving, home.map_or(Bound::Compute, |l| Bound::Memory(l.name.clone())));
-    // What a processor does at the same time is not hidden wholly behind what takes the longest, and its cores are not
-    // equally fast: neighbours and the system take their share, so that some finish their last task late.
-    let (unhidden, unequal) = match profile.kind {
-        DeviceKind::Cpu => (0.1, 0.5),
-        _ => (0.0, 0.0),
-    };
     let mut all = 0.0;
     let mut consider = |seconds: f64, bound: Bound| {
         all += seconds;
@@ -76,9 +73,13 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     };
     let products = traffic.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
     let mut further = 0.0;
-    match (products, traffic.filter(|v| !v.tile.blocks.is_empty())) {
-        (Some(s), Some(v)) if profile.kind != DeviceKind::Cpu => {
-            let g = groups::price(op, s, v, dtype.size(), rate, profile);
+    let tiled = traffic.filter(|v| !v.tile.blocks.is_empty());
+    let in_groups = tiled.zip(profile.groups.as_ref()).and_then(|(v, g)| match products {
+        Some(s) => Some(groups::price(op, s, v, dtype.size(), rate, profile, g)),
+        None => groups::walk(op, v, profile, g),
+    });
+    match (products, tiled) {
+        _ if let Some(g) = in_groups => {
             consider(g.arithmetic, Bound::Compute);
             for (level, seconds) in profile.levels.iter().zip(g.levels) {
                 consider(seconds, Bound::Memory(level.name.clone()));
@@ -100,7 +101,7 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
             let each = v.tasks.unwrap_or_else(|| s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1)));
             let tasks = (s.batch * each).max(1) as f64;
             let units = profile.units.max(1) as f64;
-            let late = if units > 1.0 { 1.0 + unequal * units / tasks } else { 1.0 };
+            let late = if units > 1.0 { 1.0 + profile.unequal * units / tasks } else { 1.0 };
             let waves = ((tasks / units).ceil() * units / tasks).max(late);
             consider(2.0 * padded / rate * waves, Bound::Compute);
             // Operands cross level l once for each block held nearer than l; sums cross it once for each piece of k.
@@ -118,19 +119,31 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     // Copies are written and read, and nothing else is done meanwhile.
     let copied = traffic.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
-    let seconds = longest.0 + unhidden * rest + copying + further + profile.launch;
+    let seconds = longest.0 + profile.unhidden * rest + copying + further + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
     Cost { seconds, floor, bound, flop, bytes }
+}
+
+/// What an operand of a contraction is stored as, where it is an input, perhaps converted.
+fn stored(e: &Expr) -> Option<DType> {
+    match e.nodes() {
+        [(Node::Input(_), dtype)] | [(Node::Input(_), dtype), (Node::Cast(_), _)] => Some(*dtype),
+        _ => None,
+    }
+}
+
+/// The rate at which matrix units compute a contraction, where they do.
+fn matrix_rate(op: &Op, profile: &DeviceProfile) -> Option<f64> {
+    let Body::Contract(c) = &op.body else { return None };
+    let (left, right) = (stored(&c.lhs)?, stored(&c.rhs)?);
+    let fits = left == right && left.is_integer() == c.acc.is_integer();
+    profile.matrix_rate(left).filter(|_| fits)
 }
 
 /// The narrow dtype that a contraction multiplies, if the device has a rate for it: what both operands are stored as, the one with the
 /// lower rate if they differ. Sums of integers are integers, and sums of others are not.
 fn multiplied(op: &Op, profile: &DeviceProfile) -> Option<DType> {
     let Body::Contract(c) = &op.body else { return None };
-    let stored = |e: &Expr| match e.nodes() {
-        [(Node::Input(_), dtype)] | [(Node::Input(_), dtype), (Node::Cast(_), _)] => Some(*dtype),
-        _ => None,
-    };
     let fits = |d: &DType| d.size() < 4 && c.acc.size() <= 4 && d.is_integer() == c.acc.is_integer();
     let rated = |e: &Expr| {
         let dtype = stored(e).filter(fits)?;

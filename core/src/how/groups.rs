@@ -5,25 +5,10 @@
 //! and fetching the elements of the next piece; and however little there is to do, a piece takes as long as the way to the memory
 //! and back. Few groups, or many pieces, wait; many groups of small blocks read more.
 
-use super::profile::{DeviceKind, DeviceProfile};
+use super::profile::{DeviceProfile, Groups};
 use super::traffic::{ContractSizes, Overlap, Traffic};
 use super::variant::Block;
-use crate::what::{Body, Expr, Node, Op};
-
-/// Seconds from asking for a piece to having it in shared memory, as an H200 takes.
-const PIECE: f64 = 0.5e-6;
-/// The most threads that a unit keeps at once, and those with which it does half of what it can: more hide what each waits for.
-const THREADS: (f64, f64) = (2048.0, 128.0);
-/// Registers of a thread: for each sum, and beside them.
-const REGISTERS: (f64, f64) = (1.5, 72.0);
-/// Instructions that fetch an element of a plain operand and put it into shared memory; that find it where k has several dimensions,
-/// and for each guard.
-const FETCH: (f64, f64, f64) = (4.0, 6.0, 3.0);
-/// What an element fetched takes of the ways to shared memory, in elements: it goes there, and where k has several dimensions, its step is
-/// read there and it comes alone.
-const CARRIED: (f64, f64) = (1.0, 2.0);
-/// Instructions for each product of a walk over rows.
-const PRODUCT: f64 = 6.0;
+use crate::what::{Body, Expr, Node, Op, elements};
 
 /// Seconds of a contraction's parts.
 pub(super) struct Price {
@@ -44,6 +29,7 @@ pub(super) fn price(
     element: usize,
     rate: f64,
     profile: &DeviceProfile,
+    g: &Groups,
 ) -> Price {
     let (units, element) = (profile.units.max(1) as f64, element as f64);
     let bandwidth = |l: usize| profile.levels.get(l).map_or(f64::MAX, |l| l.bandwidth);
@@ -54,7 +40,7 @@ pub(super) fn price(
         let products = results * s.k as f64;
         // What all rows share stays near; the other operand comes once for each of the few rows or columns.
         let levels = (0..caches).map(|l| products * element / bandwidth(l)).collect();
-        return Price { arithmetic: products * PRODUCT * 2.0 / rate, levels, further: profile.launch };
+        return Price { arithmetic: products * g.row_product * 2.0 / rate, levels, further: profile.launch };
     };
     if v.overlap == Overlap::Full {
         // It does all this well, and has kernels for edges and for few blocks.
@@ -77,19 +63,19 @@ pub(super) fn price(
     let groups = blocks * parts;
     // Groups of the busiest unit, and how many of them it has at once.
     let each = (groups / units).ceil();
-    let (threads, registers) = occupied(thread, group, profile);
-    let together = (THREADS.0 / threads).min(profile.registers as f64 / registers).floor().clamp(1.0, each.max(1.0));
+    let (threads, registers) = occupied(thread, group, profile, g);
+    let together = (g.threads / threads).min(profile.registers as f64 / registers).floor().clamp(1.0, each.max(1.0));
     // What one group does.
     let area = (group.m * group.n) as f64;
     let products = 2.0 * area * depth * units / rate;
     let read = area * (1.0 / thread.m as f64 + 1.0 / thread.n as f64);
-    let carried = (group.m + group.n) as f64 * if several(op) { CARRIED.0 + CARRIED.1 } else { CARRIED.0 };
+    let carried = (group.m + group.n) as f64 * if several(op) { g.carried + g.carried_several } else { g.carried };
     let shared = (read + carried) * depth * element * units / bandwidth(0);
-    let fetched = fetch(op, group) * depth * 2.0 * units / rate;
+    let fetched = fetch(op, group, g) * depth * 2.0 * units / rate;
     let there = together * threads;
-    let share = there / (there + THREADS.1);
+    let share = there / (there + g.half);
     let busy = each * (products + fetched) / share;
-    let waits = (each / together).ceil() * (pieces + 1.0) * PIECE;
+    let waits = (each / together).ceil() * (pieces + 1.0) * g.latency;
     let read = groups * (group.m + group.n) as f64 * depth * element;
     let sums = parts * results * element;
     let level = |l: usize| match l {
@@ -99,14 +85,12 @@ pub(super) fn price(
     Price {
         arithmetic: busy.max(waits),
         levels: (0..caches).map(level).collect(),
-        further: if parts > 1.0 { second(profile) + (sums + results * element) / bandwidth(1) } else { 0.0 },
+        further: if parts > 1.0 {
+            v.dependent as f64 * g.dependent_launch + (sums + results * element) / bandwidth(1)
+        } else {
+            0.0
+        },
     }
-}
-
-/// Seconds that a launch takes which needs what the one before it wrote, as seen on an H200: on CUDA it is set up meanwhile, through Vulkan the
-/// device first comes to rest.
-fn second(profile: &DeviceProfile) -> f64 {
-    if profile.kind == DeviceKind::Cuda { 2.5e-6 } else { 10e-6 }
 }
 
 /// Whether a contraction's k has several dimensions.
@@ -115,15 +99,15 @@ fn several(op: &Op) -> bool {
 }
 
 /// Threads and registers of a group. Blocks that have a depth in registers are held by a subgroup together.
-fn occupied(thread: Block, group: Block, profile: &DeviceProfile) -> (f64, f64) {
+fn occupied(thread: Block, group: Block, profile: &DeviceProfile, g: &Groups) -> (f64, f64) {
     let holders = if thread.k > 1 { profile.lanes.max(1) as f64 } else { 1.0 };
     let count = ((group.m / thread.m.max(1)) * (group.n / thread.n.max(1))).max(1) as f64 * holders;
     let sums = (thread.m * thread.n) as f64 / holders;
-    (count, count * (sums * REGISTERS.0 + REGISTERS.1))
+    (count, count * (sums * g.accumulator_registers + g.other_registers))
 }
 
 /// Instructions by which the threads of a group fetch what one step along k takes.
-fn fetch(op: &Op, group: Block) -> f64 {
+fn fetch(op: &Op, group: Block, g: &Groups) -> f64 {
     let Body::Contract(c) = &op.body else { return 0.0 };
     let each = |e: &Expr| {
         let guards: usize = e
@@ -131,8 +115,38 @@ fn fetch(op: &Op, group: Block) -> f64 {
             .iter()
             .map(|(n, _)| if let Node::Input(i) = n { op.inputs[*i as usize].guards.len() } else { 0 })
             .sum();
-        let apart = if several(op) { FETCH.1 } else { 0.0 };
-        FETCH.0 + apart + FETCH.2 * guards as f64
+        let apart = if several(op) { g.fetch_several } else { 0.0 };
+        g.fetch + apart + g.fetch_guard * guards as f64
     };
     group.m as f64 * each(&c.lhs) + group.n as f64 * each(&c.rhs)
+}
+
+/// Fours that a thread has on their way to it at once where it walks along a row in a loop.
+const IN_FLIGHT: f64 = 4.0;
+
+/// Seconds that a walk over rows takes to move its elements. The tile is one block: rows of a group, threads that share a row, and fours of a
+/// row that each thread holds in registers, 0 where a row is read again in each pass.
+///
+/// Few groups leave units idle, and few threads of a unit leave its share of the memory idle; a thread that walks a row in a loop waits for
+/// its elements time and again.
+pub(super) fn walk(op: &Op, v: &Traffic, profile: &DeviceProfile, g: &Groups) -> Option<Price> {
+    let (Body::Rows { inner, .. }, &[Block { m: rows, n: lanes, k: held }]) = (&op.body, &v.tile.blocks[..]) else {
+        return None;
+    };
+    let (count, length) = (elements(&op.dims[..*inner]) as f64, elements(&op.dims[*inner..]) as f64);
+    let (units, splits, reads) = (profile.units.max(1) as f64, v.splits.max(1) as f64, v.reads.max(1) as f64);
+    let threads = (rows * lanes).max(1) as f64;
+    let groups = (count / rows.max(1) as f64).ceil().max(1.0) * splits;
+    // The busiest unit's groups, and how many it keeps at once.
+    let together = (g.threads / threads).floor().max(1.0).min((groups / units).ceil());
+    let there = together * threads;
+    let full = g.threads / (g.threads + g.half);
+    let share = (groups / units).min(1.0) * (there / (there + g.half) / full).min(1.0);
+    let bytes = op.least_bytes();
+    let outputs: f64 = op.outputs.iter().enumerate().map(|(o, a)| (op.output_len(o) * a.dtype.size()) as f64).sum();
+    let moved = (bytes as f64 - outputs).max(0.0) * reads + outputs;
+    let moving = profile.level_for(bytes).map_or(0.0, |l| moved / l.bandwidth) / share.max(f64::MIN_POSITIVE);
+    let steps = if held > 0 { 1.0 } else { (length / splits / lanes.max(1) as f64 / 4.0 / IN_FLIGHT).ceil().max(1.0) };
+    let waits = steps * reads * g.latency;
+    Some(Price { arithmetic: moving.max(waits), levels: Vec::new(), further: v.dependent as f64 * g.dependent_launch })
 }

@@ -7,6 +7,6 @@ mod traffic;
 mod variant;
 
 pub use cost::{Bound, Cost, cost};
-pub use profile::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
-pub use traffic::{ContractSizes, Overlap, Traffic};
+pub use profile::{DeviceKind, DeviceProfile, Groups, MemoryLevel, Transfer};
+pub use traffic::{Arithmetic, ContractSizes, Overlap, Traffic};
 pub use variant::{Block, Candidate, Family, IndexWidth, Role, Schedule, Split, Tile, Variant, contract_tiles};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::what::DType;
+use crate::what::{DType, Tolerance};
 
 /// The family of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,6 +51,35 @@ pub struct Transfer {
     pub bandwidth: f64,
 }
 
+/// How a unit runs groups of threads: what a price needs to know of a GPU and of the kernels for it beyond rates and bandwidths.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Groups {
+    /// The most threads that a unit keeps at once.
+    pub threads: f64,
+    /// Threads with which a unit does half of what it can: more hide what each waits for.
+    pub half: f64,
+    /// Seconds from a read of memory to having the data in shared memory.
+    pub latency: f64,
+    /// Seconds of a launch that needs what the one before it wrote.
+    pub dependent_launch: f64,
+    /// Registers of a thread for each accumulator.
+    pub accumulator_registers: f64,
+    /// Registers of a thread beside its accumulators.
+    pub other_registers: f64,
+    /// Instructions that fetch an element of a plain operand and put it into shared memory.
+    pub fetch: f64,
+    /// Further instructions where K has several dimensions.
+    pub fetch_several: f64,
+    /// Further instructions for each guard.
+    pub fetch_guard: f64,
+    /// What an element fetched takes of the bandwidth of shared memory, in elements.
+    pub carried: f64,
+    /// What it takes beyond that where K has several dimensions: its step is read there, and it comes alone.
+    pub carried_several: f64,
+    /// Instructions for each product of a walk over rows.
+    pub row_product: f64,
+}
+
 /// What a device is and can do: queried from the driver, completed by a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceProfile {
@@ -68,6 +97,9 @@ pub struct DeviceProfile {
     pub levels: Vec<MemoryLevel>,
     /// Arithmetic operations a second of the whole device, by dtype; a dtype that is missing is computed as another.
     pub rates: Vec<(DType, f64)>,
+    /// Arithmetic operations a second that matrix units do, by the dtype that they multiply; none where a device has no such units or nobody
+    /// has measured them.
+    pub matrix_rates: Vec<(DType, f64)>,
     /// Units that work independently: cores (as many as are used), multiprocessors.
     pub units: usize,
     /// f32 lanes that work in step in one unit: a SIMD vector, a warp or subgroup.
@@ -86,6 +118,16 @@ pub struct DeviceProfile {
     pub offset_alignment: usize,
     /// Seconds that a launch takes beyond its work.
     pub launch: f64,
+    /// How its units run groups of threads; `None` where each unit runs one thread.
+    pub groups: Option<Groups>,
+    /// The share of what is done beside the longest part of a kernel that is not hidden behind it.
+    pub unhidden: f64,
+    /// Tasks' worth of time by which the last unit finishes late, because units are not equally fast.
+    pub unequal: f64,
+    /// How exact its functions are.
+    pub tolerance: Tolerance,
+    /// Whether values between convolutions may be stored with their channels last: its kernels for that order are worth a look.
+    pub channels_last: bool,
     /// The way from and to the host.
     pub transfer: Transfer,
     /// What else it can do, by name: `fma`, `f16`, `subgroups`, ...
@@ -101,12 +143,24 @@ impl DeviceProfile {
         find(dtype).or_else(|| find(dtype.compute().real())).or_else(|| find(DType::F32)).unwrap_or(1e9)
     }
 
+    /// Operations a second of matrix units that multiply this dtype, where they are known.
+    pub fn matrix_rate(&self, dtype: DType) -> Option<f64> {
+        self.matrix_rates.iter().find(|(d, _)| *d == dtype).map(|(_, rate)| *rate)
+    }
+
+    /// The most operations a second that any units do for products of this dtype.
+    pub fn peak(&self, dtype: DType) -> f64 {
+        self.matrix_rate(dtype).unwrap_or(0.0).max(self.rate(dtype))
+    }
+
     /// The same device with the better of each number that both have measured: what else runs on a machine can only make one worse.
     #[must_use]
     pub fn better(mut self, other: &DeviceProfile) -> DeviceProfile {
-        for (dtype, rate) in &mut self.rates {
-            let theirs = other.rates.iter().find(|(d, _)| d == dtype).map_or(0.0, |(_, rate)| *rate);
-            *rate = rate.max(theirs);
+        for (ours, theirs) in [(&mut self.rates, &other.rates), (&mut self.matrix_rates, &other.matrix_rates)] {
+            for (dtype, rate) in ours {
+                let theirs = theirs.iter().find(|(d, _)| d == dtype).map_or(0.0, |(_, rate)| *rate);
+                *rate = rate.max(theirs);
+            }
         }
         for (level, theirs) in self.levels.iter_mut().zip(&other.levels) {
             level.bandwidth = level.bandwidth.max(theirs.bandwidth);
@@ -145,6 +199,7 @@ mod tests {
             memory: 1 << 30,
             levels: vec![MemoryLevel { name, bytes: 1 << 30, line: 64, ways: 0, shared_by: 1, bandwidth }],
             rates: vec![(DType::F32, rate)],
+            matrix_rates: Vec::new(),
             units: 1,
             lanes: 8,
             registers: 128,
@@ -154,6 +209,11 @@ mod tests {
             max_binding: 1 << 30,
             offset_alignment: 4,
             launch,
+            groups: None,
+            unhidden: 0.0,
+            unequal: 0.0,
+            tolerance: Tolerance::CPU,
+            channels_last: false,
             transfer: Transfer { latency: 0.0, bandwidth: f64::MAX },
             features: Vec::new(),
             measured: true,

@@ -23,8 +23,24 @@ pub struct Traffic {
     pub tasks: Option<usize>,
     /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
     pub edges: Option<(usize, usize)>,
+    /// How often each element of the inputs is read from memory; 0 as 1.
+    pub reads: usize,
+    /// Further launches, each of which needs what the one before wrote.
+    pub dependent: usize,
     /// How far the kernel hides what it moves behind its arithmetic.
     pub overlap: Overlap,
+    /// Which units multiply.
+    pub arithmetic: Arithmetic,
+}
+
+/// Which units of a device multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Arithmetic {
+    /// Those that do all arithmetic.
+    #[default]
+    Ordinary,
+    /// Units for products of small matrices, where the device has them for the dtype.
+    Matrix,
 }
 
 /// How far a kernel hides what it moves behind its arithmetic.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use millstream_core::backend::Support;
-use millstream_core::how::DeviceKind;
 use millstream_core::what::elements;
 use millstream_core::{Candidate, Cost, DType, Device, Idea, Result, Work};
 use smallvec::SmallVec;
@@ -153,7 +152,7 @@ pub(crate) fn make(capture: &Capture, device: &Device) -> Result<Made> {
     let origin: Vec<usize> = (0..graph.nodes.len()).collect();
     // Where it holds convolutions, the channels of what lies between them may be last.
     let ideas = [Idea::Fuse, Idea::Layout].into_iter().all(|idea| device.has(idea));
-    let turned = match ideas && device.profile().kind == DeviceKind::Cpu {
+    let turned = match ideas && device.profile().channels_last {
         true => channels_last(&graph)?,
         false => None,
     };
