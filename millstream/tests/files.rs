@@ -74,6 +74,12 @@ fn borrowed(list: &[(String, Tensor)]) -> Vec<(&str, &Tensor)> {
     list.iter().map(|(n, t)| (n.as_str(), t)).collect()
 }
 
+/// A mapped array, for tests whose files nobody else changes.
+fn map_npy(path: &PathBuf) -> Result<Tensor> {
+    // SAFETY: the files are the tests' own, and no test changes one that is mapped.
+    unsafe { Tensor::map_npy(path) }
+}
+
 #[track_caller]
 fn same(read: &[(String, Tensor)], written: &[(String, Tensor)]) -> Result<()> {
     assert_eq!(read.len(), written.len());
@@ -108,19 +114,22 @@ fn archives_of_arrays_hold_every_dtype() -> Result<()> {
 }
 
 #[test]
-fn safetensors_hold_every_dtype_but_c128_and_are_not_copied() -> Result<()> {
+fn safetensors_hold_every_dtype_but_c128_and_mapped_ones_are_not_copied() -> Result<()> {
     let mut random = Random::fresh();
     let list = tensors(&mut random, &[DType::C128]);
     let file = Scratch::new("all.safetensors");
     Tensor::save_safetensors(&file.0, &borrowed(&list))?;
     same(&Tensor::load_safetensors(&file.0)?, &list)?;
     same(&Tensor::from_safetensors_bytes(&std::fs::read(&file.0).unwrap())?, &list)?;
+    // SAFETY: the file is the test's own, and nothing changes it.
+    same(&unsafe { Tensor::map_safetensors(&file.0) }?, &list)?;
 
     let large = Scratch::new("large.safetensors");
     let x = Tensor::arange(0, 1 << 20);
     Tensor::save_safetensors(&large.0, &[("x", &x)])?;
     let host = Tensor::runtime()?.host()?;
-    let read = Tensor::load_safetensors(&large.0)?;
+    // SAFETY: as above.
+    let read = unsafe { Tensor::map_safetensors(&large.0) }?;
     let buffer = read[0].1.buffer()?;
     let in_file = buffer.with_host(&host, |bytes| bytes.as_ptr().addr())?;
     // Data of a mapped file begins behind its header, not at the start of a block of the pool.
@@ -137,12 +146,12 @@ fn mapped_arrays_are_those_that_are_read() -> Result<()> {
     for (name, x) in tensors(&mut random, &[DType::BF16]) {
         let file = Scratch::new("mapped.npy");
         x.save_npy(&file.0)?;
-        let (read, mapped) = (Tensor::load_npy(&file.0)?, Tensor::map_npy(&file.0)?);
+        let (read, mapped) = (Tensor::load_npy(&file.0)?, map_npy(&file.0)?);
         same(&[(name.clone(), mapped)], &[(name, read)])?;
     }
     let file = Scratch::new("short.npy");
     std::fs::write(&file.0, b"\x93NUMPY\x01\x00").unwrap();
-    assert_eq!(Tensor::map_npy(&file.0).unwrap_err().kind(), ErrorKind::Format);
+    assert_eq!(map_npy(&file.0).unwrap_err().kind(), ErrorKind::Format);
     Ok(())
 }
 
@@ -269,7 +278,7 @@ fn mapped_too<T>(
 #[test]
 fn damaged_npy_files_are_errors() {
     let good = samples().map(|t| written("fuzz.npy", |p| t.save_npy(p)));
-    fuzz("npy", &good, mapped_too("map.npy", Tensor::from_npy_bytes, |p| Tensor::map_npy(p)));
+    fuzz("npy", &good, mapped_too("map.npy", Tensor::from_npy_bytes, map_npy));
 }
 
 #[test]
@@ -286,8 +295,11 @@ fn damaged_safetensors_files_are_errors() {
     let [a, b, c] = samples();
     let all = [("a", &a), ("b", &b), ("c", &c)];
     let good = [written("fuzz.safetensors", |p| Tensor::save_safetensors(p, &all))];
-    let parse = mapped_too("map.safetensors", Tensor::from_safetensors_bytes, |p| Tensor::load_safetensors(p));
-    fuzz("safetensors", &good, parse);
+    // SAFETY: the file is the test's own, and nothing changes it while it is mapped.
+    let mapped = |p: &PathBuf| unsafe { Tensor::map_safetensors(p) };
+    let mapped = mapped_too("map.safetensors", Tensor::from_safetensors_bytes, mapped);
+    let read = mapped_too("load.safetensors", Tensor::from_safetensors_bytes, |p| Tensor::load_safetensors(p));
+    fuzz("safetensors", &good, |bytes| mapped(bytes).and_then(|()| read(bytes)));
 }
 
 #[test]
@@ -311,13 +323,116 @@ fn files_without_a_byte_are_told() {
     std::fs::write(&file.0, b"").unwrap();
     let errors = [
         Tensor::load_npy(&file.0).err(),
-        Tensor::map_npy(&file.0).err(),
+        map_npy(&file.0).err(),
         Tensor::load_npz(&file.0).err(),
         Tensor::load_safetensors(&file.0).err(),
+        // SAFETY: nothing changes the file.
+        unsafe { Tensor::map_safetensors(&file.0) }.err(),
     ];
     for error in errors {
         assert_eq!(error.map(|e| e.kind()), Some(ErrorKind::Format));
     }
     let folder = Tensor::load_safetensors(std::env::temp_dir()).unwrap_err();
     assert_eq!(folder.kind(), ErrorKind::Io);
+}
+
+/// Runs a reader in another thread; `None` if it has not come back after a while.
+#[cfg(unix)]
+fn soon<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = send.send(read());
+    });
+    receive.recv_timeout(Duration::from_secs(20)).ok()
+}
+
+#[test]
+fn what_was_read_does_not_care_what_becomes_of_the_file() -> Result<()> {
+    let x = Tensor::arange(0, 1 << 16);
+    let expected = x.to_vec::<i64>()?;
+    let file = Scratch::new("cut.safetensors");
+    Tensor::save_safetensors(&file.0, &[("x", &x)])?;
+    let read = Tensor::load_safetensors(&file.0)?;
+    // A mapped file would end the program here.
+    std::fs::File::options().write(true).open(&file.0).unwrap().set_len(64).unwrap();
+    assert_eq!(read[0].1.to_vec::<i64>()?, expected);
+    assert_eq!(Tensor::load_safetensors(&file.0).unwrap_err().kind(), ErrorKind::Format);
+    Ok(())
+}
+
+#[test]
+fn files_that_are_cut_while_they_are_read_are_errors() -> Result<()> {
+    let x = Tensor::arange(0, 1 << 15);
+    let expected = x.to_vec::<i64>()?;
+    type Load = fn(&PathBuf) -> Result<Vec<(String, Tensor)>>;
+    let npz = |p: &PathBuf| Tensor::save_npz(p, &[("x", &Tensor::arange(0, 1 << 15))], Compression::Stored);
+    let readers: [(Vec<u8>, Load); 3] = [
+        (written("torn.npz", npz), |p| Tensor::load_npz(p)),
+        (written("torn.safetensors", |p| Tensor::save_safetensors(p, &[("x", &x)])), |p| Tensor::load_safetensors(p)),
+        (written("torn.npy", |p| x.save_npy(p)), |p| Ok(vec![("x".into(), Tensor::load_npy(p)?)])),
+    ];
+    for (number, (good, load)) in readers.into_iter().enumerate() {
+        let file = Scratch::new(&format!("torn-{number}"));
+        std::fs::write(&file.0, &good).unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let target = std::fs::File::options().write(true).open(&file.0).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    target.set_len(good.len() as u64 / 2).unwrap();
+                    std::fs::write(&file.0, &good).unwrap();
+                }
+            });
+            for _ in 0..300 {
+                match load(&file.0).and_then(|all| all[0].1.to_vec::<i64>()) {
+                    // Cut and written again between two reads, a file may show zeros; those of an archive have a checksum.
+                    Ok(values) => assert!(values.len() == expected.len() && (number != 0 || values == expected)),
+                    Err(e) => assert!(matches!(e.kind(), ErrorKind::Format | ErrorKind::Io), "{e}"),
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let pipe = Scratch::new("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe.0).status();
+    assert!(made.is_ok_and(|s| s.success()), "mkfifo does not work");
+    type Load = fn(&PathBuf) -> Result<()>;
+    let doors: [Load; 4] = [
+        |p| Tensor::load_npz(p).map(|_| ()),
+        |p| Tensor::load_safetensors(p).map(|_| ()),
+        |p| map_npy(p).map(|_| ()),
+        // SAFETY: a pipe is never mapped.
+        |p| unsafe { Tensor::map_safetensors(p) }.map(|_| ()),
+    ];
+    for door in doors {
+        let path = pipe.0.clone();
+        let error = soon(move || door(&path)).expect("it waits for a writer").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    }
+}
+
+#[test]
+fn of_equal_names_in_an_archive_the_last_counts() -> Result<()> {
+    let x = |from: i64| Tensor::arange(from, from + 4);
+    let list = [("a", &x(0)), ("b", &x(10)), ("c", &x(20))];
+    let mut bytes = written("equal.npz", |p| Tensor::save_npz(p, &list, Compression::Stored));
+    // The third becomes another "a", in its own header and in the directory.
+    while let Some(at) = bytes.windows(5).position(|w| w == b"c.npy") {
+        bytes[at] = b'a';
+    }
+    let read = Tensor::from_npz_bytes(&bytes)?;
+    let names: Vec<&str> = read.iter().map(|(n, _)| n.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert_eq!(read[1].1.to_vec::<i64>()?, [20, 21, 22, 23]);
+    // What does not count is not read, damaged or not.
+    let data = bytes.windows(6).position(|w| w == b"\x93NUMPY").unwrap();
+    bytes[data] = 0;
+    assert_eq!(Tensor::from_npz_bytes(&bytes)?.len(), 2);
+    Ok(())
 }

@@ -464,6 +464,7 @@ mod tests {
         "from_npz_bytes",
         "save_npz",
         "load_safetensors",
+        "map_safetensors",
         "from_safetensors_bytes",
         "save_safetensors",
         "shape",

@@ -1,6 +1,5 @@
 //! Files mapped into memory: tensors over the bytes of a file, without a copy.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use memmap2::{MmapMut, MmapOptions};
 use millstream_core::what::alignment;
 use millstream_core::{Buffer, DType, Error, Layout, Result};
 
+use super::input;
 use crate::Tensor;
 
 /// A file in memory. Writes to this memory stay there; the file does not change.
@@ -16,21 +16,18 @@ pub(crate) struct Mapped(Arc<MmapMut>);
 
 impl Mapped {
     /// Maps a whole file. Only ordinary files can be mapped.
-    pub fn open(path: &Path) -> Result<Mapped> {
-        let name = || path.display().to_string();
-        let file = File::open(path).map_err(|e| Error::io(name(), e))?;
-        let meta = file.metadata().map_err(|e| Error::io(name(), e))?;
-        if !meta.is_file() {
-            let what = std::io::Error::new(std::io::ErrorKind::InvalidInput, "not an ordinary file");
-            return Err(Error::io(name(), what));
-        }
-        if usize::try_from(meta.len()).is_err() {
-            return Err(Error::format(format!("{}: the file is larger than this machine's memory can be", name())));
-        }
-        // SAFETY: the mapping is private, so that no write of ours reaches the file. That nobody else cuts or changes the file
-        // while it is mapped is what the functions that map a file ask of their callers.
-        let map = unsafe { MmapOptions::new().len(meta.len() as usize).map_copy(&file) };
-        Ok(Mapped(Arc::new(map.map_err(|e| Error::io(name(), e))?)))
+    ///
+    /// # Safety
+    /// Nobody may change or cut the file while the mapping or a tensor over it lives.
+    pub unsafe fn open(path: &Path) -> Result<Mapped> {
+        let (file, size) = input::open(path)?;
+        let size = usize::try_from(size).map_err(|_| {
+            Error::format(format!("{}: the file is larger than this machine's memory can be", path.display()))
+        })?;
+        // SAFETY: the mapping is private, so that no write of ours reaches the file. That nobody else changes it is what
+        // this function asks of its caller.
+        let map = unsafe { MmapOptions::new().len(size).map_copy(&file) };
+        Ok(Mapped(Arc::new(map.map_err(|e| Error::io(path.display().to_string(), e))?)))
     }
 
     /// The bytes of the file.

@@ -1,5 +1,6 @@
 //! Reading and writing `.npz` files: zip archives of `.npy` files, as NumPy's `savez` and `savez_compressed` write them.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Crc, CrcReader};
 use millstream_core::{Error, Result};
 
-use super::mapped::Mapped;
+use super::input;
 use super::zip::{Entry, Writer, entries};
 use crate::Tensor;
 use crate::files::npy::{self, in_file};
@@ -24,8 +25,8 @@ pub enum Compression {
 }
 
 impl Tensor {
-    /// All tensors of a `.npz` file by name, in the order of the file. The file is mapped into memory; it must not change while
-    /// it is read.
+    /// All tensors of a `.npz` file by name, in the order of the file. Of entries with the same name the last one counts, as in
+    /// NumPy. Only an ordinary file is read: a pipe, which would have to be waited for, is an error.
     ///
     /// ```no_run
     /// use millstream::Tensor;
@@ -36,18 +37,23 @@ impl Tensor {
     /// ```
     pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
         let path = path.as_ref();
-        let file = Mapped::open(path)?;
-        Tensor::from_npz_bytes(file.bytes()).map_err(|e| in_file(&path.display().to_string(), e))
+        let bytes = input::whole(path)?;
+        Tensor::from_npz_bytes(&bytes).map_err(|e| in_file(&path.display().to_string(), e))
     }
 
-    /// All tensors in the bytes of a `.npz` file by name.
+    /// All tensors in the bytes of a `.npz` file by name; of entries with the same name the last one counts.
     pub fn from_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
-        let mut list: Vec<(String, Tensor)> = Vec::new();
-        for entry in entries(bytes)? {
+        let found = entries(bytes)?;
+        let last: HashMap<&str, usize> = found.iter().enumerate().map(|(i, entry)| (entry.name.as_str(), i)).collect();
+        let mut list: Vec<(String, Tensor)> = Vec::with_capacity(last.len());
+        for (i, entry) in found.iter().enumerate() {
+            if last.get(entry.name.as_str()) != Some(&i) {
+                continue;
+            }
             let Some(name) = entry.name.strip_suffix(".npy") else {
                 return Err(Error::format(format!("the archive's entry {:?} is no npy file", entry.name)));
             };
-            let tensor = read(&entry, bytes).map_err(|e| {
+            let tensor = read(entry, bytes).map_err(|e| {
                 if e.kind() == millstream_core::ErrorKind::Format { in_file(&entry.name, e) } else { e }
             })?;
             list.push((name.to_string(), tensor));

@@ -11,6 +11,7 @@ use millstream_core::{DType, Error, Layout, Result};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::input;
 use super::mapped::Mapped;
 use crate::Tensor;
 use crate::files::npy::{in_file, replace};
@@ -83,23 +84,30 @@ struct Found {
     dtype: DType,
     shape: Vec<usize>,
     start: usize,
+    bytes: usize,
 }
 
-/// Reads the header and checks all that it says against the file.
-fn parse(bytes: &[u8]) -> Result<Vec<Found>> {
-    let length = bytes.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
+/// The length of the header, from the first 8 bytes of a file of this size.
+fn header_len(start: &[u8], size: u64) -> Result<u64> {
+    let length = start.first_chunk::<8>().map(|b| u64::from_le_bytes(*b));
     let length = length.ok_or_else(|| Error::format("the file ends within the length of its header"))?;
     if length > LONGEST {
         return Err(Error::format(format!("the header claims {length} bytes; at most {LONGEST} are read"))
             .suggest("this is probably no safetensors file"));
     }
-    let end = 8 + length as usize;
-    let text = bytes
-        .get(8..end)
-        .ok_or_else(|| Error::format(format!("the header claims {length} bytes, more than there are")))?;
+    if length > size.saturating_sub(8) {
+        return Err(Error::format(format!("the header claims {length} bytes, more than there are")));
+    }
+    Ok(length)
+}
+
+/// Reads the header's text and checks all that it says against the size of the file.
+fn parse(text: &[u8], size: u64) -> Result<Vec<Found>> {
     let Head(mut entries) =
         serde_json::from_slice(text).map_err(|e| Error::format(format!("the header is no proper JSON: {e}")))?;
     entries.sort_by_key(|(_, e)| e.data_offsets);
+    let end = 8 + text.len();
+    let room = size.saturating_sub(end as u64);
     let mut at = 0;
     let mut found = Vec::with_capacity(entries.len());
     for (name, entry) in entries {
@@ -121,19 +129,50 @@ fn parse(bytes: &[u8]) -> Result<Vec<Found>> {
                 to - from
             )));
         }
+        if to as u64 > room {
+            return Err(bad("goes beyond the end of the file".into()));
+        }
         at = to;
         let start = end.checked_add(from).ok_or_else(|| bad("lies beyond the file".into()))?;
-        let data = start.checked_add(needs).and_then(|stop| bytes.get(start..stop));
-        let data = data.ok_or_else(|| bad("goes beyond the end of the file".into()))?;
-        if dtype == DType::Bool && data.iter().any(|&b| b > 1) {
-            return Err(bad("holds a bool that is neither 0 nor 1".into()));
-        }
-        found.push(Found { name, dtype, shape: entry.shape, start });
+        found.push(Found { name, dtype, shape: entry.shape, start, bytes: needs });
     }
-    if end.checked_add(at) != Some(bytes.len()) {
-        return Err(Error::format(format!("the tensors end after {at} bytes, and the file has {}", bytes.len() - end)));
+    if at as u64 != room {
+        return Err(Error::format(format!("the tensors end after {at} bytes, and the file has {room}")));
     }
     Ok(found)
+}
+
+/// The tensors of a file whose bytes are all there, mapped or in memory.
+fn parse_whole(bytes: &[u8]) -> Result<Vec<Found>> {
+    let size = bytes.len() as u64;
+    let end = 8 + header_len(bytes, size)? as usize;
+    let found = parse(bytes.get(8..end).unwrap_or_default(), size)?;
+    found.iter().try_for_each(|f| f.check(bytes.get(f.range()).unwrap_or_default()))?;
+    Ok(found)
+}
+
+impl Found {
+    /// Where its bytes lie in the file.
+    fn range(&self) -> std::ops::Range<usize> {
+        self.start..self.start + self.bytes
+    }
+
+    /// An error if these are no bytes of its dtype.
+    fn check(&self, data: &[u8]) -> Result<()> {
+        if self.dtype == DType::Bool && data.iter().any(|&b| b > 1) {
+            let name = &self.name;
+            return Err(Error::format(format!("the tensor {name:?} holds a bool that is neither 0 nor 1")));
+        }
+        Ok(())
+    }
+
+    /// A tensor of its own from these bytes.
+    fn owned(self, mut data: Vec<u8>) -> Result<(String, Tensor)> {
+        self.check(&data)?;
+        native(self.dtype, &mut data);
+        let tensor = Tensor::from_bytes(&self.shape, self.dtype, &data);
+        tensor.check().map(|()| (self.name, tensor))
+    }
 }
 
 /// Bytes in this machine's order.
@@ -144,8 +183,8 @@ fn native(dtype: DType, data: &mut [u8]) {
 }
 
 impl Tensor {
-    /// All tensors of a `.safetensors` file by name, in the order of their data. The file is mapped into memory and tensors that are
-    /// aligned lie in it, without a copy: it must not change as long as one of them lives.
+    /// All tensors of a `.safetensors` file by name, in the order of their data. The header is checked before any of
+    /// them is read.
     ///
     /// ```
     /// use millstream::Tensor;
@@ -159,22 +198,42 @@ impl Tensor {
     /// ```
     pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
         let path = path.as_ref();
-        let file = Mapped::open(path)?;
-        let found = parse(file.bytes()).map_err(|e| in_file(&path.display().to_string(), e))?;
+        let named = |e| in_file(&path.display().to_string(), e);
+        let (mut file, size) = input::open(path)?;
+        let length = header_len(&input::exactly(&mut file, path, size.min(8))?, size).map_err(named)?;
+        let found = parse(&input::exactly(&mut file, path, length)?, size).map_err(named)?;
+        // In the order of the file and without gaps: each is the next to be read.
+        let read = |f: Found| {
+            let data = input::exactly(&mut file, path, f.bytes as u64)?;
+            f.owned(data).map_err(named)
+        };
+        found.into_iter().map(read).collect()
+    }
+
+    /// All tensors of a `.safetensors` file that is mapped into memory, by name: those that are aligned lie in the file, without
+    /// a copy. [`Tensor::load_safetensors`] reads the file instead, and asks for no promise.
+    ///
+    /// # Safety
+    /// Nobody may change or cut the file, in this program or another, as long as one of the tensors or a view of it lives. Where
+    /// somebody does, values change while they are computed with, and a read beyond the new end kills the program (`SIGBUS`).
+    pub unsafe fn map_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
+        let path = path.as_ref();
+        // SAFETY: the caller's promise is passed on.
+        let file = unsafe { Mapped::open(path) }?;
+        let found = parse_whole(file.bytes()).map_err(|e| in_file(&path.display().to_string(), e))?;
         let tensor = |f: Found| {
-            let made = if cfg!(target_endian = "big") {
-                owned(&f, file.bytes())
-            } else {
-                file.tensor(f.start, f.dtype, &f.shape)
-            };
-            made.map(|tensor| (f.name, tensor))
+            if cfg!(target_endian = "big") {
+                return copied(f, file.bytes());
+            }
+            let tensor = file.tensor(f.start, f.dtype, &f.shape)?;
+            Ok((f.name, tensor))
         };
         found.into_iter().map(tensor).collect()
     }
 
     /// All tensors in the bytes of a `.safetensors` file by name, copied.
     pub fn from_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
-        parse(bytes)?.into_iter().map(|f| owned(&f, bytes).map(|tensor| (f.name, tensor))).collect()
+        parse_whole(bytes)?.into_iter().map(|f| copied(f, bytes)).collect()
     }
 
     /// Writes tensors under their names to a `.safetensors` file. Computes them if need be. The file appears whole or not at
@@ -212,11 +271,8 @@ impl Tensor {
     }
 }
 
-/// A copy of a tensor's bytes.
-fn owned(found: &Found, bytes: &[u8]) -> Result<Tensor> {
-    let layout = Layout::contiguous(&found.shape)?;
-    let mut data = bytes[found.start..found.start + layout.len() * found.dtype.size()].to_vec();
-    native(found.dtype, &mut data);
-    let tensor = Tensor::from_bytes(&found.shape, found.dtype, &data);
-    tensor.check().map(|()| tensor)
+/// A tensor with a copy of its bytes in the file.
+fn copied(found: Found, bytes: &[u8]) -> Result<(String, Tensor)> {
+    let data = bytes.get(found.range()).unwrap_or_default().to_vec();
+    found.owned(data)
 }

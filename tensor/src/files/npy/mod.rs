@@ -22,7 +22,8 @@ use crate::files::mapped::Mapped;
 use header::{Header, Order};
 
 impl Tensor {
-    /// The tensor in a `.npy` file. Unlike operations, it gives the error at once instead of a tensor that carries it.
+    /// The tensor in a `.npy` file. Unlike operations, it gives the error at once instead of a tensor that carries it. A pipe
+    /// is read as its data arrives, and waited for.
     ///
     /// ```no_run
     /// use millstream::Tensor;
@@ -64,10 +65,15 @@ impl Tensor {
 
 impl Tensor {
     /// The tensor in a `.npy` file that is mapped into memory: without a copy where the data lies aligned, row- or column-major,
-    /// in this machine's byte order. The file must not change as long as the tensor lives.
-    pub fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+    /// in this machine's byte order. [`Tensor::load_npy`] reads the file instead, and asks for no promise.
+    ///
+    /// # Safety
+    /// Nobody may change or cut the file, in this program or another, as long as the tensor or a view of it lives. Where
+    /// somebody does, values change while they are computed with, and a read beyond the new end kills the program (`SIGBUS`).
+    pub unsafe fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
         let path = path.as_ref();
-        let file = Mapped::open(path)?;
+        // SAFETY: the caller's promise is passed on.
+        let file = unsafe { Mapped::open(path) }?;
         map(&file).map_err(|failure| match failure {
             Failure::Io(e) => Error::io(path.display().to_string(), e),
             Failure::Format(e) => in_file(&path.display().to_string(), e),
