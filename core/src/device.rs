@@ -94,10 +94,11 @@ impl Device {
             format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
         if let Some(measured) = shared.disk.get(profile_key(&identity).as_bytes()) {
             // A profile of another format is measured again when somebody asks for it.
-            if let Ok(p) = serde_json::from_slice(&measured) {
-                profile = p;
+            if let Ok(measured) = serde_json::from_slice(&measured) {
+                profile = profile.with_rates(&measured);
             }
         }
+        shared.tell_disk_trouble();
         let config = PoolConfig {
             max_segment: usize::try_from(profile.max_binding).unwrap_or(usize::MAX),
             alignment: profile.offset_alignment.max(64),
@@ -164,8 +165,9 @@ impl Device {
     fn keep_profile(&self, profile: DeviceProfile) -> Arc<DeviceProfile> {
         let profile = Arc::new(profile);
         if let Ok(text) = serde_json::to_vec(&*profile) {
-            // The cache counts its own failures; the measurement stands without it.
+            // The cache tells its own failures; the measurement stands without it.
             let _ = self.0.shared.disk.put(profile_key(&self.0.identity).as_bytes(), &text);
+            self.0.shared.tell_disk_trouble();
         }
         *self.0.profile.write() = profile.clone();
         profile

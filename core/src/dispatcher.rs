@@ -224,6 +224,9 @@ impl Dispatcher {
         let started = Instant::now();
         let (kernel, origin) =
             self.kernels.get_or_compile(&work.op, &work.candidate.variant, site.backend, site.identity, site.disk)?;
+        if let Some(trouble) = site.disk.take_warning() {
+            site.profiler.warn(trouble);
+        }
         if origin != Origin::Memory && site.profiler.is_on() {
             site.profiler.record(Record {
                 name: work.name.as_str().into(),

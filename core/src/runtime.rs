@@ -118,6 +118,15 @@ pub trait Attachment: Any + Send + Sync {
     fn clear(&self);
 }
 
+impl Shared {
+    /// Says once, in the profile, that the disk cache does not work.
+    pub fn tell_disk_trouble(&self) {
+        if let Some(trouble) = self.disk.take_warning() {
+            self.profiler.warn(trouble);
+        }
+    }
+}
+
 struct Inner {
     families: Vec<Box<dyn Family>>,
     devices: Mutex<Vec<Device>>,

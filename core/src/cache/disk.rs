@@ -5,6 +5,8 @@
 //!   the time to make things anew; [`DiskCache::status`] and [`DiskCache::warning`] say what is wrong.
 //! - What [`DiskCache::get`] returns is what [`DiskCache::put`] was given for exactly this key: key, length and checksum of a
 //!   file are compared. A file that is damaged, cut short or somebody else's counts as absent, and the next put replaces it.
+//! - What belongs to another user is neither read nor written: not a folder, not a file in it. (On Unix; elsewhere the system's
+//!   own rules for the folder have to do.)
 //! - Any number of processes and threads may share a folder. A file appears whole or not at all: it is written under
 //!   another name and renamed. A process killed meanwhile leaves such a file behind, which goes after an hour.
 //! - The folder stays within its limit: the files unused for longest go first. Files that are not the cache's own are
@@ -22,7 +24,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
-use super::folder::{Platform, create, default_folder};
+use super::folder::{self, Platform, create, default_folder};
 use super::hash::{stable_hash, xxh64};
 use crate::error::{Error, Result};
 
@@ -43,6 +45,8 @@ const TOUCH: Duration = Duration::from_secs(60);
 pub struct DiskCache {
     folder: std::result::Result<PathBuf, String>,
     limit: u64,
+    /// Whose files are read; `None` where files have no owner that can be asked for.
+    pub(super) user: Option<u32>,
     /// Bytes in the folder as far as known; `None` before the first look.
     stored: Mutex<Option<u64>>,
     trouble: Mutex<Trouble>,
@@ -53,6 +57,8 @@ pub struct DiskCache {
 struct Trouble {
     first: Option<String>,
     now: Option<String>,
+    /// Whether the first was taken.
+    told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +122,7 @@ impl DiskCache {
         DiskCache {
             folder,
             limit: limit_bytes,
+            user: folder::user(),
             stored: Mutex::new(None),
             trouble: Mutex::default(),
             counts: Counts::default(),
@@ -131,7 +138,7 @@ impl DiskCache {
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let folder = self.folder.as_ref().ok()?;
         let path = folder.join(file_name(key));
-        match read_entry(&path, key) {
+        match self.read_owned(folder, &path, key) {
             Ok(Some(value)) => {
                 self.counts.hits.fetch_add(1, Relaxed);
                 self.counts.bytes_read.fetch_add(value.len() as u64, Relaxed);
@@ -166,7 +173,7 @@ impl DiskCache {
             ))));
         }
         let path = folder.join(file_name(key));
-        if let Err(e) = write_entry(folder, &path, &encode(key, value)) {
+        if let Err(e) = self.write_owned(folder, &path, &encode(key, value)) {
             return Err(self.note(Error::io(path.display().to_string(), e)));
         }
         self.counts.writes.fetch_add(1, Relaxed);
@@ -200,6 +207,16 @@ impl DiskCache {
         self.trouble.lock().first.clone()
     }
 
+    /// The first thing that went wrong, to whoever asks first: for the one place that tells the user.
+    pub fn take_warning(&self) -> Option<String> {
+        let mut trouble = self.trouble.lock();
+        if trouble.told || trouble.first.is_none() {
+            return None;
+        }
+        trouble.told = true;
+        trouble.first.clone()
+    }
+
     /// What it has done so far.
     pub fn statistics(&self) -> DiskStatistics {
         let c = &self.counts;
@@ -212,6 +229,28 @@ impl DiskCache {
             errors: c.errors.load(Relaxed),
             bytes_read: c.bytes_read.load(Relaxed),
             bytes_written: c.bytes_written.load(Relaxed),
+        }
+    }
+
+    /// The value of a file that is whole, our user's and of this key.
+    fn read_owned(&self, folder: &Path, path: &Path, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        folder::check_owner(&fs::metadata(folder)?, self.user)?;
+        read_entry(path, key, self.user)
+    }
+
+    fn write_owned(&self, folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+        match fs::metadata(folder) {
+            // No folder yet, or none any more.
+            Err(e) if e.kind() == ErrorKind::NotFound => create(folder)?,
+            other => folder::check_owner(&other?, self.user)?,
+        }
+        match write_and_rename(folder, path, content) {
+            // Gone meanwhile.
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                create(folder)?;
+                write_and_rename(folder, path, content)
+            }
+            other => other,
         }
     }
 
@@ -307,13 +346,14 @@ pub(super) fn encode(key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 /// The value of a file that is whole, ours and of this key; `None` for any other file.
-fn read_entry(path: &Path, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+fn read_entry(path: &Path, key: &[u8], user: Option<u32>) -> io::Result<Option<Vec<u8>>> {
     // Asked before opening: the opening of a pipe, say, would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Ok(None);
     }
     let mut file = File::open(path)?;
     let meta = file.metadata()?;
+    folder::check_owner(&meta, user)?;
     let around = (HEADER + key.len() + CHECKSUM) as u64;
     let Some(value_len) = meta.len().checked_sub(around) else { return Ok(None) };
     // The header decides whether the rest is worth reading: a large file of somebody else's is not.
@@ -363,17 +403,6 @@ fn touch(path: &Path, file: &File, meta: &fs::Metadata) {
     } else {
         file.set_modified(now)
     };
-}
-
-fn write_entry(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    match write_and_rename(folder, path, content) {
-        // No folder yet, or none any more.
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            create(folder)?;
-            write_and_rename(folder, path, content)
-        }
-        other => other,
-    }
 }
 
 fn write_and_rename(folder: &Path, path: &Path, content: &[u8]) -> io::Result<()> {

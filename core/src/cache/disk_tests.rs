@@ -225,6 +225,33 @@ fn a_read_only_folder_is_still_read() {
     assert_eq!(cache.status(), DiskStatus::On(scratch.0.clone()), "it recovers");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_belongs_to_another_user_is_neither_read_nor_written() {
+    use std::os::unix::fs::chown;
+    let scratch = Scratch::new();
+    scratch.cache().try_put(b"key", b"value").unwrap();
+    // The same folder, seen by somebody else.
+    let mut other = scratch.cache();
+    other.user = other.user.map(|user| user + 1);
+    assert_eq!(other.get(b"key"), None);
+    assert_eq!(other.try_put(b"new", b"value").unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(scratch.files().len(), 1);
+    assert!(matches!(other.status(), DiskStatus::Failing(..)));
+    assert!(other.warning().is_some_and(|w| w.contains("another user")), "{:?}", other.warning());
+    assert!(other.take_warning().is_some() && other.take_warning().is_none(), "told once");
+    // One file of somebody else's in a folder of our own; who may put it there can be tried by root only.
+    if chown(scratch.0.join(file_name(b"key")), Some(12345), None).is_err() {
+        eprintln!("left out: only root can give a file away");
+        return;
+    }
+    let cache = scratch.cache();
+    assert_eq!(cache.get(b"key"), None);
+    assert!(cache.warning().is_some_and(|w| w.contains("another user")));
+    cache.try_put(b"key", b"own").unwrap();
+    assert_eq!(cache.get(b"key").as_deref(), Some(b"own".as_slice()), "ours takes its place");
+}
+
 #[test]
 fn a_folder_that_vanished_is_made_again() {
     let scratch = Scratch::new();

@@ -71,6 +71,29 @@ pub(super) fn create(folder: &Path) -> std::io::Result<()> {
     }
 }
 
+/// The user as whom this program reads and writes files, where files have one.
+pub(super) fn user() -> Option<u32> {
+    #[cfg(unix)]
+    // SAFETY: the call has no conditions and cannot fail.
+    return Some(unsafe { libc::geteuid() });
+    #[cfg(not(unix))]
+    None
+}
+
+/// An error if a file or folder is not this user's.
+pub(super) fn check_owner(meta: &std::fs::Metadata, user: Option<u32>) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if let Some(user) = user {
+        let owner = std::os::unix::fs::MetadataExt::uid(meta);
+        if owner != user {
+            let text = format!("it belongs to another user ({owner}, and this is {user})");
+            return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text));
+        }
+    }
+    let _ = (meta, user);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

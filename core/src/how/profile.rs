@@ -171,6 +171,32 @@ impl DeviceProfile {
         self
     }
 
+    /// The same device with the rates of an earlier measurement; whatever is a fact (sizes, limits, features) stays as the driver
+    /// tells it now. A number that no measurement can give is left out.
+    #[must_use]
+    pub fn with_rates(mut self, measured: &DeviceProfile) -> DeviceProfile {
+        let sound = |x: f64| x.is_finite() && x > 0.0;
+        for &(dtype, rate) in measured.rates.iter().filter(|(_, rate)| sound(*rate)) {
+            match self.rates.iter_mut().find(|(d, _)| *d == dtype) {
+                Some((_, own)) => *own = rate,
+                None => self.rates.push((dtype, rate)),
+            }
+        }
+        for level in &mut self.levels {
+            let theirs = measured.levels.iter().find(|l| l.name == level.name).map(|l| l.bandwidth);
+            level.bandwidth = theirs.filter(|b| sound(*b)).unwrap_or(level.bandwidth);
+        }
+        // A latency may be too short to be seen.
+        let time = |new: f64, old: f64| if sound(new) || new == 0.0 { new } else { old };
+        self.launch = time(measured.launch, self.launch);
+        self.transfer.latency = time(measured.transfer.latency, self.transfer.latency);
+        if sound(measured.transfer.bandwidth) {
+            self.transfer.bandwidth = measured.transfer.bandwidth;
+        }
+        self.measured = measured.measured;
+        self
+    }
+
     /// The main memory.
     pub fn main_memory(&self) -> Option<&MemoryLevel> {
         self.levels.last()
@@ -229,5 +255,19 @@ mod tests {
         // A rate that only one of them has stays.
         let none = DeviceProfile { rates: Vec::new(), ..calm.clone() };
         assert_eq!(calm.clone().better(&none), calm);
+    }
+    #[test]
+    fn rates_come_from_a_measurement_and_facts_do_not() {
+        let own = DeviceProfile { measured: false, ..profile(1e9, 1e9, 1e-6) };
+        let mut cached = profile(7e11, 3e10, 2e-6);
+        cached.levels[0].bytes = 1;
+        let forged = DeviceProfile { max_binding: 64, offset_alignment: 1 << 20, units: 0, memory: 0, ..cached };
+        let taken = own.clone().with_rates(&forged);
+        assert_eq!(taken, profile(7e11, 3e10, 2e-6));
+        // Numbers that nobody measured.
+        for wrong in [f64::NAN, f64::INFINITY, -1.0] {
+            let taken = own.clone().with_rates(&DeviceProfile { measured: false, ..profile(wrong, wrong, wrong) });
+            assert_eq!(taken, own);
+        }
     }
 }

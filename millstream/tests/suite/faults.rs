@@ -258,3 +258,68 @@ fn what_died_with_a_device_is_a_clear_error() -> Result<()> {
     assert_eq!(twenty(&input(&auto)).to_vec::<f32>()?.len(), 64);
     Ok(())
 }
+
+/// The text of a profile with another number in one place.
+fn forged(text: &str, field: &str, value: &str) -> String {
+    let name = format!("\"{field}\":");
+    let at = text.find(&name).expect("the field") + name.len();
+    let end = at + text[at..].find([',', '}']).expect("its end");
+    format!("{}{value}{}", &text[..at], &text[end..])
+}
+
+#[test]
+fn a_forged_profile_changes_no_fact() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("millstream-forged-{}", std::process::id()));
+    let open = || {
+        let family = SimFamily::new(CpuFamily::new(CpuOptions::default()), "cpu", &Sim::new());
+        millstream::runtime().family(family).cache(&folder).build()
+    };
+    let runtime = open();
+    let device = runtime.device("sim")?;
+    let honest = device.measure()?;
+    let p = &honest;
+    let key =
+        format!("profile 1 {} sim/{}/{}/{}/{}", env!("CARGO_PKG_VERSION"), p.description, p.driver, p.architecture, p.units);
+    let text = runtime.disk().get(key.as_bytes()).expect("the kept profile");
+    let mut text = String::from_utf8(text).expect("text");
+    for (field, value) in [
+        ("max_binding", "64"),
+        ("max_bindings", "0"),
+        ("offset_alignment", "4294967296"),
+        ("memory", "1"),
+        ("units", "0"),
+        ("lanes", "0"),
+        ("max_group", "0"),
+        ("kind", "\"webgpu\""),
+        ("launch", "-1.0"),
+    ] {
+        text = forged(&text, field, value);
+    }
+    assert!(runtime.disk().put(key.as_bytes(), text.as_bytes()));
+    let again = open();
+    let device = again.device("sim")?;
+    let read = device.profile();
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(read.measured, "the forged file was not found");
+    assert_eq!(*read, millstream::core::DeviceProfile { launch: read.launch, ..(*honest).clone() });
+    assert!(read.launch >= 0.0);
+    assert_eq!(program(&input(&device)).to_vec::<f32>()?, program(&input(&again.host()?)).to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn a_cache_that_fails_says_so_once_in_the_profile() -> Result<()> {
+    let file = std::env::temp_dir().join(format!("millstream-no-folder-{}", std::process::id()));
+    std::fs::write(&file, b"a file where the folder should be").expect("written");
+    let family = SimFamily::new(CpuFamily::new(CpuOptions::default()), "cpu", &Sim::new());
+    let runtime = millstream::runtime().family(family).cache(&file).build();
+    let device = runtime.device("sim")?;
+    for _ in 0..3 {
+        program(&input(&device)).eval()?;
+    }
+    let _ = std::fs::remove_file(&file);
+    let warnings = runtime.profiler().warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].text.starts_with("disk cache: ") && warnings[0].count == 1, "{warnings:?}");
+    Ok(())
+}
