@@ -278,8 +278,14 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
     let device = runtime.device("sim")?;
     let honest = device.measure()?;
     let p = &honest;
-    let key =
-        format!("profile 1 {} sim/{}/{}/{}/{}", env!("CARGO_PKG_VERSION"), p.description, p.driver, p.architecture, p.units);
+    let key = format!(
+        "profile 1 {} sim/{}/{}/{}/{}",
+        env!("CARGO_PKG_VERSION"),
+        p.description,
+        p.driver,
+        p.architecture,
+        p.units
+    );
     let text = runtime.disk().get(key.as_bytes()).expect("the kept profile");
     let mut text = String::from_utf8(text).expect("text");
     for (field, value) in [
