@@ -3,6 +3,7 @@
 //! Programs use these through the `millstream` crate, which brings the devices.
 
 mod compiled;
+mod display;
 mod files;
 mod graph;
 mod index;

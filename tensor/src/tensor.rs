@@ -1,17 +1,12 @@
 //! The tensor: a lazily computed, immutable value seen through a layout.
 
-use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use millstream_core::what::Dims;
-use millstream_core::{
-    Buffer, DType, Device, Element, Error, Event, HostFunction, HostOperand, Layout, Mode, Result, Runtime, Scalar,
-    Stream,
-};
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
 use smallvec::SmallVec;
 
-use crate::graph::{self, Fill, Fusion, HostGroup, HostOutput, Inputs, Iota, Kind, Node};
+use crate::graph::{Fusion, Inputs, Node};
 use crate::plan;
 
 /// An n-dimensional array of one element type.
@@ -94,142 +89,6 @@ impl Tensor {
         let device = buffer.device();
         let node = Node::ready(Ok(buffer), layout.shape().into(), dtype, Some(device), location);
         Tensor { node, layout }
-    }
-
-    pub(crate) fn leaf(
-        made: Result<(Layout, Buffer, Device)>,
-        dtype: DType,
-        op: &'static str,
-        location: &'static Location<'static>,
-    ) -> Tensor {
-        match made {
-            Ok((layout, buffer, device)) => {
-                let node = Node::ready(Ok(buffer), layout.shape().into(), dtype, Some(device), location);
-                Tensor { node, layout }
-            }
-            Err(error) => Tensor::failed(error.in_op(op).at(location)),
-        }
-    }
-
-    /// A tensor that carries an error.
-    pub(crate) fn failed(error: Error) -> Tensor {
-        let location = error.location().unwrap_or(Location::caller());
-        let node = Node::ready(Err(error), Dims::new(), DType::F32, None, location);
-        // invariant: an empty shape always has a layout
-        let layout = Layout::contiguous(&[]).unwrap_or_else(|_| unreachable!());
-        Tensor { node, layout }
-    }
-
-    /// A tensor of one number.
-    #[track_caller]
-    pub fn scalar(value: impl Into<Scalar>) -> Tensor {
-        Tensor::full(&[], value)
-    }
-
-    /// A tensor of this shape with one number everywhere. It takes no memory until somebody needs it there.
-    #[track_caller]
-    pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Tensor {
-        let value = value.into();
-        Tensor::build("full", || {
-            let base = Tensor::new_node(Fill { value }, Inputs::new())?;
-            Ok(Tensor { layout: base.layout.broadcast(shape)?, node: base.node })
-        })
-    }
-
-    /// Zeros.
-    #[track_caller]
-    pub fn zeros(shape: &[usize], dtype: DType) -> Tensor {
-        Tensor::full(shape, Scalar::zero(dtype))
-    }
-
-    /// Ones.
-    #[track_caller]
-    pub fn ones(shape: &[usize], dtype: DType) -> Tensor {
-        Tensor::full(shape, Scalar::one(dtype))
-    }
-
-    /// `start`, `start + 1`, ... up to but without `stop`, in i64.
-    ///
-    /// ```
-    /// use millstream::Tensor;
-    /// assert_eq!(Tensor::arange(2, 5).to_vec::<i64>()?, [2, 3, 4]);
-    /// # Ok::<(), millstream::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn arange(start: i64, stop: i64) -> Tensor {
-        Tensor::build("arange", || {
-            let len = if stop > start { stop.abs_diff(start) as usize } else { 0 };
-            Tensor::new_node(Iota { start: Scalar::new(start), step: Scalar::new(1i64), len }, Inputs::new())
-        })
-    }
-
-    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's place.
-    #[track_caller]
-    pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
-        let location = Location::caller();
-        match make() {
-            Ok(mut tensor) => {
-                // The caller's place does not reach through the closure: give it to what the closure made.
-                if let Some(node) = Arc::get_mut(&mut tensor.node) {
-                    node.location = location;
-                }
-                tensor
-            }
-            // An error with a place came with an operand.
-            Err(error) if error.location().is_some() => Tensor::failed(error.through(op)),
-            Err(error) => Tensor::failed(error.in_op(op).at(location)),
-        }
-    }
-
-    /// A new node over inputs, seen whole. An input's error is passed on; where too much waits, the inputs are computed first.
-    #[track_caller]
-    pub(crate) fn new_node(operation: impl Into<Kind>, inputs: Inputs) -> Result<Tensor> {
-        let kind = operation.into();
-        let mut device = None;
-        for input in &inputs {
-            if let Some(error) = input.node.error() {
-                return Err(error.clone());
-            }
-            // Where inputs live on several devices, the first that is not the host is where the work goes.
-            if let Some(d) = &input.node.device
-                && device.as_ref().is_none_or(|have: &Device| have.is_host() && !d.is_host())
-            {
-                device = Some(d.clone());
-            }
-        }
-        let (shape, dtype) = kind.result(&inputs)?;
-        let layout = Layout::contiguous(&shape)?;
-        // While a function is compiled, nothing is computed.
-        let below = if crate::compiled::is_tracing() { graph::Waiting::default() } else { graph::below(&inputs)? };
-        let node = Node::waiting(kind, shape, dtype, device, inputs, Location::caller(), below);
-        Ok(Tensor { node, layout })
-    }
-
-    /// The outputs of a function that only the host computes. Views are copied first.
-    pub(crate) fn host(
-        function: HostFunction,
-        inputs: &[&Tensor],
-        location: &'static Location<'static>,
-    ) -> Result<SmallVec<[Tensor; 4]>> {
-        let same = |(t, o): (&&Tensor, &HostOperand)| t.dtype() == o.dtype && t.shape() == &o.shape[..];
-        for input in inputs {
-            input.check()?;
-        }
-        if inputs.len() != function.inputs.len() || !inputs.iter().zip(&function.inputs).all(same) {
-            return Err(Error::internal(format!("{function:?}: the inputs are others")));
-        }
-        let inputs: Inputs = inputs.iter().map(|t| t.dense()).collect();
-        let group = Arc::new(HostGroup { function: Arc::new(function), nodes: OnceLock::new() });
-        let mut outputs: SmallVec<[Tensor; 4]> = SmallVec::new();
-        for i in 0..group.function.outputs.len() {
-            let mut output = Tensor::new_node(HostOutput { group: group.clone(), output: i as u8 }, inputs.clone())?;
-            if let Some(node) = Arc::get_mut(&mut output.node) {
-                node.location = location;
-            }
-            outputs.push(output);
-        }
-        let _ = group.nodes.set(outputs.iter().map(|t| Arc::downgrade(&t.node)).collect());
-        Ok(outputs)
     }
 
     /// The sizes; empty for a tensor that carries an error.
@@ -480,15 +339,5 @@ impl Tensor {
     /// The runtime that tensors use which name no device.
     pub fn runtime() -> Result<&'static Runtime> {
         crate::default_runtime()
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.node.value() {
-            Some(Err(error)) => write!(f, "Tensor(error: {error})"),
-            Some(Ok(_)) => write!(f, "Tensor({}, {:?})", self.dtype(), self.shape()),
-            None => write!(f, "Tensor({}, {:?}, pending {})", self.dtype(), self.shape(), self.node.kind.name()),
-        }
     }
 }

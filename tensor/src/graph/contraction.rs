@@ -77,3 +77,29 @@ impl Operation for Contraction {
         key.push(self.roles.iter().fold(0u64, |set, &r| set << 2 | (r as u64 + 1)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of(roles: &[Role], left: &[usize], right: &[usize]) -> Result<Dims> {
+        let contraction = Contraction { roles: roles.into(), accuracy: Accuracy::Full };
+        let operands = [left, right].map(|shape| Tensor::zeros(shape, DType::F32));
+        contraction.result(&operands).map(|(shape, _)| shape)
+    }
+
+    #[test]
+    fn roles_say_the_order_of_the_result() -> Result<()> {
+        let roles = [Role::N, Role::Batch, Role::M, Role::N];
+        assert_eq!(shape_of(&roles, &[2, 3, 5], &[2, 5, 7, 11])?[..], [7, 2, 3, 11]);
+        Ok(())
+    }
+
+    #[test]
+    fn operands_that_differ_in_k_or_batch_are_refused() {
+        let roles = [Role::Batch, Role::M, Role::N];
+        assert!(shape_of(&roles, &[2, 3, 5], &[2, 4, 7]).is_err());
+        assert!(shape_of(&roles, &[2, 3, 5], &[1, 5, 7]).is_err());
+        assert!(shape_of(&roles, &[2], &[2, 7]).is_err());
+    }
+}

@@ -3,7 +3,7 @@
 use millstream_core::what::Dims;
 use millstream_core::{Binary, DType, Result, Unary};
 
-use super::operation::{Fusion, InputShapes, Key, Operation, like, refuses};
+use super::operation::{Key, Operation, like, refuses};
 use crate::Tensor;
 
 /// The input's elements in row-major order.
@@ -15,20 +15,8 @@ impl Operation for Copy {
         "copy"
     }
 
-    fn arity(&self) -> usize {
-        1
-    }
-
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         like(inputs, 0)
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 }
 
@@ -43,20 +31,8 @@ impl Operation for Cast {
         "cast"
     }
 
-    fn arity(&self) -> usize {
-        1
-    }
-
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         Ok((like(inputs, 0)?.0, self.to))
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 }
 
@@ -65,21 +41,9 @@ impl Operation for Unary {
         Unary::name(*self)
     }
 
-    fn arity(&self) -> usize {
-        1
-    }
-
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let (shape, of) = like(inputs, 0)?;
         Ok((shape, Unary::result(*self, of).ok_or_else(|| refuses(Unary::name(*self), of))?))
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn key(&self, key: &mut Key) {
@@ -103,14 +67,6 @@ impl Operation for Binary {
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let (shape, of) = like(inputs, 0)?;
         Ok((shape, Binary::result(*self, of).ok_or_else(|| refuses(Binary::name(*self), of))?))
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn key(&self, key: &mut Key) {
@@ -137,14 +93,6 @@ impl Operation for Select {
 
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         like(inputs, 1)
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn flop(&self) -> u64 {

@@ -7,6 +7,7 @@
 
 mod attention;
 mod bounds;
+mod build;
 mod contraction;
 mod elementwise;
 mod host;

@@ -20,10 +20,6 @@ impl Operation for Pad {
         "pad"
     }
 
-    fn arity(&self) -> usize {
-        1
-    }
-
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let (shape, dtype) = like(inputs, 0)?;
         let sum = |((&n, &low), &high): ((&usize, &usize), &usize)| n.checked_add(low)?.checked_add(high);
@@ -31,8 +27,8 @@ impl Operation for Pad {
         Ok((padded.ok_or_else(|| Error::too_large(&shape))?, dtype))
     }
 
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
+    fn input_shapes(&self) -> InputShapes {
+        InputShapes::Own
     }
 
     fn key(&self, key: &mut Key) {
@@ -129,10 +125,6 @@ impl Operation for Gather {
 
     fn fusion(&self) -> Fusion<'_> {
         Fusion::Alone
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn key(&self, key: &mut Key) {

@@ -24,18 +24,25 @@ pub(crate) trait Operation {
     fn name(&self) -> &'static str;
 
     /// How many inputs it takes.
-    fn arity(&self) -> usize;
+    fn arity(&self) -> usize {
+        1
+    }
 
     /// The shape and dtype of its result over these inputs, which are as many as it takes. Methods of `Tensor` convert and
     /// broadcast operands before; what the rule refuses is the user's mistake where it depends on dtypes, else theirs.
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)>;
 
     /// Which operations it is computed together with.
-    fn fusion(&self) -> Fusion<'_>;
+    fn fusion(&self) -> Fusion<'_> {
+        Fusion::Elementwise
+    }
 
     /// Whether the shapes of its inputs follow from its own.
     fn input_shapes(&self) -> InputShapes {
-        InputShapes::Own
+        match self.fusion() {
+            Fusion::Elementwise => InputShapes::Result,
+            _ => InputShapes::Own,
+        }
     }
 
     /// Appends what tells it from others of its kind, so that no two lists of words mean the same. Numbers that are

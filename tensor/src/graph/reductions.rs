@@ -4,7 +4,7 @@ use millstream_core::what::Dims;
 use millstream_core::{DType, Reduce, Result};
 use smallvec::SmallVec;
 
-use super::operation::{Fusion, InputShapes, Key, Operation, like, refuses};
+use super::operation::{Fusion, Key, Operation, like, refuses};
 use crate::Tensor;
 
 /// A reduction over these axes of the input (sorted); they stay as size 1.
@@ -17,10 +17,6 @@ pub(crate) struct Reduction {
 impl Operation for Reduction {
     fn name(&self) -> &'static str {
         self.reduce.name()
-    }
-
-    fn arity(&self) -> usize {
-        1
     }
 
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
@@ -57,10 +53,6 @@ impl Operation for Scan {
         }
     }
 
-    fn arity(&self) -> usize {
-        1
-    }
-
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let (shape, of) = like(inputs, 0)?;
         if self.reduce.result(of) != Some(of) {
@@ -71,10 +63,6 @@ impl Operation for Scan {
 
     fn fusion(&self) -> Fusion<'_> {
         Fusion::Alone
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn key(&self, key: &mut Key) {

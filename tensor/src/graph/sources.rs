@@ -4,7 +4,7 @@ use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Result, Scalar};
 use smallvec::smallvec;
 
-use super::operation::{Fusion, InputShapes, Key, Operation, Params};
+use super::operation::{Fusion, Key, Operation, Params};
 use crate::Tensor;
 
 /// The value was there from the start, or is an error.
@@ -132,14 +132,6 @@ impl Operation for Random {
 
     fn result(&self, _: &[Tensor]) -> Result<(Dims, DType)> {
         Ok((self.shape.clone(), DType::U32))
-    }
-
-    fn fusion(&self) -> Fusion<'_> {
-        Fusion::Elementwise
-    }
-
-    fn input_shapes(&self) -> InputShapes {
-        InputShapes::Result
     }
 
     fn params(&self) -> Params {

@@ -1,8 +1,9 @@
 //! Making tensors from numbers: ranges, grids, triangles.
 
-use millstream_core::{DType, Error};
+use millstream_core::{DType, Error, Scalar};
 
 use crate::Tensor;
+use crate::graph::{Fill, Inputs, Iota};
 
 /// Which way the first two tensors of a grid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -20,6 +21,49 @@ fn computed(dtype: DType) -> DType {
 }
 
 impl Tensor {
+    /// A tensor of one number.
+    #[track_caller]
+    pub fn scalar(value: impl Into<Scalar>) -> Tensor {
+        Tensor::full(&[], value)
+    }
+
+    /// A tensor of this shape with one number everywhere. It takes no memory until somebody needs it there.
+    #[track_caller]
+    pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Tensor {
+        let value = value.into();
+        Tensor::build("full", || {
+            let base = Tensor::new_node(Fill { value }, Inputs::new())?;
+            Ok(Tensor { layout: base.layout.broadcast(shape)?, node: base.node })
+        })
+    }
+
+    /// Zeros.
+    #[track_caller]
+    pub fn zeros(shape: &[usize], dtype: DType) -> Tensor {
+        Tensor::full(shape, Scalar::zero(dtype))
+    }
+
+    /// Ones.
+    #[track_caller]
+    pub fn ones(shape: &[usize], dtype: DType) -> Tensor {
+        Tensor::full(shape, Scalar::one(dtype))
+    }
+
+    /// `start`, `start + 1`, ... up to but without `stop`, in i64.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// assert_eq!(Tensor::arange(2, 5).to_vec::<i64>()?, [2, 3, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn arange(start: i64, stop: i64) -> Tensor {
+        Tensor::build("arange", || {
+            let len = if stop > start { stop.abs_diff(start) as usize } else { 0 };
+            Tensor::new_node(Iota { start: Scalar::new(start), step: Scalar::new(1i64), len }, Inputs::new())
+        })
+    }
+
     /// `start`, `start + step`, ... up to but without `stop`, each computed by itself, so that errors do not add up.
     ///
     /// ```
