@@ -175,7 +175,11 @@ impl Backend for CudaBackend {
     fn measure(&self) -> Result<DeviceProfile> {
         let measurements = measure::measure(&self.context, &self.staging)?;
         *self.measured.lock() = Some(measurements);
-        Ok(measure::complete(self.profile.clone(), &self.context, &measurements))
+        let mut profile = measure::complete(self.profile.clone(), &self.context, &measurements);
+        if self.offers_cublas() {
+            profile.matrix_rates = measure::matrix_rates(&self.context, &self.products);
+        }
+        Ok(profile)
     }
 
     fn launch_floor(&self) -> Result<Option<f64>> {

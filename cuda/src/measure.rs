@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use millstream_core::how::DeviceProfile;
+use millstream_core::backend::{Binding, Bindings, Kernel};
+use millstream_core::how::{DeviceProfile, Schedule};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
-use millstream_core::{Priority, Result};
+use millstream_core::{Access, Contract, DType, Expr, ExprBuilder, Op, Priority, Result};
 
 use crate::compile::{CompileOptions, compile};
 use crate::context::Context;
+use crate::cublas::{self, CublasKernel};
 use crate::memory;
 use crate::module::Module;
 use crate::profile;
@@ -250,6 +252,54 @@ fn by_kernels(
     times.sort_by(f64::total_cmp);
     out.round_trip = times[times.len() / 2];
     Ok(())
+}
+
+/// Operations a second of the library's products of large matrices, by dtype: what matrix units do. A dtype that the library does not take
+/// is left out.
+pub(crate) fn matrix_rates(context: &Arc<Context>, products: &Arc<cublas::Shared>) -> Vec<(DType, f64)> {
+    const SIZE: usize = 4096;
+    let dtypes = [(DType::F16, DType::F32), (DType::BF16, DType::F32), (DType::F64, DType::F64)];
+    let rate = |(dtype, acc): (DType, DType)| -> Result<(DType, f64)> {
+        let op = product(SIZE, dtype, acc)?;
+        let launch = CublasKernel::new(products.clone(), &op, None)?.prepare(&op, &Schedule::default())?;
+        context.enter()?;
+        let stream = CudaStream::new(context, StreamId(u64::MAX), Priority::High)?;
+        let watch = Stopwatch::new(&stream)?;
+        let room = |bytes: usize| Room::new(context, bytes, MemoryKind::Device);
+        let operand = room(SIZE * SIZE * dtype.size())?;
+        let (out, scratch) = (room(SIZE * SIZE * acc.size())?, room(launch.workspace().max(1))?);
+        // SAFETY: the memory has so many bytes.
+        let status = unsafe { (context.driver.memset8)(operand.0.address, 0x3c, operand.0.bytes, stream.raw()) };
+        context.check(status, "filling memory")?;
+        let (x, y, w) = (binding(&operand), binding(&out), binding(&scratch));
+        let bindings = Bindings { inputs: &[x, x], outputs: &[y], params: &[], workspace: Some(w) };
+        let seconds = watch.best(4, || launch.run(&bindings, &stream))?;
+        Ok((dtype, op.flop() as f64 / seconds))
+    };
+    dtypes.into_iter().filter_map(|dtypes| rate(dtypes).ok()).collect()
+}
+
+fn binding(room: &Room) -> Binding<'_> {
+    Binding { memory: &room.0, offset: 0, start: 0, end: room.0.bytes, kept: None }
+}
+
+/// A product of two square matrices.
+fn product(n: usize, dtype: DType, acc: DType) -> Result<Op> {
+    let mut right = ExprBuilder::new();
+    let second = right.input(1, dtype);
+    let contract = Contract {
+        m: 0,
+        n: 1,
+        k: 2,
+        lhs: Expr::input(dtype),
+        rhs: right.finish(&[second]),
+        acc,
+        epilogue: Expr::acc(acc),
+        accuracy: Default::default(),
+    };
+    let row = n as isize;
+    let inputs = vec![Access::new(dtype, &[row, 0, 1]), Access::new(dtype, &[0, 1, row])];
+    Op::contract(&[n, n, n], inputs, vec![Access::new(acc, &[row, 1, 0])], contract)
 }
 
 fn transfers(
