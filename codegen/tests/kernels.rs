@@ -41,6 +41,7 @@ fn profile() -> DeviceProfile {
         max_bindings: 8,
         max_binding: 1 << 30,
         offset_alignment: 256,
+        walks: None,
         launch: 1e-6,
         groups: None,
         unhidden: 0.0,

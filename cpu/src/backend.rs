@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_core::backend::{Backend, BackendStream, Family, Kernel, Opening, Place, Priority, Support};
-use millstream_core::how::{self, Candidate, DeviceProfile, Variant};
+use millstream_core::how::{self, Candidate, DeviceProfile, Variant, Walks};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
 
@@ -75,6 +75,21 @@ pub(crate) struct Machine {
     pub(crate) isa: Isa,
     pub(crate) topology: Topology,
     pub(crate) workers: Arc<Workers>,
+    /// What walks over strided operands cost.
+    pub(crate) walks: Walks,
+    /// Elements of simple work that make a task.
+    pub(crate) task: usize,
+    /// The same in bytes, each read and written once.
+    pub(crate) task_bytes: usize,
+}
+
+impl Machine {
+    pub(crate) fn new(isa: Isa, topology: Topology, threads: usize) -> Machine {
+        let walks = profile::WALKS;
+        // Most elements have four bytes; tasks are cut by shape, whatever the dtype.
+        let (task, task_bytes) = (walks.task(size_of::<f32>()), walks.task(1));
+        Machine { isa, topology, workers: Arc::new(Workers::new(threads)), walks, task, task_bytes }
+    }
 }
 
 /// The CPU, opened.
@@ -99,7 +114,7 @@ impl CpuBackend {
         let topology = Topology::detect();
         let profile = profile::estimate(&topology, isa, threads);
         let judge = profile::judge(&topology, isa);
-        let machine = Machine { isa, topology, workers: Arc::new(Workers::new(threads)) };
+        let machine = Machine::new(isa, topology, threads);
         Ok(CpuBackend {
             machine: Arc::new(machine),
             profile,

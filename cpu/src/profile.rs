@@ -5,7 +5,7 @@
 //! measured numbers in their place.
 
 use millstream_core::DType;
-use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer};
+use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer, Walks};
 use millstream_core::what::Tolerance;
 
 use crate::gemm;
@@ -15,6 +15,22 @@ use crate::topology::Topology;
 
 /// The clock of a core, in hertz, where nothing is known of it.
 const USUAL_CLOCK: f64 = 2.5e9;
+
+/// What walks cost on cores of the last decade; the same for all of them, since sums are grouped by it.
+pub(crate) const WALKS: Walks = Walks {
+    byte: 0.025,
+    near: 0.5,
+    far: 1.5,
+    line: 64,
+    strip: 20.0,
+    row_strip: 15.0,
+    node: 6.0,
+    row: 40.0,
+    row_node: 20.0,
+    reduction: 30.0,
+    lane_reduction: 0.05,
+    task: 13e3,
+};
 
 /// What one core does in a cycle, as far as the instruction set tells.
 struct Core {
@@ -95,6 +111,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
         max_bindings: usize::MAX,
         max_binding: isize::MAX as u64,
         offset_alignment: 1,
+        walks: Some(WALKS),
         launch: if threads > 1 { 3e-6 } else { 2e-7 },
         groups: None,
         // Neighbours and the system take their share of a core, so that some finish their last task late.

@@ -74,6 +74,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
         max_bindings: MAX_BUFFERS,
         max_binding: p.memory,
         offset_alignment: 1,
+        walks: None,
         launch: LAUNCH,
         groups: Some(millstream_codegen::groups(DEPENDENT_LAUNCH)),
         unhidden: 0.0,

@@ -125,6 +125,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
             as usize,
         max_binding: largest(limits),
         offset_alignment: limits.min_storage_buffer_offset_alignment.max(256) as usize,
+        walks: None,
         launch: guess.launch,
         groups: Some(millstream_codegen::groups(DEPENDENT_LAUNCH)),
         unhidden: 0.0,

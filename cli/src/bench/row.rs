@@ -183,6 +183,7 @@ mod tests {
             max_bindings: 64,
             max_binding: u64::MAX,
             offset_alignment: 1,
+            walks: None,
             launch: 0.0,
             groups: None,
             unhidden: 0.0,

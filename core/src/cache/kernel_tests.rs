@@ -88,6 +88,7 @@ impl Backend for Fake {
             max_bindings: 8,
             max_binding: 0,
             offset_alignment: 1,
+            walks: None,
             launch: 0.0,
             groups: None,
             unhidden: 0.0,

@@ -60,6 +60,7 @@ impl Backend for Oracle {
             max_bindings: 64,
             max_binding: 1 << 30,
             offset_alignment: 1,
+            walks: None,
             launch: 1e-6,
             groups: None,
             unhidden: 0.0,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::walk::Walks;
 use crate::what::{DType, Tolerance};
 
 /// The family of a device.
@@ -120,6 +121,8 @@ pub struct DeviceProfile {
     pub launch: f64,
     /// How its units run groups of threads; `None` where each unit runs one thread.
     pub groups: Option<Groups>,
+    /// What walks over strided operands cost; `None` where units run groups of threads.
+    pub walks: Option<Walks>,
     /// The share of what is done beside the longest part of a kernel that is not hidden behind it.
     pub unhidden: f64,
     /// Tasks' worth of time by which the last unit finishes late, because units are not equally fast.
@@ -234,6 +237,7 @@ mod tests {
             max_bindings: 8,
             max_binding: 1 << 30,
             offset_alignment: 4,
+            walks: None,
             launch,
             groups: None,
             unhidden: 0.0,

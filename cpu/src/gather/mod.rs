@@ -28,8 +28,6 @@ use moves::{Moves, Soon};
 
 /// Runs whose positions are known at a time.
 const BLOCK: usize = 256;
-/// Bytes of results that make a task.
-const TASK: usize = 256 << 10;
 /// An element costs its place and a look into the table, however small it is.
 const LEAST: usize = 4;
 /// A dimension shorter than this is not walked where there is a longer one.
@@ -73,8 +71,9 @@ impl Kernel for GatherKernel {
         });
         let outer: SmallVec<[usize; 6]> = (0..walked).filter(|&d| Some(d) != walk).collect();
         let length = walk.map_or(1, |d| op.dims[d]);
-        let cut = if bytes > 2 * TASK { TASK } else { bytes };
-        let most = (TASK / cut.max(LEAST)).max(1);
+        let task = self.machine.task_bytes;
+        let cut = if bytes > 2 * task { task } else { bytes };
+        let most = (task / cut.max(LEAST)).max(1);
         let piece = if length > 2 * most { most } else { length.max(1) };
         let (cuts, pieces) = (bytes.div_ceil(cut.max(1)), length.div_ceil(piece));
         let groups: usize = outer.iter().map(|&d| op.dims[d]).product();

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::Schedule;
+use millstream_core::how::Walks;
 use millstream_core::{Body, Dims, Error, Expr, Node, Op, Result, Scalar};
 use smallvec::SmallVec;
 
@@ -28,9 +29,6 @@ use crate::program::{
 use crate::stream::{CpuLaunch, Run};
 use tiled::Tiled;
 use transpose::Transpose;
-
-/// Elements that make a task: some ten microseconds of simple work, so that handing it over does not count.
-const TASK: usize = 64 << 10;
 
 /// A map compiled for the CPU.
 pub(crate) struct MapKernel {
@@ -157,7 +155,7 @@ impl OneCall {
 impl Walk {
     fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Result<Walk> {
         let operands: Vec<Operand> = op.inputs.iter().chain(&op.outputs).map(Operand::new).collect();
-        let lane = best_lane(&op.dims, &operands, op.inputs.len(), expr.nodes().len());
+        let lane = best_lane(&machine.walks, &op.dims, &operands, op.inputs.len(), expr.nodes().len());
         let outer: SmallVec<[usize; 6]> = (0..op.dims.len()).filter(|&d| Some(d) != lane).collect();
         let n = lane.map_or(1, |d| op.dims[d]);
         let strips: usize = outer.iter().map(|&d| op.dims[d]).product();
@@ -173,8 +171,9 @@ impl Walk {
         };
         let is_flat = outer.is_empty() && operands.iter().all(Operand::is_plain) && n > 0;
         let one_call = if is_flat { OneCall::new(&code, n) } else { None };
-        let (piece, pieces) = if n > 2 * TASK { (TASK, n.div_ceil(TASK)) } else { (n.max(1), 1) };
-        let per_task = (TASK / piece.max(1)).max(1);
+        let task = machine.task;
+        let (piece, pieces) = if n > 2 * task { (task, n.div_ceil(task)) } else { (n.max(1), 1) };
+        let per_task = (task / piece.max(1)).max(1);
         Ok(Walk {
             machine: machine.clone(),
             expr: expr.clone(),
@@ -306,7 +305,7 @@ impl Run for Walk {
         };
         if let Some(tiled) = &self.tiled {
             let tiles = self.tile_count(tiled);
-            let per_task = (TASK / (tiled::LANES * tiled.rows)).max(1);
+            let per_task = (self.machine.task / (tiled::LANES * tiled.rows)).max(1);
             self.machine.workers.run(tiles.div_ceil(per_task), &|t| {
                 let range = (t * per_task, tiles.min((t + 1) * per_task));
                 self.tiles(tiled, (code, block), &bases, bindings.params, range);
@@ -357,21 +356,14 @@ fn output_lane(operand: &Operand, lane: Option<usize>) -> Lane {
 }
 
 /// The dimension along which lanes cost the least.
-fn best_lane(dims: &[usize], operands: &[Operand], inputs: usize, nodes: usize) -> Option<usize> {
-    // In nanoseconds: what an element costs by its stride, and what a strip costs beside its elements.
-    let strip = 20.0 + 6.0 * nodes as f64;
-    let element = |o: &Operand, d: usize, output: bool| {
-        let (s, size) = (o.strides[d], o.dtype.size() as isize);
-        match s {
-            _ if o.ignores(d) && !output => 0.0,
-            _ if s == size => 0.025 * size as f64,
-            _ if s.abs() < 64 => 0.5,
-            _ => 1.5,
-        }
+fn best_lane(walks: &Walks, dims: &[usize], operands: &[Operand], inputs: usize, nodes: usize) -> Option<usize> {
+    let element = |o: &Operand, d: usize, output: bool| match o.ignores(d) && !output {
+        true => 0.0,
+        false => walks.element(o.strides[d], o.dtype.size()),
     };
     let cost = |d: usize| {
         let each: f64 = operands.iter().enumerate().map(|(i, o)| element(o, d, i >= inputs)).sum();
-        each + strip / dims[d].max(1) as f64
+        walks.map(each, nodes, dims[d])
     };
     (0..dims.len()).rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
 }

@@ -11,7 +11,6 @@ use crate::backend::Machine;
 use crate::simd::Isa;
 use crate::stream::InlineStream;
 use crate::topology::Topology;
-use crate::workers::Workers;
 
 /// Numbers that differ from run to run; a failing test prints its seed.
 pub(crate) struct Random(pub u64);
@@ -166,7 +165,7 @@ impl Random {
 }
 
 pub(crate) fn machine(isa: Isa, threads: usize) -> Arc<Machine> {
-    Arc::new(Machine { isa, topology: Topology::detect(), workers: Arc::new(Workers::new(threads)) })
+    Arc::new(Machine::new(isa, Topology::detect(), threads))
 }
 
 /// Memory for the elements from `low` to `high` of an access, with a margin at both ends.

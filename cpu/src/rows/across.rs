@@ -9,8 +9,8 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Node, Result, Scalar};
 use smallvec::SmallVec;
 
+use super::Shape;
 use super::build::{Built, Request, STACK, Stage, build};
-use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
 use crate::stream::Run;
@@ -93,7 +93,7 @@ impl Across {
         let lanes = op.dims[lane].min(new.block(&new.built));
         let blocks = op.dims[lane].div_ceil(lanes.max(1)) * new.others.iter().map(|&d| op.dims[d]).product::<usize>();
         let most = if new.built.place.is_some() { FEW_PIECES } else { MOST_PIECES };
-        let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / TASK).min(most);
+        let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / machine.task).min(most);
         if blocks < MANY_BLOCKS && pieces > 1 {
             (new.keeps, new.pieces) = (false, pieces);
             new.built = new.build(false)?;
@@ -320,7 +320,7 @@ impl Run for Across {
             }
             return Ok(());
         }
-        let per_task = (TASK / (block * self.row.max(1))).max(1);
+        let per_task = (self.machine.task / (block * self.row.max(1))).max(1);
         self.machine.workers.run(blocks.div_ceil(per_task), &|t| {
             self.blocks(built, &bases, bindings.params, t * per_task, blocks.min((t + 1) * per_task));
         });

@@ -6,9 +6,9 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Result, Scalar};
 use smallvec::SmallVec;
 
+use super::Shape;
 use super::build::{Built, Request, build};
 use super::fold::{Cascade, FOLD_BLOCK, FOLD_SPAN, Folds, Partial};
-use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::program::strip::REGISTER_BYTES;
 use crate::program::{
@@ -16,8 +16,8 @@ use crate::program::{
 };
 use crate::stream::Run;
 
-/// Rows of at least this many elements are cut into pieces, if there are few of them.
-const LONG: usize = 256 << 10;
+/// Rows of at least this many tasks are cut into pieces, if there are few of them.
+const LONG: usize = 4;
 /// So many rows are not few.
 const MANY: usize = 64;
 /// Elements of a block before which as many of the next row are asked for. Processors drop requests beyond some dozens of
@@ -66,7 +66,7 @@ impl Along {
         let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
         let row: usize = op.dims[shape.inner..].iter().product();
         let rows: usize = op.dims[..shape.inner].iter().product();
-        let is_long = row >= LONG && rows < MANY;
+        let is_long = row >= LONG * machine.task && rows < MANY;
         let others: SmallVec<[usize; 6]> = (shape.inner..op.dims.len()).filter(|&d| d != lane).collect();
         let mut places: SmallVec<[i64; 6]> = SmallVec::from_elem(0, op.dims.len());
         let mut next = 1;
@@ -182,9 +182,10 @@ impl Along {
     /// Each row in pieces, pass after pass, the pieces of a pass at once.
     fn long_rows(&self, built: &Built, bases: &Bases, params: &[Scalar]) {
         let n = self.dims[self.lane];
-        let (piece, pieces) = if n > TASK { (TASK, n.div_ceil(TASK)) } else { (n, 1) };
+        let task = self.machine.task;
+        let (piece, pieces) = if n > task { (task, n.div_ceil(task)) } else { (n, 1) };
         let total = self.strips * pieces;
-        let per_task = (TASK / piece).max(1);
+        let per_task = (task / piece).max(1);
         let tasks = total.div_ceil(per_task);
         let mut partials: Vec<Option<Partial>> = vec![None; tasks * built.folds.len()];
         self.with_frame(built, params, |w| {
@@ -259,7 +260,7 @@ impl Run for Along {
             self.long_rows(built, &bases, bindings.params);
             return Ok(());
         }
-        let per_task = (TASK / self.row_length().max(1)).max(1);
+        let per_task = (self.machine.task / self.row_length().max(1)).max(1);
         let tasks = self.rows.div_ceil(per_task);
         self.machine.workers.run(tasks, &|t| {
             self.rows(built, &bases, bindings.params, t * per_task, self.rows.min((t + 1) * per_task));

@@ -18,8 +18,9 @@ mod windows;
 use std::sync::Arc;
 
 use millstream_core::backend::{Kernel, Launch};
+use millstream_core::how::RowWork;
 use millstream_core::how::Schedule;
-use millstream_core::{Body, Error, Op, Result};
+use millstream_core::{Body, Error, Node, Op, Result};
 
 use crate::backend::Machine;
 use crate::program::{Code, Operand};
@@ -29,8 +30,8 @@ use along::Along;
 use build::Built;
 use windows::Windows;
 
-/// Elements that make a task: some ten microseconds of simple work, so that handing it over does not count.
-const TASK: usize = 64 << 10;
+/// The most rows that are walked side by side.
+const MOST_LANES: usize = 512;
 
 /// A row program compiled for the CPU.
 pub(crate) struct RowsKernel {
@@ -105,40 +106,24 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         varies: op.varying(),
         op: &op,
     };
-    // In nanoseconds: what an element costs by its stride, and what a row or a step costs beside its elements.
-    let nodes = expr.nodes().len() as f64;
-    let strides = |d: usize| -> f64 {
-        shape
-            .operands
-            .iter()
-            .map(|o| {
-                let (s, size) = (o.strides[d], o.dtype.size() as isize);
-                match s {
-                    0 => 0.0,
-                    s if s == size => 0.025 * size as f64,
-                    s if s.abs() < 64 => 0.5,
-                    _ => 1.5,
-                }
-            })
-            .sum()
-    };
     let dims = &op.dims;
-    let row: usize = dims[inner..].iter().product::<usize>().max(1);
-    let reductions = expr.nodes().iter().filter(|(n, _)| matches!(n, millstream_core::Node::Reduce(..))).count() as f64;
+    let walks = &machine.walks;
+    let reductions = expr.nodes().iter().filter(|(n, _)| matches!(n, Node::Reduce(..))).count();
+    let work = RowWork { nodes: expr.nodes().len(), reductions, length: dims[inner..].iter().product() };
+    let operands = |d: usize| -> f64 {
+        let element = |o: &Operand| match o.strides[d] {
+            0 => 0.0,
+            stride => walks.element(stride, o.dtype.size()),
+        };
+        shape.operands.iter().map(element).sum()
+    };
     let along = (inner..dims.len())
         .rev()
-        .map(|d| {
-            let strip = (15.0 + 6.0 * nodes) / dims[d].max(1) as f64;
-            (strides(d) + strip + (40.0 + 20.0 * nodes + 30.0 * reductions) / row as f64, d)
-        })
+        .map(|d| (walks.along_rows(operands(d), work, dims[d]), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     let across = (0..inner)
         .rev()
-        .map(|d| {
-            let lanes = dims[d].clamp(1, 512) as f64;
-            let step = (15.0 + 6.0 * nodes) / lanes;
-            (strides(d) + 0.05 * reductions + step + (40.0 + 20.0 * nodes) / lanes / row as f64, d)
-        })
+        .map(|d| (walks.across_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     match (along, across) {
         (Some((a, _)), Some((b, lane))) if b < a => match Windows::new(&shape, lane, machine)? {

@@ -33,9 +33,7 @@ use crate::stream::{CpuLaunch, Run};
 use items::{Item, MAX, MIN, PROD, SUM};
 use walks::{Along, Carry, LANES, Part, Rows, Walk, Writing};
 
-/// Elements that make a task.
-const TASK: usize = 64 << 10;
-/// Bytes of a chunk of a long row: a part of a second-level cache.
+/// Bytes of a chunk of a long row: a part of an L2 cache.
 const CHUNK: usize = 256 << 10;
 /// So many rows are not cut.
 const MANY: usize = 16;
@@ -181,7 +179,7 @@ impl Run for Scan {
             return Ok(());
         }
         let all = self.groups * self.pieces;
-        let each = (TASK / (self.elements * self.side.min(self.lanes)).max(1)).max(1);
+        let each = (self.machine.task / (self.elements * self.side.min(self.lanes)).max(1)).max(1);
         self.machine.workers.run(all.div_ceil(each), &|t| {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             let first = t * each;

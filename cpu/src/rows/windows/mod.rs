@@ -17,8 +17,8 @@ use millstream_core::backend::Bindings;
 use millstream_core::{DType, Dims, Error, Expr, ExprBuilder, Id, Node, Reduce, Result};
 use smallvec::SmallVec;
 
+use super::Shape;
 use super::across::Across;
-use super::{Shape, TASK};
 use crate::backend::Machine;
 use crate::contract::reach;
 use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
@@ -339,7 +339,7 @@ impl Windows {
     fn all_lines<T: Pixel>(&self, bases: &Bases, bindings: &Bindings<'_>) {
         let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
         // A vector takes several elements at once.
-        let each = (4 * TASK / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
+        let each = (4 * self.machine.task / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
         self.machine.workers.run(lines.div_ceil(each), &|task| {
             let (from, to) = (task * each, lines.min((task + 1) * each));
             match &self.finish {
