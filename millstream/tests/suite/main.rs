@@ -24,5 +24,6 @@ mod moving;
 mod neural;
 mod places;
 mod plans;
+mod several;
 mod sorting;
 mod tensors;

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::{Node, Waiting};
 use crate::Tensor;
-use crate::plan::{Trigger, evaluate};
+use crate::plan::{Trigger, trigger};
 
 /// How many operations may wait one upon the other.
 const DEEPEST: u32 = 512;
@@ -31,7 +31,7 @@ pub(crate) fn below(inputs: &[Tensor]) -> Result<Waiting> {
         return Ok(sum);
     }
     let results: u64 = pending(inputs).map(|t| bytes(&t.node)).sum();
-    let trigger = if deep {
+    let why = if deep {
         Some(Trigger::Depth)
     } else if sum.nodes > MOST_NODES || sum.bytes > MOST_BYTES + results {
         (sum.nodes, sum.bytes) = count(inputs);
@@ -43,9 +43,9 @@ pub(crate) fn below(inputs: &[Tensor]) -> Result<Waiting> {
     } else {
         None
     };
-    let Some(trigger) = trigger else { return Ok(sum) };
+    let Some(why) = why else { return Ok(sum) };
     let waiting: SmallVec<[&Tensor; 4]> = pending(inputs).collect();
-    evaluate(&waiting, trigger, None)?;
+    trigger(&waiting, why)?;
     Ok(Waiting::below(inputs))
 }
 

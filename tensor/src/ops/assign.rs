@@ -165,7 +165,7 @@ impl Tensor {
         };
         if !is_tracing() && matches!(self.readers_in(&value), Reads::Alone) {
             value = if Arc::ptr_eq(&value.node, &self.node) { value.copy() } else { value };
-            plan::evaluate(&[self, &value], plan::Trigger::Assign, None)?;
+            plan::trigger(&[self, &value], plan::Trigger::Assign)?;
         }
         let mut new = Tensor::new_node(Assign { region }, Inputs::from_buf([base, value]))?;
         if let Some(node) = Arc::get_mut(&mut new.node) {

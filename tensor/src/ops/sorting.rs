@@ -205,7 +205,7 @@ impl Tensor {
     /// again, it might be rounded otherwise.
     fn count_now(&self, counted: &[&Tensor]) -> Result<usize> {
         let all: SmallVec<[&Tensor; 2]> = counted.iter().copied().chain([self]).collect();
-        plan::evaluate(&all, Trigger::Shape, None)?;
+        plan::trigger(&all, Trigger::Shape)?;
         self.item::<i64>().map(|n| n as usize)
     }
 

@@ -13,7 +13,7 @@ use millstream_core::{Binary, DType, Layout, Reduce, Result, Unary};
 use smallvec::smallvec;
 
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
-use super::fuse::row_layout;
+use super::compose::row_layout;
 use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role};
 
 /// What a product that is attention is made of.

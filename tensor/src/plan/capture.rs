@@ -11,9 +11,6 @@ use millstream_core::{Device, Error, Layout, Result, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::Whose;
-use super::make::Plan;
-use super::run::Given;
 use crate::Tensor;
 use crate::graph::{InputShapes, Key, Kind, Node};
 
@@ -42,6 +39,8 @@ pub(crate) struct Capture {
     pub outputs: SmallVec<[usize; 2]>,
     /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite.
     pub claims: SmallVec<[usize; 0]>,
+    /// The devices that pending nodes name, but for the one for which the graph is evaluated.
+    pub others: SmallVec<[Device; 0]>,
     /// Whether arguments of a function that is being compiled are leaves; else they are an error.
     pub stand_ins: bool,
 }
@@ -83,6 +82,8 @@ const EDGE: u64 = 3 << 56;
 const OUTPUTS: u64 = 4 << 56;
 /// Begins the list of assignments in place.
 const CLAIMS: u64 = 5 << 56;
+/// Begins the word that names the device of the node after it, where that is not the one for which the graph is evaluated.
+const DEVICE: u64 = 6 << 56;
 /// Stands for the leaf where an edge only says at which element of its own value an assignment begins.
 pub(super) const NO_LEAF: usize = usize::MAX;
 
@@ -97,13 +98,13 @@ impl Capture {
             params: SmallVec::new(),
             outputs: SmallVec::new(),
             claims: SmallVec::new(),
+            others: SmallVec::new(),
             stand_ins: false,
         }
     }
 
-    /// Walks the graph. Fails with a carried error if one is met. A pending node that belongs to another device than this
-    /// one ends the walk and is returned: it has to be computed first.
-    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device, whose: Whose) -> Result<Option<Arc<Node>>> {
+    /// Walks the graph, which is evaluated for this device. Fails with a carried error if one is met.
+    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device) -> Result<()> {
         let c = self;
         let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
         // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
@@ -135,9 +136,6 @@ impl Capture {
                         c.leaves.push(node);
                         continue;
                     }
-                    None if whose == Whose::Own && node.device.as_ref().is_some_and(|d| !d.same(device)) => {
-                        return Ok(Some(node));
-                    }
                     None => {}
                 }
                 if !inputs_done {
@@ -156,7 +154,7 @@ impl Capture {
                     }
                     stack.pop();
                 }
-                let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers));
+                let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers, device));
                 if complete {
                     numbers.put(at, Source::Node(c.nodes.len()));
                     if let Some(group) = node.kind.host_group() {
@@ -182,13 +180,19 @@ impl Capture {
             }
         }
         c.claim();
-        Ok(None)
+        Ok(())
     }
 
     /// Writes a node's words; false if its inputs are gone.
-    fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers) -> bool {
+    fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers, main: &Device) -> bool {
         if inputs.len() != node.kind.arity() {
             return false;
+        }
+        if let Some(other) = node.device.as_ref().filter(|d| !d.same(main) && d.candidates().is_empty()) {
+            self.key.push(DEVICE | other.id());
+            if !self.others.contains(other) {
+                self.others.push(other.clone());
+            }
         }
         self.params.extend(node.kind.params());
         let code = NODE | (node.shape.len() as u64) << 48 | (node.dtype as u64) << 40 | node.kind.code();
@@ -274,12 +278,6 @@ impl Capture {
         true
     }
 
-    /// What a run of a plan for this graph needs.
-    pub fn given<'a>(&'a self, plan: &Plan) -> Given<'a> {
-        let results = plan.outputs.iter().map(|o| &self.nodes[o.node]).collect();
-        Given { leaves: &self.leaves, edges: &self.edges, params: &self.params, results }
-    }
-
     /// The first of the recent edges with this leaf and offset; the next edge's own number if there is none.
     fn first_like(&self, edge: (usize, usize)) -> usize {
         let recent = self.edges.len().saturating_sub(64);
@@ -330,12 +328,21 @@ impl Capture {
                 dtype: node.dtype,
                 inputs,
                 first_param,
+                device: self.device(node).unwrap_or(usize::MAX),
+                alone: false,
             });
         }
         if edges != self.edges.len() || params != self.params.len() {
             return Err(raced());
         }
+        settle(&mut nodes);
         Ok(Graph { nodes, outputs: self.outputs.to_vec() })
+    }
+
+    /// The device of a node, if it names one: see [`GraphNode::device`].
+    fn device(&self, node: &Node) -> Option<usize> {
+        let device = node.device.as_ref()?;
+        Some(self.others.iter().position(|o| o.same(device)).map_or(0, |i| i + 1))
     }
 }
 
@@ -344,6 +351,23 @@ impl Capture {
 fn words<T: Copy>(key: &mut Key, list: &[T], word: impl Fn(T) -> u64) {
     for &item in list {
         key.push(word(item));
+    }
+}
+
+/// Gives nodes that name no device that of what reads them.
+fn settle(nodes: &mut [GraphNode]) {
+    for n in (0..nodes.len()).rev() {
+        if nodes[n].device == usize::MAX {
+            nodes[n].device = 0;
+        }
+        let device = nodes[n].device;
+        for edge in 0..nodes[n].inputs.len() {
+            if let Source::Node(p) = nodes[n].inputs[edge].source
+                && nodes[p].device == usize::MAX
+            {
+                nodes[p].device = device;
+            }
+        }
     }
 }
 
@@ -367,6 +391,11 @@ pub(crate) struct GraphNode {
     pub place: Option<usize>,
     /// For an assignment: whether it may overwrite the leaf that is its base.
     pub claimed: bool,
+    /// The device that computes it. After the capture: 0 for the one for which the graph is evaluated, else one more than the
+    /// number in [`Capture::others`]. From [`super::place`] on: the number among the plan's devices.
+    pub device: usize,
+    /// Whether it is computed by itself.
+    pub alone: bool,
 }
 
 /// A number that an operation takes.
@@ -411,4 +440,11 @@ pub(crate) struct Edge {
 pub(crate) struct Graph {
     pub nodes: Vec<GraphNode>,
     pub outputs: Vec<usize>,
+}
+
+impl Graph {
+    /// The bytes of a node's value.
+    pub fn bytes(&self, n: usize) -> usize {
+        elements(&self.nodes[n].shape) * self.nodes[n].dtype.size()
+    }
 }

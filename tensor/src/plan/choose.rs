@@ -1,85 +1,89 @@
-//! The device `auto`: each computation goes where it is done the soonest.
+//! Choosing: the way in which each operation is computed, and which of several graphs that mean the same is taken.
 //!
-//! A graph is planned for every candidate that could win, which costs microseconds once the plans are there, and priced by
-//! the cost model, the moves of its inputs included. If the cheapest candidate fails in a way that another device could mend, the next one
-//! computes the graph from inputs that still live, and a warning says so.
+//! The cost model decides both. A graph may have other forms: attention as one operation, or the channels of what lies between
+//! convolutions last. Each form goes through fusing, lowering and placing; the cheapest is taken.
 
-use std::sync::Arc;
-use std::time::Instant;
+use millstream_core::{Candidate, Cost, Device, Idea, Result};
 
-use millstream_core::runtime::is_recoverable;
-use millstream_core::{Device, Error, Record, RecordKind, Result};
+use super::attention::recognise;
+use super::capture::Graph;
+use super::layouts::channels_last;
+use super::place::{Placed, Sites, Task, place};
 
-use super::capture::Capture;
-use super::make::Plan;
-use super::{Planned, Trigger, plan_for, run};
+/// A placed graph with the way to compute each of its operations.
+pub(crate) struct Chosen {
+    pub placed: Placed,
+    pub sites: Sites,
+    /// For each node, its number among the captured ones.
+    pub origin: Vec<usize>,
+    /// For each task, the way to compute it; `None` for a copy.
+    pub ways: Vec<Option<(Candidate, Cost)>>,
+    pub channels_last: bool,
+}
 
-/// Computes a captured graph on one of the device's candidates.
-pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Result<()> {
-    let mut priced: Vec<(f64, Device, Arc<Plan>)> = Vec::new();
-    let mut failure = None;
-    let mut least = f64::INFINITY;
-    for device in auto.candidates().iter().filter(|d| !d.is_lost()) {
-        // Planning compiles: a device that could not win even with nothing but one launch is not asked. The host comes first.
-        if moving(capture, device) + device.profile().launch >= least {
-            continue;
-        }
-        match plan_for(capture, device) {
-            Ok((Planned::Plan(plan), _)) => {
-                let steps: f64 = plan.steps.iter().map(|step| step.cost.seconds).sum();
-                let seconds = moving(capture, device) + steps;
-                least = least.min(seconds);
-                priced.push((seconds, device.clone(), plan));
-            }
-            Ok((Planned::Refused(_), _)) => {}
-            Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, device, error)),
-            Err(error) => return Err(error),
-        }
+impl Chosen {
+    fn new(graph: Graph, mut origin: Vec<usize>, sites: &Sites) -> Result<Chosen> {
+        let mut sites = sites.clone();
+        // Scratch memory takes a buffer, too.
+        let most = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
+        let fusing = sites.devices[0].has(Idea::Fuse);
+        let placed = place(graph, &mut sites, fusing, most)?;
+        let way = |task: &Task| match task {
+            Task::Compute(device, l) => sites.devices[*device].choose(&l.op).map(Some),
+            Task::Copy { .. } => Ok(None),
+        };
+        let ways = placed.tasks.iter().map(way).collect::<Result<_>>()?;
+        origin.resize(placed.graph.nodes.len(), usize::MAX);
+        Ok(Chosen { placed, sites, origin, ways, channels_last: false })
     }
-    priced.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (seconds, device, plan) in priced {
-        let started = auto.profiler().is_on().then(Instant::now);
-        match run::run(&plan, &capture.given(&plan), &device, device.stream()) {
-            Ok(()) => {
-                if let Some(started) = started {
-                    auto.profiler().record(Record {
-                        name: "evaluate".into(),
-                        kind: RecordKind::Evaluate,
-                        device: device.name().into(),
-                        seconds: started.elapsed().as_secs_f64(),
-                        note: format!("{trigger:?}, chosen by auto for {:.1} us", seconds * 1e6),
-                        ..Record::at(auto.profiler(), started)
-                    });
-                }
-                return Ok(());
-            }
-            Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, &device, error)),
-            Err(error) => return Err(error),
-        }
+
+    /// Predicted seconds, for comparison with other forms.
+    fn seconds(&self) -> f64 {
+        let seconds = |(task, way): (&Task, &Option<(Candidate, Cost)>)| match (task, way) {
+            (Task::Compute(device, l), Some((candidate, _))) => self.sites.devices[*device].compared(&l.op, candidate),
+            (Task::Copy { from, to }, _) => self.copy_seconds(*from, *to),
+            _ => 0.0,
+        };
+        self.placed.tasks.iter().zip(&self.ways).map(seconds).sum()
     }
-    Err(failure.unwrap_or_else(|| Error::no_device("no device is left that could compute this")))
+
+    /// Predicted seconds of a copy between two nodes.
+    pub fn copy_seconds(&self, from: usize, to: usize) -> f64 {
+        let graph = &self.placed.graph;
+        let device = |n: usize| -> &Device { &self.sites.devices[graph.nodes[n].device] };
+        device(from).seconds_to(device(to), graph.bytes(from))
+    }
+
+    /// Whether it can take another form's place: it leaves no more to the host.
+    fn can_replace(&self, other: &Chosen) -> bool {
+        self.placed.refusals.len() <= other.placed.refusals.len()
+    }
 }
 
-fn warn(auto: &Device, device: &Device, error: Error) -> Error {
-    auto.profiler().warn(format!("{} failed and another device goes on: {error}", device.name()));
-    error
-}
-
-/// Predicted seconds to bring the inputs of a graph to a device.
-fn moving(capture: &Capture, device: &Device) -> f64 {
-    let transfer = device.profile().transfer;
-    let inputs = capture.leaves.iter().filter_map(|leaf| leaf.value()?.as_ref().ok());
-    inputs
-        .filter(|buffer| !buffer.is_current(device))
-        .map(|buffer| {
-            // Between two devices that are not the host the way leads through it.
-            let from = buffer.device();
-            let first = if from.is_host() { 0.0 } else { seconds(from.profile().transfer, buffer.len()) };
-            first + if device.is_host() { 0.0 } else { seconds(transfer, buffer.len()) }
-        })
-        .sum()
-}
-
-fn seconds(transfer: millstream_core::how::Transfer, bytes: usize) -> f64 {
-    transfer.latency + bytes as f64 / transfer.bandwidth
+/// Chooses for a graph whose nodes name these devices.
+pub(crate) fn choose(graph: Graph, sites: &Sites) -> Result<Chosen> {
+    let main = &sites.devices[0];
+    // Other forms are looked for where one device computes all.
+    let one = sites.devices.len() == 1 && main.has(Idea::Fuse);
+    let attention = if one { recognise(&graph)? } else { None };
+    let last = match one && main.has(Idea::Layout) && main.profile().channels_last {
+        true => channels_last(&graph)?,
+        false => None,
+    };
+    let origin: Vec<usize> = (0..graph.nodes.len()).collect();
+    let attention = attention.map(|(graph, origin)| Chosen::new(graph, origin, sites)).transpose()?;
+    let last = last.map(|graph| Chosen::new(graph, origin.clone(), sites)).transpose()?;
+    let plain = Chosen::new(graph, origin, sites)?;
+    let attention = attention.filter(|a| a.can_replace(&plain));
+    if let Some(last) = last.filter(|l| l.can_replace(&plain))
+        // The model is not exact to a hundredth: what it finds about as good stays as it is.
+        && last.seconds() < 0.99 * plain.seconds()
+        && attention.as_ref().is_none_or(|a| last.seconds() < a.seconds())
+    {
+        return Ok(Chosen { channels_last: true, ..last });
+    }
+    Ok(match attention {
+        Some(attention) if attention.seconds() < plain.seconds() => attention,
+        _ => plain,
+    })
 }

@@ -130,6 +130,19 @@ fn line(layout: &Layout) -> Option<isize> {
     Some(stride)
 }
 
+/// One value a row: row-major over the axes that are not reduced, the same along those that are.
+pub(crate) fn row_layout(domain: &[usize], axes: &[usize]) -> Result<Layout> {
+    let mut strides: Strides = Strides::from_elem(0, domain.len());
+    let mut next = 1isize;
+    for d in (0..domain.len()).rev() {
+        if !axes.contains(&d) {
+            strides[d] = next;
+            next = next.saturating_mul(domain[d].max(1) as isize);
+        }
+    }
+    Layout::new(domain, &strides, 0)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use millstream_core::Result;
+use millstream_core::{Device, Result};
 
 use super::capture::Capture;
-use super::{Planned, Trigger, Whose, evaluate, place_on_host, whole};
+use super::memory::Step;
+use super::place::Site;
 use crate::Tensor;
 
 /// Describes the plan for these tensors; computes nothing of it.
@@ -14,25 +15,16 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     let Some(first) = tensors.first() else { return Ok(text) };
     first.check()?;
     let device = first.device()?;
-    let plan = loop {
-        let mut capture = Capture::new();
-        if let Some(foreign) = capture.walk(tensors, &device, Whose::Own)? {
-            // What another device computes is a leaf here.
-            evaluate(&[&whole(&foreign)?], Trigger::Explain, None)?;
-            continue;
-        }
-        if capture.nodes.is_empty() {
-            let _ = writeln!(text, "{first:?} is there already; nothing is computed");
-            return Ok(text);
-        }
-        match super::plan_for(&mut capture, &device)?.0 {
-            Planned::Plan(plan) => break plan,
-            Planned::Refused(refusal) => {
-                let _ = writeln!(text, "{} goes to the host: {}", refusal.name, refusal.reason);
-                place_on_host(&capture, &refusal, &device, None)?;
-            }
-        }
-    };
+    let mut capture = Capture::new();
+    capture.walk(tensors, &device)?;
+    if capture.nodes.is_empty() {
+        let _ = writeln!(text, "{first:?} is there already; nothing is computed");
+        return Ok(text);
+    }
+    let plan = super::plan_for(&mut capture, &device)?.0;
+    for refusal in &plan.refusals {
+        let _ = writeln!(text, "{} goes to the host: {}", refusal.name, refusal.reason);
+    }
     let profile = device.profile();
     let limits = if profile.measured { "measured" } else { "estimated; `millstream devices --measure` measures them" };
     let _ = writeln!(
@@ -41,15 +33,34 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
         device.name(),
         plan.nodes,
         plan.steps.len(),
-        size(plan.arena as f64)
+        size(plan.arenas.iter().sum::<usize>() as f64)
     );
     if plan.channels_last {
         let _ = writeln!(text, "intermediate values of convolutions have their channels last");
     }
+    let devices: Vec<Device> = plan
+        .sites
+        .iter()
+        .map(|site| match *site {
+            Site::Main => device.clone(),
+            Site::Other(i) => capture.others[i].clone(),
+            Site::Host => device.host(),
+        })
+        .collect();
+    let several = devices.len() > 1;
     for (i, step) in plan.steps.iter().enumerate() {
-        let op = step.work.op();
-        let c = &step.cost;
-        let _ = writeln!(text, "\n{}. {}", i + 1, step.work.name());
+        let step = match step {
+            Step::Launch(launch) => launch,
+            Step::Copy(c) => {
+                let (from, to) = (devices[c.from.0].name(), devices[c.to.0].name());
+                let _ = writeln!(text, "\n{}. copy {from} -> {to}", i + 1);
+                let _ = writeln!(text, "   {}, predicted {:.1} us", size(c.bytes as f64), c.seconds * 1e6);
+                continue;
+            }
+        };
+        let (op, c, device) = (step.work.op(), &step.cost, &devices[step.device]);
+        let on = if several { format!(" on {}", device.name()) } else { String::new() };
+        let _ = writeln!(text, "\n{}. {}{on}", i + 1, step.work.name());
         let _ = writeln!(text, "   index space {:?}, variant {}", &op.dims[..], step.work.candidate().label());
         let _ = writeln!(
             text,

@@ -16,11 +16,11 @@
 //! inlined into their only reader where that is cheap. Padding counts as element-wise, but what it pads is always read from
 //! memory; inlined into a contraction or a reduction over windows, it is nothing but guards on that read.
 
-use millstream_core::what::{Dims, Strides, elements};
+use millstream_core::what::{Dims, elements};
 use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
-use super::compose::{compose, through_padding};
+use super::compose::{compose, row_layout, through_padding};
 use crate::graph::{Fusion, Kind, Pad};
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
@@ -79,19 +79,6 @@ pub(crate) struct Fused {
 /// Row-major over the domain.
 fn element_layout(domain: &[usize]) -> Result<Layout> {
     Layout::contiguous(domain)
-}
-
-/// One value a row: row-major over the axes that are not reduced, the same along those that are.
-pub(crate) fn row_layout(domain: &[usize], axes: &[usize]) -> Result<Layout> {
-    let mut strides: Strides = Strides::from_elem(0, domain.len());
-    let mut next = 1isize;
-    for d in (0..domain.len()).rev() {
-        if !axes.contains(&d) {
-            strides[d] = next;
-            next = next.saturating_mul(domain[d].max(1) as isize);
-        }
-    }
-    Layout::new(domain, &strides, 0)
 }
 
 struct Fuser<'a> {
@@ -182,10 +169,16 @@ impl Fuser<'_> {
         matches!(self.graph.nodes[v].kind.fusion(), Fusion::Free)
     }
 
+    /// Whether two nodes may be computed by one operation: one device computes both, and neither stands alone.
+    fn is_together(&self, v: usize, p: usize) -> bool {
+        let (v, p) = (&self.graph.nodes[v], &self.graph.nodes[p]);
+        v.device == p.device && !v.alone && !p.alone
+    }
+
     /// Joins the cluster of `v` with that of its input `p`, if the result is one operation.
     fn try_join(&mut self, v: usize, p: usize) -> Result<()> {
         let (a, b) = (self.of[v], self.of[p]);
-        if a == b || self.is_free(p) {
+        if a == b || self.is_free(p) || !self.is_together(v, p) {
             return Ok(());
         }
         let Some((joined, levels)) = self.joined(v, a, b)? else { return Ok(()) };
@@ -399,8 +392,11 @@ impl Fuser<'_> {
                 .iter()
                 .flat_map(|&n| self.readers[n].iter().map(move |&r| (n, r)))
                 .filter(|&(_, r)| self.of[r] != i);
-            let Some((_, first)) = outside.next() else { continue };
+            let Some((own, first)) = outside.next() else { continue };
             let reader = self.of[first];
+            if !self.is_together(own, first) {
+                continue;
+            }
             if !outside.all(|(_, r)| self.of[r] == reader) {
                 continue;
             }

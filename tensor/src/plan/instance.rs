@@ -4,7 +4,6 @@
 //! An instance owns the memory of its intermediate values, so that only inputs and outputs move between two runs. Threads
 //! that run one plan at the same time get instances of their own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use millstream_core::backend::{Captured, Moved};
@@ -12,8 +11,8 @@ use millstream_core::{Device, Event, Idea, MemoryKind, Priority, Result, Scalar,
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::make::Plan;
-use super::run::Run;
+use super::memory::{Plan, Step};
+use super::run::{Arenas, On, Run};
 
 /// How often a plan of several steps runs step by step before it is captured.
 const RUNS_BEFORE: u32 = 3;
@@ -32,24 +31,25 @@ pub(crate) struct Instances {
 
 /// A captured plan with the memory it works on.
 pub(crate) struct Instance {
-    captured: Box<dyn Captured>,
-    pub arena: Option<Arc<Storage>>,
+    /// For each run of the plan's steps, its captured launches; `None` where it goes step by step.
+    captured: SmallVec<[Option<Box<dyn Captured>>; 1]>,
+    pub arenas: Arenas,
     /// Where inputs and outputs lay when it was captured.
-    memory: SmallVec<[(u64, usize); 8]>,
+    memory: SmallVec<[(usize, u64, usize); 8]>,
     /// What else its launches depend on: where each edge begins, and the numbers.
     offsets: SmallVec<[usize; 8]>,
     params: SmallVec<[Scalar; 8]>,
-    last: Option<(Stream, Event)>,
+    last: SmallVec<[(Stream, Event); 1]>,
 }
 
 impl Instances {
     /// An instance for this run, ready to be queued; `None` if the plan is to run step by step.
-    pub fn take(&self, run: &Run<'_, '_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
-        let plan = run.plan;
+    pub fn take(&self, run: &Run<'_, '_>) -> Result<Option<Instance>> {
+        let (plan, on) = (run.plan, run.on);
         // A captured plan is one thing to the device: whoever profiles wants to see its steps.
-        let seen = device.profiler().is_on();
-        let alone = plan.steps.is_empty() || stream.is_synchronous() || seen || !device.has(Idea::Capture);
-        if alone || self.impossible.load(Ordering::Relaxed) {
+        let main = &on.devices[0];
+        let alone = plan.steps.is_empty() || (0..on.devices.len()).all(|d| on.stream(d).is_synchronous());
+        if alone || main.profiler().is_on() || !main.has(Idea::Capture) || self.impossible.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let before = if plan.steps.len() == 1 { RUNS_BEFORE_ONE } else { RUNS_BEFORE };
@@ -58,35 +58,45 @@ impl Instances {
             return Ok(None);
         }
         let idle = self.idle.lock().pop();
-        let Some(mut instance) = idle else { return self.make(run, device, stream) };
-        if let Some((last, event)) = &instance.last
-            && last.id() != stream.id()
-        {
-            stream.depend(event)?;
+        let Some(mut instance) = idle else { return self.make(run) };
+        for (last, event) in &instance.last {
+            let others = (0..on.devices.len()).map(|d| on.stream(d)).filter(|s| s.id() != last.id());
+            others.into_iter().try_for_each(|stream| stream.depend(event))?;
         }
-        if instance.adapt(run, device)? {
+        if instance.adapt(run)? {
             return Ok(Some(instance));
         }
         self.idle.lock().push(instance);
         Ok(None)
     }
 
-    fn make(&self, run: &Run<'_, '_>, device: &Device, stream: &Stream) -> Result<Option<Instance>> {
-        let arena = arena(run.plan, device, stream)?;
-        let captured = with_stream(device, |private| {
-            device.capture(private, &mut || run.launch(device, private, arena.as_deref()))
-        })?;
-        let Some(captured) = captured else {
+    fn make(&self, run: &Run<'_, '_>) -> Result<Option<Instance>> {
+        let (plan, on) = (run.plan, run.on);
+        let arenas = arenas(plan, on)?;
+        let mut captured: SmallVec<[Option<Box<dyn Captured>>; 1]> = SmallVec::new();
+        for steps in &plan.runs {
+            captured.push(match &plan.steps[steps.start] {
+                Step::Launch(l) if !on.stream(l.device).is_synchronous() => {
+                    let device = &on.devices[l.device];
+                    with_stream(device, |private| {
+                        device.capture(private, &mut || run.launch(steps.clone(), private, &arenas))
+                    })?
+                }
+                _ => None,
+            });
+        }
+        if captured.iter().all(Option::is_none) {
             self.impossible.store(true, Ordering::Relaxed);
             return Ok(None);
-        };
+        }
         let (memory, offsets, params) = (run.memory(), run.offsets(), run.params());
-        Ok(Some(Instance { captured, arena, memory, offsets, params, last: None }))
+        Ok(Some(Instance { captured, arenas, memory, offsets, params, last: SmallVec::new() }))
     }
 
-    /// Takes an instance back whose last run is complete with this event.
-    pub fn put(&self, mut instance: Instance, stream: &Stream, done: &Event) {
-        instance.last = Some((stream.clone(), done.clone()));
+    /// Takes an instance back whose last run is complete on each device with these events.
+    pub fn put(&self, mut instance: Instance, on: On<'_>, done: &[Option<Event>]) {
+        let event = |(d, e): (usize, &Option<Event>)| e.clone().map(|e| (on.stream(d).clone(), e));
+        instance.last = done.iter().enumerate().filter_map(event).collect();
         let mut idle = self.idle.lock();
         if idle.len() < MOST {
             idle.push(instance);
@@ -95,38 +105,43 @@ impl Instances {
 }
 
 impl Instance {
-    /// Queues the launches.
-    pub fn replay(&self, plan: &Plan, device: &Device, stream: &Stream) -> Result<()> {
-        device.replay(&*self.captured, plan.steps.len(), stream)
+    /// The captured launches of one of the plan's runs.
+    pub fn captured(&self, run: usize) -> Option<&dyn Captured> {
+        self.captured.get(run).and_then(Option::as_deref)
     }
 
     /// Makes the launches work on the memory and numbers of this run; false where launching the plan's only step anew costs less.
-    fn adapt(&mut self, run: &Run<'_, '_>, device: &Device) -> Result<bool> {
+    fn adapt(&mut self, run: &Run<'_, '_>) -> Result<bool> {
         let (memory, offsets, params) = (run.memory(), run.offsets(), run.params());
         let same_numbers = self.params == params && self.offsets == offsets;
         if same_numbers && self.memory == memory {
             return Ok(true);
         }
-        let moved: SmallVec<[Moved; 8]> = self
-            .memory
-            .iter()
-            .zip(&memory)
-            .filter(|(a, b)| a != b)
-            .map(|(&(from, bytes), &(to, _))| Moved { from, bytes, to })
-            .collect();
         // Two values that lie in one place cannot be told apart by their address.
         let clear = (0..self.memory.len()).all(|i| {
-            let (from, bytes) = self.memory[i];
-            self.memory[..i].iter().all(|&(f, b)| from + bytes as u64 <= f || f + b as u64 <= from)
+            let (device, from, bytes) = self.memory[i];
+            let apart =
+                |&(d, f, b): &(usize, u64, usize)| d != device || from + bytes as u64 <= f || f + b as u64 <= from;
+            self.memory[..i].iter().all(apart)
         });
-        if !(same_numbers && clear && self.captured.rebind(&moved)?) {
+        for (captured, steps) in self.captured.iter_mut().zip(&run.plan.runs) {
+            let (Some(captured), Step::Launch(l)) = (captured, &run.plan.steps[steps.start]) else { continue };
+            let moved: SmallVec<[Moved; 8]> = self
+                .memory
+                .iter()
+                .zip(&memory)
+                .filter(|(a, b)| a != b && a.0 == l.device)
+                .map(|(&(_, from, bytes), &(_, to, _))| Moved { from, bytes, to })
+                .collect();
+            if same_numbers && clear && captured.rebind(&moved)? {
+                continue;
+            }
             if run.plan.steps.len() == 1 {
                 return Ok(false);
             }
-            let arena = self.arena.as_deref();
-            let captured = &mut *self.captured;
+            let (device, arenas) = (&run.on.devices[l.device], &self.arenas);
             with_stream(device, |private| {
-                device.recapture(captured, private, &mut || run.launch(device, private, arena))
+                device.recapture(&mut **captured, private, &mut || run.launch(steps.clone(), private, arenas))
             })?;
         }
         (self.memory, self.offsets, self.params) = (memory, offsets, params);
@@ -134,12 +149,16 @@ impl Instance {
     }
 }
 
-/// Memory for the intermediate values of a plan.
-pub(crate) fn arena(plan: &Plan, device: &Device, stream: &Stream) -> Result<Option<Arc<Storage>>> {
-    match plan.arena {
-        0 => Ok(None),
-        bytes => Storage::alloc(device, bytes, MemoryKind::Device, stream).map(Some),
+/// Memory for the intermediate values of a plan on each device.
+pub(crate) fn arenas(plan: &Plan, on: On<'_>) -> Result<Arenas> {
+    let mut arenas = Arenas::new();
+    for (device, &bytes) in plan.arenas.iter().enumerate() {
+        arenas.push(match bytes {
+            0 => None,
+            _ => Some(Storage::alloc(&on.devices[device], bytes, MemoryKind::Device, on.stream(device))?),
+        });
     }
+    Ok(arenas)
 }
 
 /// Calls `f` with a stream that nobody else uses meanwhile: what is captured must not mix with other threads' work.

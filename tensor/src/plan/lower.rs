@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
-use super::compose::{compose, through_padding};
-use super::fuse::{Cluster, Form, Fused, Level, row_layout};
+use super::compose::{compose, row_layout, through_padding};
+use super::fuse::{Cluster, Form, Fused, Level};
 use crate::graph::{Assign, Attention, Concat, Contraction, Gather, HostOutput, Kind, Pad, Role, Scan};
 
 /// What an operation reads.
@@ -40,6 +40,8 @@ pub(crate) struct Lowered {
     /// The operation's parameters.
     pub params: Vec<Number>,
     pub name: String,
+    /// The cluster that it computes, or part of it.
+    pub cluster: usize,
 }
 
 /// Why a cluster could not be lowered.
@@ -298,7 +300,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     }
     let writes: Vec<usize> = c.nodes.iter().copied().filter(|&n| stored[n]).collect();
     if c.form == Form::Host {
-        return Ok(vec![lower_host(graph, c, writes)?]);
+        return Ok(vec![lower_host(graph, c, cluster, writes)?]);
     }
     let groups = match c.form {
         Form::Contract(v) => Some(Groups::of(&graph.nodes[v])?),
@@ -372,6 +374,7 @@ fn lower(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
         write_offset: 0,
         write_edge: None,
         over: None,
+        cluster,
     }])
 }
 
@@ -409,7 +412,7 @@ fn part(graph: &Graph, fused: &Fused, cluster: usize, v: usize, edge: &Edge, str
     let expr = writer.builder.finish(&[id]);
     let op = Op::map(domain, tables.inputs, vec![Access::new(node.dtype, strides)], expr)?;
     let (reads, params, name) = (tables.reads, numbers(tables.params), format!("map {}", node.kind.name()));
-    Ok(Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None })
+    Ok(Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None, cluster })
 }
 
 /// A value with a part assigned. Where nobody else needs the value as it was, the part is written over it; else it is copied.
@@ -424,6 +427,7 @@ fn assign(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> Lowering<Ve
         Source::Node(p) => {
             let edges = graph.nodes.iter().flat_map(|n| &n.inputs).filter(|e| e.source == base.source);
             edges.count() == 1
+                && graph.nodes[p].device == node.device
                 && !graph.outputs.contains(&p)
                 && !fused.inlined[fused.of[p]]
                 && is_whole(&base.layout)
@@ -476,7 +480,18 @@ fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Vec<Lowered>> {
         Some(number) => vec![number],
         None => (0..op.params()).map(|p| Number::Given(node.first_param + p)).collect(),
     };
-    Ok(vec![Lowered { op, reads, params, name, writes: vec![v], write_offset: 0, write_edge: None, over: None }])
+    let cluster = fused.of[v];
+    Ok(vec![Lowered {
+        op,
+        reads,
+        params,
+        name,
+        writes: vec![v],
+        write_offset: 0,
+        write_edge: None,
+        over: None,
+        cluster,
+    }])
 }
 
 /// Attention over batch, queries, keys, d and e.
@@ -510,7 +525,7 @@ fn missing(dtype: DType) -> Scalar {
 }
 
 /// A host function: its inputs lie in memory without gaps, and every wanted output is written whole.
-fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowered> {
+fn lower_host(graph: &Graph, c: &Cluster, cluster: usize, mut writes: Vec<usize>) -> Result<Lowered> {
     let output = |n: usize| match &graph.nodes[n].kind {
         Kind::Host(HostOutput { group, output }) => Ok((group, *output)),
         other => Err(Error::internal(format!("{} is no host function", other.name()))),
@@ -528,7 +543,7 @@ fn lower_host(graph: &Graph, c: &Cluster, mut writes: Vec<usize>) -> Result<Lowe
     }
     let op = Op::host(group.function.clone(), &wanted)?;
     let name = name(graph, Form::Host, &c.nodes);
-    Ok(Lowered { op, reads, writes, params: Vec::new(), name, write_offset: 0, write_edge: None, over: None })
+    Ok(Lowered { op, reads, writes, params: Vec::new(), name, write_offset: 0, write_edge: None, over: None, cluster })
 }
 
 /// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.

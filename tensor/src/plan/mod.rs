@@ -1,23 +1,35 @@
 //! Plans: from the waiting graph to launches.
 //!
 //! A trigger (a read, `eval`, a graph that grew too large) captures the graph below the wanted tensors. Its structure is
-//! looked up among the device's plans; on a miss it is fused, lowered, tiled by the cost model and given memory. The plan
-//! then runs: everything is allocated first, so that running out of memory leaves nothing half done, and each step goes
-//! through the device's dispatcher.
+//! looked up among the runtime's plans. On a miss it goes through the passes, in the order in which they stand here; no pass
+//! knows a later one. The plan then runs: everything is allocated first, so that running out of memory leaves nothing half
+//! done, and each step goes through its device's dispatcher.
 
-mod arena;
-mod attention;
+// Capture: tensors → `Capture`, the structure and what it leaves out; and `Graph`, for planning.
 mod capture;
-mod choose;
-mod compose;
-mod explain;
-mod fuse;
-mod instance;
+// Rewrite: `Graph` → `Graph`, with attention as one operation, or with channels last.
+mod attention;
 mod layouts;
+// Fuse: `Graph` → `Fused`, the groups that are computed together.
+mod compose;
+mod fuse;
+// Lower: `Fused` → `Lowered`, operations that know no device.
 mod lower;
-mod make;
-mod ready;
+// Place: `Graph` → `Placed`, operations on devices, and copies between them.
+mod place;
+// Choose: `Graph` → `Chosen`, the cheapest form and the way to compute each operation.
+mod choose;
+// Memory: `Chosen` → `Plan`, steps that know where their operands lie.
+mod arena;
+mod memory;
+// Run: `Plan` → values.
+mod instance;
 mod run;
+
+// Who asks for plans: the device `auto`, compiled functions, and people.
+mod auto;
+mod explain;
+mod ready;
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -30,13 +42,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::Node;
 use capture::Capture;
 pub(crate) use capture::is_whole;
 pub(crate) use compose::compose;
 pub(crate) use explain::explain;
-use make::{Made, Plan, Refusal};
+use memory::Plan;
+use place::{Site, Sites};
 pub(crate) use ready::Ready;
+use run::{Given, On};
 
 /// Why a graph was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +66,10 @@ pub(crate) enum Trigger {
     Bytes,
     /// A compiled function was called.
     Call,
-    /// The value is needed on another device.
-    Device,
     /// What is assigned to a tensor reads the tensor.
     Assign,
     /// The shape of a result depends on the value.
     Shape,
-    /// The graph is only explained.
-    Explain,
 }
 
 /// How many plans a runtime keeps before it begins anew.
@@ -69,24 +78,7 @@ const MOST_PLANS: usize = 4096;
 /// The plans of a runtime, by the hash of their structure and devices.
 #[derive(Default)]
 struct Plans {
-    map: RwLock<FxHashMap<u64, SmallVec<[Planned; 1]>>>,
-}
-
-/// What planning a structure came to.
-#[derive(Clone)]
-enum Planned {
-    Plan(Arc<Plan>),
-    /// The device cannot compute one of the operations: it is placed on the host.
-    Refused(Arc<Refusal>),
-}
-
-impl Planned {
-    fn key(&self) -> &[u64] {
-        match self {
-            Planned::Plan(plan) => &plan.key,
-            Planned::Refused(refusal) => &refusal.key,
-        }
-    }
+    map: RwLock<FxHashMap<u64, SmallVec<[Arc<Plan>; 1]>>>,
 }
 
 impl Attachment for Plans {
@@ -96,11 +88,11 @@ impl Attachment for Plans {
 }
 
 impl Plans {
-    fn get(&self, hash: u64, key: &[u64]) -> Option<Planned> {
-        self.map.read().get(&hash)?.iter().find(|p| p.key() == key).cloned()
+    fn get(&self, hash: u64, key: &[u64]) -> Option<Arc<Plan>> {
+        self.map.read().get(&hash)?.iter().find(|p| p.key[..] == *key).cloned()
     }
 
-    fn put(&self, hash: u64, plan: Planned) {
+    fn put(&self, hash: u64, plan: Arc<Plan>) {
         let mut map = self.map.write();
         if map.len() >= MOST_PLANS {
             map.clear();
@@ -134,8 +126,8 @@ fn record(device: &Device, started: Instant, trigger: Trigger, found: Found, pla
     });
 }
 
-/// The plan for a captured graph on a device.
-fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> {
+/// The plan for a captured graph, evaluated for a device.
+fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)> {
     capture.key.push(ideas(device) | device.id() << 8);
     let mut hasher = FxHasher::default();
     for &word in &capture.key {
@@ -147,18 +139,57 @@ fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Planned, Found)> 
         capture.key.pop();
         return Ok((plan, Found::Cached));
     }
-    let made = make::make(capture, device);
+    let made = make(capture, device);
     // The same capture may be planned for another device.
     capture.key.pop();
-    let plan = match made? {
-        Made::Plan(plan) => Planned::Plan(Arc::new(plan)),
-        Made::Refused(refusal) => Planned::Refused(Arc::new(refusal)),
-    };
+    let plan = Arc::new(made?);
     plans.put(hash, plan.clone());
     Ok((plan, Found::Made))
 }
 
-/// Computes tensors, each on its device. With a stream, the work is queued there; without, it is complete on return.
+/// Makes a plan: the captured graph through all passes.
+fn make(capture: &Capture, device: &Device) -> Result<Plan> {
+    let mut graph = capture.graph()?;
+    let sites = Sites::new(device, &capture.others);
+    for node in graph.nodes.iter_mut().filter(|n| n.device > 0) {
+        node.device = sites.find(&capture.others[node.device - 1]);
+    }
+    memory::lay(&choose::choose(graph, &sites)?, capture)
+}
+
+/// Runs a plan on its devices: the one for which the graph is evaluated, the others that its tensors name, and the host.
+fn execute(plan: &Plan, given: &Given<'_>, main: &Device, others: &[Device], stream: &Stream) -> Result<()> {
+    if plan.sites.len() == 1 {
+        return run::run(plan, given, On { devices: std::slice::from_ref(main), stream });
+    }
+    let device = |site: &Site| match *site {
+        Site::Main => main.clone(),
+        Site::Other(i) => others[i].clone(),
+        Site::Host => main.host(),
+    };
+    let devices: SmallVec<[Device; 4]> = plan.sites.iter().map(device).collect();
+    let profiler = main.profiler();
+    if profiler.is_on() {
+        for refusal in &plan.refusals {
+            profiler.record(Record {
+                name: refusal.name.as_str().into(),
+                kind: RecordKind::Placed,
+                device: main.host().name().into(),
+                note: format!("not on {}: {}", devices[refusal.device].name(), refusal.reason),
+                ..Record::at(profiler, Instant::now())
+            });
+        }
+    }
+    run::run(plan, given, On { devices: &devices, stream })
+}
+
+/// Computes tensors that a new node needs; all that building a graph may ask of the planner.
+pub(crate) fn trigger(tensors: &[&Tensor], why: Trigger) -> Result<()> {
+    evaluate(tensors, why, None)
+}
+
+/// Computes tensors in one plan, each on its device. With a stream, which is one of the first one's device, the work of that
+/// device is queued there; without, it is complete on return.
 pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
     let mut waiting: SmallVec<[&Tensor; 2]> = SmallVec::new();
     for &tensor in tensors {
@@ -168,61 +199,39 @@ pub(crate) fn evaluate(tensors: &[&Tensor], trigger: Trigger, stream: Option<&St
             None => waiting.push(tensor),
         }
     }
-    while let Some(&first) = waiting.first() {
-        let fallback;
-        let device = match &first.node.device {
-            Some(device) => device,
-            None => {
-                fallback = first.device()?;
-                &fallback
-            }
-        };
-        // Mostly there is one, or all are on one device.
-        let elsewhere = |t: &Tensor| t.node.device.as_ref().is_some_and(|d| !d.same(device));
-        let later: SmallVec<[&Tensor; 2]> = waiting.iter().copied().filter(|t| elsewhere(t)).collect();
-        waiting.retain(|t| !elsewhere(t));
-        if let Err(error) = evaluate_on(&waiting, device, trigger, stream, Whose::Own) {
-            return Err(device.errors().note(error.at(first.node.location)));
+    let Some(&first) = waiting.first() else { return Ok(()) };
+    let fallback;
+    let device = match main_device(&waiting) {
+        Some(device) => device,
+        None => {
+            fallback = first.device()?;
+            &fallback
         }
-        waiting = later;
+    };
+    evaluate_on(&waiting, device, trigger, stream).map_err(|e| device.errors().note(e.at(first.node.location)))
+}
+
+/// The device for which tensors are evaluated: the first that one names; where one leaves the choice open, that.
+fn main_device<'a>(tensors: &[&'a Tensor]) -> Option<&'a Device> {
+    let mut named = tensors.iter().filter_map(|t| t.node.device.as_ref());
+    let first = named.next()?;
+    match first.candidates().is_empty() {
+        true => Some(named.find(|d| !d.candidates().is_empty()).unwrap_or(first)),
+        false => Some(first),
     }
-    Ok(())
 }
 
-/// Which pending nodes a device computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// Its own; those of other devices are computed there first.
-    Own,
-    /// Also those of other devices, as the host does for what they cannot compute.
-    All,
-}
-
-fn evaluate_on(
-    tensors: &[&Tensor],
-    device: &Device,
-    trigger: Trigger,
-    stream: Option<&Stream>,
-    whose: Whose,
-) -> Result<()> {
+fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
     let started = device.profiler().is_on().then(Instant::now);
     let mut races = 0;
     loop {
         let mut capture = Capture::new();
-        if let Some(foreign) = capture.walk(tensors, device, whose)? {
-            evaluate(&[&whole(&foreign)?], Trigger::Device, None)?;
-            continue;
-        }
+        capture.walk(tensors, device)?;
         if capture.nodes.is_empty() {
             return Ok(());
         }
         if !device.candidates().is_empty() {
-            // What only the host computes need not keep the rest from going where it is done the soonest.
-            if let Some(refusal) = host_part(&capture) {
-                place_on_host(&capture, &refusal, device, stream)?;
-                continue;
-            }
-            match choose::run(&mut capture, device, trigger) {
+            match auto::run(&mut capture, device, trigger) {
                 Err(e) if is_raced(&e) && races < 100 => {
                     races += 1;
                     continue;
@@ -230,7 +239,7 @@ fn evaluate_on(
                 other => return other,
             }
         }
-        let (planned, found) = match plan_for(&mut capture, device) {
+        let (plan, found) = match plan_for(&mut capture, device) {
             // Another thread computed part of the graph between the walk and the planning: look again.
             Err(e) if is_raced(&e) && races < 100 => {
                 races += 1;
@@ -238,14 +247,7 @@ fn evaluate_on(
             }
             other => other?,
         };
-        let plan = match planned {
-            Planned::Plan(plan) => plan,
-            Planned::Refused(refusal) => {
-                place_on_host(&capture, &refusal, device, stream)?;
-                continue;
-            }
-        };
-        run::run(&plan, &capture.given(&plan), device, stream.unwrap_or(device.stream()))?;
+        execute(&plan, &given(&capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
         if let Some(started) = started {
             record(device, started, trigger, found, &plan);
         }
@@ -253,53 +255,15 @@ fn evaluate_on(
     }
 }
 
+/// What a run of a plan for a captured graph needs.
+fn given<'a>(capture: &'a Capture, plan: &Plan) -> Given<'a> {
+    let results = plan.outputs.iter().map(|o| &capture.nodes[o.node]).collect();
+    Given { leaves: &capture.leaves, edges: &capture.edges, params: &capture.params, results }
+}
+
 /// Whether planning failed only because another thread computed part of the graph meanwhile.
 fn is_raced(error: &Error) -> bool {
     error.fault().to_string() == capture::raced().fault().to_string()
-}
-
-/// A node seen whole.
-fn whole(node: &Arc<Node>) -> Result<Tensor> {
-    Ok(Tensor { node: node.clone(), layout: millstream_core::Layout::contiguous(&node.shape)? })
-}
-
-/// The first host function of a graph, as something that the device refuses; `None` where the graph is nothing else.
-fn host_part(capture: &Capture) -> Option<Refusal> {
-    let groups = |n: &Arc<Node>| n.kind.host_group().cloned();
-    let group = capture.nodes.iter().find_map(groups)?;
-    let mine = |n: &Arc<Node>| n.kind.is_output_of(&group);
-    let writes: Vec<usize> = (0..capture.nodes.len()).filter(|&n| mine(&capture.nodes[n])).collect();
-    let first = &capture.nodes[*writes.first()?];
-    let number = |t: &Tensor| capture.nodes.iter().position(|n| Arc::ptr_eq(n, &t.node));
-    let reads = first.with_inputs(|inputs| inputs.iter().filter_map(number).collect());
-    let (name, reason) = (format!("host {}", group.function.name()), "computed on the host".to_string());
-    Some(Refusal { key: SmallVec::new(), name, reason, reads, writes })
-}
-
-/// Computes on the host what the device refused, and on the device what that reads. Says so in the profile.
-fn place_on_host(capture: &Capture, refusal: &Refusal, device: &Device, stream: Option<&Stream>) -> Result<()> {
-    if device.is_host() {
-        return Err(Error::unsupported(format!("{} on {}: {}", refusal.name, device.name(), refusal.reason)));
-    }
-    let tensors = |list: &[usize]| list.iter().map(|&n| whole(&capture.nodes[n])).collect::<Result<Vec<_>>>();
-    let (reads, writes) = (tensors(&refusal.reads)?, tensors(&refusal.writes)?);
-    if !reads.is_empty() {
-        let reads: Vec<&Tensor> = reads.iter().collect();
-        evaluate_on(&reads, device, Trigger::Device, stream, Whose::Own)?;
-    }
-    let host = device.host();
-    let profiler = device.profiler();
-    if profiler.is_on() {
-        profiler.record(Record {
-            name: refusal.name.as_str().into(),
-            kind: RecordKind::Placed,
-            device: host.name().into(),
-            note: format!("not on {}: {}", device.name(), refusal.reason),
-            ..Record::at(profiler, Instant::now())
-        });
-    }
-    let writes: Vec<&Tensor> = writes.iter().collect();
-    evaluate_on(&writes, &host, Trigger::Device, None, Whose::All)
 }
 
 /// The buffer of a tensor's node, computed if need be.

@@ -8,9 +8,9 @@ use millstream_core::{Device, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::capture::{Capture, NO_LEAF};
-use super::make::Plan;
-use super::run::{self, Given};
-use super::{Found, Planned, Trigger, Whose, ideas, plan_for, record};
+use super::memory::Plan;
+use super::run::Given;
+use super::{Found, Trigger, execute, ideas, plan_for, record};
 use crate::Tensor;
 use crate::graph::{Inputs, Kind, Leaf, Node};
 
@@ -22,9 +22,11 @@ enum From {
     Held(Arc<Node>),
 }
 
-/// One plan on one device that computes all that a compiled function returns.
+/// The plan that computes all that a compiled function returns.
 pub(crate) struct Ready {
     device: Device,
+    /// The other devices that the graph's tensors name.
+    others: Vec<Device>,
     ideas: u64,
     plan: Arc<Plan>,
     leaves: Vec<From>,
@@ -35,24 +37,22 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Plans the graph below the outputs; `None` where it takes more than one plan on one device that has a name.
+    /// Plans the graph below the outputs; `None` where there is nothing to plan, or where each call chooses its device.
     pub fn new(outputs: &[&Tensor], stand_ins: &[&Tensor]) -> Result<Option<Ready>> {
         let waits = |t: &&&Tensor| t.node.value().is_none() && !matches!(t.node.kind, Kind::Input(_));
         let pending: SmallVec<[&Tensor; 4]> = outputs.iter().filter(waits).copied().collect();
         let Some(first) = pending.first() else { return Ok(None) };
-        let device = first.device()?;
-        for t in &pending {
-            if !t.device()?.same(&device) {
-                return Ok(None);
-            }
+        let device = match super::main_device(&pending) {
+            Some(device) => device.clone(),
+            None => first.device()?,
+        };
+        if !device.candidates().is_empty() {
+            return Ok(None);
         }
         let mut capture = Capture::new();
         capture.stand_ins = true;
-        let foreign = capture.walk(&pending, &device, Whose::Own)?;
-        if foreign.is_some() || !device.candidates().is_empty() {
-            return Ok(None);
-        }
-        let Planned::Plan(plan) = plan_for(&mut capture, &device)?.0 else { return Ok(None) };
+        capture.walk(&pending, &device)?;
+        let plan = plan_for(&mut capture, &device)?.0;
         let from = |leaf: &Arc<Node>| match stand_ins.iter().position(|s| Arc::ptr_eq(&s.node, leaf)) {
             Some(i) => From::Argument(i),
             None => From::Held(leaf.clone()),
@@ -63,6 +63,7 @@ impl Ready {
             edges: capture.edges.to_vec(),
             params: capture.params.to_vec(),
             results: plan.outputs.iter().map(|o| capture.nodes[o.node].clone()).collect(),
+            others: capture.others.to_vec(),
             device,
             plan,
         }))
@@ -106,7 +107,7 @@ impl Ready {
         };
         let results: SmallVec<[Arc<Node>; 2]> = self.results.iter().map(fresh).collect();
         let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: results.iter().collect() };
-        let outcome = run::run(&self.plan, &given, device, device.stream());
+        let outcome = execute(&self.plan, &given, device, &self.others, device.stream());
         drop(given);
         outcome.map_err(|error| device.errors().note(error.at(location)))?;
         if let Some(started) = started {
