@@ -39,19 +39,19 @@ impl Tensor {
         Tensor { node, layout }
     }
 
-    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's place.
+    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's location.
     #[track_caller]
     pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
         let location = Location::caller();
         match make() {
             Ok(mut tensor) => {
-                // The caller's place does not reach through the closure: give it to what the closure made.
+                // The caller's location does not reach through the closure: give it to what the closure made.
                 if let Some(node) = Arc::get_mut(&mut tensor.node) {
                     node.location = location;
                 }
                 tensor
             }
-            // An error with a place came with an operand.
+            // An error with a location came with an operand.
             Err(error) if error.location().is_some() => Tensor::failed(error.through(op)),
             Err(error) => Tensor::failed(error.in_op(op).at(location)),
         }

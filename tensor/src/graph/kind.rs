@@ -21,13 +21,13 @@ macro_rules! operations {
             $(#[doc = concat!("See [`", stringify!($operation), "`].")] $name($operation),)*
         }
 
-        /// The places in the table.
+        /// The numbers of the operations in the table.
         enum Code {
             $($name,)*
         }
 
         impl Kind {
-            /// The operation's place in the table.
+            /// The number of the operation in the table.
             pub fn code(&self) -> u64 {
                 match self {
                     $(Kind::$name(_) => Code::$name as u64,)*

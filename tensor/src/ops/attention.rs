@@ -9,7 +9,7 @@ use crate::graph::{Attention, Inputs};
 /// Which keys a query sees, and how scores are scaled.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionOptions<'a> {
-    /// Whether a query sees no key after its own place. The last query has the place of the last key, so that queries that come
+    /// Whether a query sees no key after its own position. The last query has the position of the last key, so that queries that come
     /// one by one see all keys before them.
     pub causal: bool,
     /// True where a query (the last axis but one) sees a key (the last), or numbers that are added to the scores; broadcast to the
@@ -46,7 +46,7 @@ impl Tensor {
                     keys.shape(),
                     values.shape()
                 ))
-                .suggest("all have the same axes: batch, heads, places, vectors"));
+                .suggest("all have the same axes: batch, heads, positions, vectors"));
             }
             let dtype = self.dtype().promote(keys.dtype())?.promote(values.dtype())?;
             if !dtype.is_float() {

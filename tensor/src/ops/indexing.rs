@@ -1,6 +1,6 @@
-//! Elements at places that other tensors say.
+//! Gathering: elements at indices that other tensors hold.
 //!
-//! Places are integers of any type. A negative one counts from the end of its axis; one that is out of range gives NaN for
+//! Indices are integers of any type. A negative one counts from the end of its axis; one that is out of range gives NaN for
 //! floats and complex numbers, 0 for other types: a kernel cannot stop to report it.
 
 use millstream_core::what::{Dims, Strides, broadcast_shapes};
@@ -11,28 +11,29 @@ use crate::Tensor;
 use crate::graph::{Gather, Inputs};
 
 impl Tensor {
-    /// An error unless these are places.
-    pub(crate) fn check_places(&self) -> Result<()> {
+    /// An error unless these are indices.
+    pub(crate) fn check_indices(&self) -> Result<()> {
         self.check()?;
         if self.dtype().is_integer() {
             return Ok(());
         }
-        Err(Error::dtype(format!("places are integers, not {}", self.dtype())).suggest("cast them, for example to i64"))
+        Err(Error::dtype(format!("indices are integers, not {}", self.dtype()))
+            .suggest("cast them, for example to i64"))
     }
 
-    /// A lookup: `shape` and `strides` say how the table itself moves along the result, `places` lie like the result, one for
+    /// A lookup: `shape` and `strides` say how the table itself moves along the result, `indices` lie like the result, one for
     /// each of `axes`.
-    fn look_up(&self, shape: Dims, strides: Strides, places: &[Tensor], axes: &[usize]) -> Result<Tensor> {
+    fn look_up(&self, shape: Dims, strides: Strides, indices: &[Tensor], axes: &[usize]) -> Result<Tensor> {
         let table = Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() };
         let lookups: SmallVec<[Lookup; 2]> =
             axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.shape()[a] }).collect();
         let mut inputs = Inputs::new();
         inputs.push(table);
-        inputs.extend(places.iter().cloned());
+        inputs.extend(indices.iter().cloned());
         Tensor::new_node(Gather { lookups }, inputs)
     }
 
-    /// The slices of an axis at these places. The axis becomes the axes of `places`.
+    /// The slices of an axis at these indices. The axis becomes the axes of `indices`.
     ///
     /// ```
     /// use millstream::Tensor;
@@ -42,30 +43,30 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn take(&self, places: &Tensor, axis: isize) -> Tensor {
+    pub fn take(&self, indices: &Tensor, axis: isize) -> Tensor {
         Tensor::build("take", || {
             self.check()?;
-            places.check_places()?;
+            indices.check_indices()?;
             let axis = self.axis(axis)?;
             let (mut shape, mut strides, mut thin) = (Dims::new(), Strides::new(), Dims::new());
             for d in 0..self.rank() {
                 if d == axis {
-                    shape.extend_from_slice(places.shape());
-                    strides.extend(places.shape().iter().map(|_| 0));
-                    thin.extend_from_slice(places.shape());
+                    shape.extend_from_slice(indices.shape());
+                    strides.extend(indices.shape().iter().map(|_| 0));
+                    thin.extend_from_slice(indices.shape());
                 } else {
                     shape.push(self.shape()[d]);
                     strides.push(self.layout.strides()[d]);
                     thin.push(1);
                 }
             }
-            let places = places.reshape(&thin).broadcast(&shape);
-            places.check()?;
-            self.look_up(shape, strides, &[places], &[axis])
+            let indices = indices.reshape(&thin).broadcast(&shape);
+            indices.check()?;
+            self.look_up(shape, strides, &[indices], &[axis])
         })
     }
 
-    /// The elements of an axis at these places, with a place for each element of the result. All other axes broadcast.
+    /// The elements of an axis at these indices, with an index for each element of the result. All other axes broadcast.
     ///
     /// ```
     /// use millstream::{Keep, Tensor};
@@ -75,32 +76,32 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn take_along_axis(&self, places: &Tensor, axis: isize) -> Tensor {
+    pub fn take_along_axis(&self, indices: &Tensor, axis: isize) -> Tensor {
         Tensor::build("take_along_axis", || {
             self.check()?;
-            places.check_places()?;
+            indices.check_indices()?;
             let axis = self.axis(axis)?;
-            if places.rank() != self.rank() {
+            if indices.rank() != self.rank() {
                 return Err(
-                    Error::shapes_differ(self.shape(), places.shape()).suggest("both need the same number of axes")
+                    Error::shapes_differ(self.shape(), indices.shape()).suggest("both need the same number of axes")
                 );
             }
             let mut other: Dims = self.shape().into();
             other[axis] = 1;
-            let mut thin: Dims = places.shape().into();
+            let mut thin: Dims = indices.shape().into();
             thin[axis] = 1;
             let mut shape = broadcast_shapes(&other, &thin)?;
             let mut strides: Strides =
                 (0..shape.len()).map(|d| if other[d] == 1 { 0 } else { self.layout.strides()[d] }).collect();
-            shape[axis] = places.shape()[axis];
+            shape[axis] = indices.shape()[axis];
             strides[axis] = 0;
-            let places = places.broadcast(&shape);
-            places.check()?;
-            self.look_up(shape, strides, &[places], &[axis])
+            let indices = indices.broadcast(&shape);
+            indices.check()?;
+            self.look_up(shape, strides, &[indices], &[axis])
         })
     }
 
-    /// The elements at these places of the first axes, one tensor of places for each; they broadcast together. The result has
+    /// The elements at these indices of the first axes, one tensor of indices for each; they broadcast together. The result has
     /// their axes, then the tensor's remaining ones: `x[i, j]` of NumPy.
     ///
     /// ```
@@ -111,37 +112,37 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn index(&self, places: &[&Tensor]) -> Tensor {
+    pub fn index(&self, indices: &[&Tensor]) -> Tensor {
         Tensor::build("index", || {
             self.check()?;
             let rank = self.rank();
-            if places.is_empty() || places.len() > rank {
-                return Err(Error::argument(format!("places for {} axes of a tensor that has {rank}", places.len())));
+            if indices.is_empty() || indices.len() > rank {
+                return Err(Error::argument(format!("indices for {} axes of a tensor that has {rank}", indices.len())));
             }
             let mut common = Dims::new();
-            for p in places {
-                p.check_places()?;
+            for p in indices {
+                p.check_indices()?;
                 common = broadcast_shapes(&common, p.shape())?;
             }
-            let rest = &self.shape()[places.len()..];
+            let rest = &self.shape()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
-            let own = &self.layout.strides()[places.len()..];
+            let own = &self.layout.strides()[indices.len()..];
             let strides: Strides = common.iter().map(|_| 0).chain(own.iter().copied()).collect();
-            let mut wide = Vec::with_capacity(places.len());
-            for p in places {
+            let mut wide = Vec::with_capacity(indices.len());
+            for p in indices {
                 let thin: Dims = p.shape().iter().copied().chain(rest.iter().map(|_| 1)).collect();
                 let p = p.reshape(&thin).broadcast(&shape);
                 p.check()?;
                 wide.push(p);
             }
-            let axes: SmallVec<[usize; 4]> = (0..places.len()).collect();
+            let axes: SmallVec<[usize; 4]> = (0..indices.len()).collect();
             self.look_up(shape, strides, &wide, &axes)
         })
     }
 
-    /// The rows of this table at these places: [`Tensor::take`] along the first axis.
+    /// The rows of this table at these indices: [`Tensor::take`] along the first axis.
     #[track_caller]
-    pub fn embedding(&self, places: &Tensor) -> Tensor {
-        self.take(places, 0)
+    pub fn embedding(&self, indices: &Tensor) -> Tensor {
+        self.take(indices, 0)
     }
 }

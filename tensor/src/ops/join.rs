@@ -1,6 +1,6 @@
 //! Tensors made of others: joined, repeated, shifted, taken apart.
 //!
-//! A joined tensor is written part by part, each part computed straight into its place. Taking apart and most rearranging
+//! A joined tensor is written part by part, each part computed straight into the result. Taking apart and most rearranging
 //! only makes views.
 
 use millstream_core::what::{Dims, count};
@@ -148,7 +148,7 @@ impl Tensor {
         })
     }
 
-    /// Elements shifted by so many places along axes; what leaves at one end comes in at the other.
+    /// Elements shifted by so many indices along axes; what leaves at one end comes in at the other.
     ///
     /// ```
     /// use millstream::Tensor;
@@ -176,7 +176,7 @@ impl Tensor {
         })
     }
 
-    /// One axis moved to another place; the others keep their order.
+    /// One axis moved to another position; the others keep their order.
     #[track_caller]
     pub fn moveaxis(&self, from: isize, to: isize) -> Tensor {
         Tensor::build("moveaxis", || {
@@ -245,8 +245,8 @@ impl Tensor {
     pub fn one_hot(&self, classes: usize, dtype: DType) -> Tensor {
         Tensor::build("one_hot", || {
             self.check()?;
-            let places = indices(classes);
-            Ok(self.cast(DType::I64).unsqueeze(-1).eq(&places).cast(dtype))
+            let classes = indices(classes);
+            Ok(self.cast(DType::I64).unsqueeze(-1).eq(&classes).cast(dtype))
         })
     }
 }

@@ -25,7 +25,7 @@ pub enum Reduction {
 /// How [`Tensor::interpolate`] finds values between elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Interpolation {
-    /// The element whose place is the next smaller.
+    /// The element whose index is the next smaller.
     #[default]
     Nearest,
     /// Along lines between the neighbours of each axis; pixels are areas (`align_corners = False` of PyTorch).
@@ -219,14 +219,14 @@ fn resized(x: &Tensor, axis: usize, size: usize, mode: Interpolation) -> Tensor 
     if size == old {
         return x.clone();
     }
-    let places = indices(size);
+    let at = indices(size);
     let a = axis as isize;
     if mode == Interpolation::Nearest {
         // In whole numbers: no rounding can pick a neighbour.
-        return x.take(&(places * old as i64).floor_div(size as i64), a);
+        return x.take(&(at * old as i64).floor_div(size as i64), a);
     }
     let scale = old as f64 / size as f64;
-    let at = ((places.cast(DType::F64) + 0.5) * scale - 0.5).maximum(0.0);
+    let at = ((at.cast(DType::F64) + 0.5) * scale - 0.5).maximum(0.0);
     let low = at.floor().minimum(old as f64 - 1.0);
     let high = (&low + 1.0).minimum(old as f64 - 1.0);
     let mut shape = vec![1; x.rank()];

@@ -124,7 +124,7 @@ impl Generator {
         self.long_words(&[n]).argsort(0, false)
     }
 
-    /// The slices of an axis in a random order: [`Generator::permutation`] of its places.
+    /// The slices of an axis in a random order: [`Generator::permutation`] of its indices.
     #[track_caller]
     pub fn shuffle(&mut self, x: &Tensor, axis: isize) -> Tensor {
         match x.axis(axis) {

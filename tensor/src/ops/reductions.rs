@@ -95,13 +95,13 @@ impl Tensor {
         self.reduce(Reduce::Min, axes, keep)
     }
 
-    /// Where the largest element is: the row-major place within the reduced axes; the first of equals, or the first NaN.
+    /// Where the largest element is: the row-major index within the reduced axes; the first of equals, or the first NaN.
     #[track_caller]
     pub fn argmax(&self, axes: &[isize], keep: Keep) -> Tensor {
         self.reduce(Reduce::ArgMax, axes, keep)
     }
 
-    /// Where the smallest element is: the row-major place within the reduced axes; the first of equals, or the first NaN.
+    /// Where the smallest element is: the row-major index within the reduced axes; the first of equals, or the first NaN.
     #[track_caller]
     pub fn argmin(&self, axes: &[isize], keep: Keep) -> Tensor {
         self.reduce(Reduce::ArgMin, axes, keep)

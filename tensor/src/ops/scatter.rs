@@ -1,7 +1,7 @@
-//! Elements put at places that other tensors say, computed on the host.
+//! Scattering: elements put at indices that other tensors hold, computed on the host.
 //!
 //! The counterpart of lookups. Values are taken in their row-major order, so that results do not depend on the device or on
-//! the number of threads. A negative place counts from the end of its axis; a value for a place out of range goes nowhere, as a lookup
+//! the number of threads. A negative index counts from the end of its axis; a value for an index out of range goes nowhere, as a lookup
 //! out of range finds nothing.
 
 use std::panic::Location;
@@ -13,20 +13,20 @@ use millstream_host::{self as host, Places, Put};
 use crate::Tensor;
 
 impl Tensor {
-    /// The tensor with `values` put along an axis at `places`, one for each value: along the other axes a value stays where it is. Places
-    /// and values broadcast together; along the other axes they are as long as the tensor, or 1. Of several values for one place the last
+    /// The tensor with `values` put along an axis at `indices`, one for each value: along the other axes a value stays where it is. Indices
+    /// and values broadcast together; along the other axes they are as long as the tensor, or 1. Of several values for one index the last
     /// stays. The inverse of [`Tensor::take_along_axis`].
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[2, 3], &[0, 0, 0, 0, 0, 0]);
-    /// let places = Tensor::from_shape(&[2, 1], &[2, 0]);
-    /// assert_eq!(x.scatter(1, &places, &Tensor::from_slice(&[7])).to_vec::<i32>()?, [0, 0, 7, 7, 0, 0]);
+    /// let indices = Tensor::from_shape(&[2, 1], &[2, 0]);
+    /// assert_eq!(x.scatter(1, &indices, &Tensor::from_slice(&[7])).to_vec::<i32>()?, [0, 0, 7, 7, 0, 0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter(&self, axis: isize, places: &Tensor, values: &Tensor) -> Tensor {
-        self.put_along(axis, places, values, Put::Last, Location::caller())
+    pub fn scatter(&self, axis: isize, indices: &Tensor, values: &Tensor) -> Tensor {
+        self.put_along(axis, indices, values, Put::Last, Location::caller())
     }
 
     /// Like [`Tensor::scatter`], with values added to what is there, one after the other in their order. Integers wrap; half types are
@@ -34,18 +34,18 @@ impl Tensor {
     ///
     /// ```
     /// use millstream::{DType, Tensor};
-    /// let places = Tensor::from_slice(&[1, 0, 1, -1]);
-    /// let counts = Tensor::zeros(&[3], DType::I64).scatter_add(0, &places, &Tensor::ones(&[4], DType::I64));
+    /// let indices = Tensor::from_slice(&[1, 0, 1, -1]);
+    /// let counts = Tensor::zeros(&[3], DType::I64).scatter_add(0, &indices, &Tensor::ones(&[4], DType::I64));
     /// assert_eq!(counts.to_vec::<i64>()?, [1, 2, 1]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter_add(&self, axis: isize, places: &Tensor, values: &Tensor) -> Tensor {
-        self.put_along(axis, places, values, Put::Sum, Location::caller())
+    pub fn scatter_add(&self, axis: isize, indices: &Tensor, values: &Tensor) -> Tensor {
+        self.put_along(axis, indices, values, Put::Sum, Location::caller())
     }
 
-    /// The tensor with `values` at these places of the first axes, one tensor of places for each axis; they broadcast together, and
-    /// values to them and the remaining axes. Of several values for one place the last stays: `x[i, j] = values` of NumPy.
+    /// The tensor with `values` at these indices of the first axes, one tensor of indices for each axis; they broadcast together, and
+    /// values to them and the remaining axes. Of several values for one index the last stays: `x[i, j] = values` of NumPy.
     ///
     /// ```
     /// use millstream::Tensor;
@@ -56,14 +56,14 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_put(&self, places: &[&Tensor], values: &Tensor) -> Tensor {
-        self.put_at(places, values, Put::Last, Location::caller())
+    pub fn index_put(&self, indices: &[&Tensor], values: &Tensor) -> Tensor {
+        self.put_at(indices, values, Put::Last, Location::caller())
     }
 
     /// Like [`Tensor::index_put`], with values added to what is there: `np.add.at(x, (i, j), values)`. See [`Tensor::scatter_add`].
     #[track_caller]
-    pub fn index_add(&self, places: &[&Tensor], values: &Tensor) -> Tensor {
-        self.put_at(places, values, Put::Sum, Location::caller())
+    pub fn index_add(&self, indices: &[&Tensor], values: &Tensor) -> Tensor {
+        self.put_at(indices, values, Put::Sum, Location::caller())
     }
 
     /// An error unless values of this tensor can be put into one of that dtype without losing anything.
@@ -79,54 +79,54 @@ impl Tensor {
     fn put_along(
         &self,
         axis: isize,
-        places: &Tensor,
+        indices: &Tensor,
         values: &Tensor,
         put: Put,
         location: &'static Location<'static>,
     ) -> Tensor {
         let [out] = Tensor::build_many("scatter", location, || {
             self.check()?;
-            places.check_places()?;
+            indices.check_indices()?;
             values.check_puttable(self.dtype())?;
             let axis = self.axis(axis)?;
-            let given = broadcast_shapes(places.shape(), values.shape())?;
+            let given = broadcast_shapes(indices.shape(), values.shape())?;
             if given.len() != self.rank() {
                 return Err(Error::shapes_differ(self.shape(), &given).suggest("both need the same number of axes"));
             }
             let mut shape: Dims = self.shape().into();
             shape[axis] = given[axis];
-            let (places, values) =
-                (places.cast(DType::I64).broadcast(&shape), values.cast(self.dtype()).broadcast(&shape));
-            places.check()?;
+            let (indices, values) =
+                (indices.cast(DType::I64).broadcast(&shape), values.cast(self.dtype()).broadcast(&shape));
+            indices.check()?;
             let (outer, n, inner) = self.around(axis, axis + 1)?;
             let sizes = Places { outer, n, inner, k: shape[axis], each: true };
             let three = [outer, sizes.k, inner];
             let function = host::scatter(self.dtype(), sizes, put);
-            let inputs = [&self.reshape(&[outer, n, inner]), &places.reshape(&three), &values.reshape(&three)];
+            let inputs = [&self.reshape(&[outer, n, inner]), &indices.reshape(&three), &values.reshape(&three)];
             let [out] = Tensor::host_outputs(function, &inputs, location)?;
             Ok([out.reshape(self.shape())])
         });
         out
     }
 
-    fn put_at(&self, places: &[&Tensor], values: &Tensor, put: Put, location: &'static Location<'static>) -> Tensor {
+    fn put_at(&self, indices: &[&Tensor], values: &Tensor, put: Put, location: &'static Location<'static>) -> Tensor {
         let [out] = Tensor::build_many("index_put", location, || {
             self.check()?;
             values.check_puttable(self.dtype())?;
-            if places.is_empty() || places.len() > self.rank() {
-                let count = places.len();
-                return Err(Error::argument(format!("places for {count} axes of a tensor that has {}", self.rank())));
+            if indices.is_empty() || indices.len() > self.rank() {
+                let count = indices.len();
+                return Err(Error::argument(format!("indices for {count} axes of a tensor that has {}", self.rank())));
             }
             let mut common = Dims::new();
-            for p in places {
-                p.check_places()?;
+            for p in indices {
+                p.check_indices()?;
                 common = broadcast_shapes(&common, p.shape())?;
             }
             // One number for all axes; -1 - n, which is out of any range, where one of them is out of its own.
-            let (_, n, inner) = self.around(0, places.len())?;
+            let (_, n, inner) = self.around(0, indices.len())?;
             let mut flat = Tensor::zeros(&common, DType::I64);
             let mut inside = Tensor::full(&common, true);
-            for (p, &size) in places.iter().zip(self.shape()) {
+            for (p, &size) in indices.iter().zip(self.shape()) {
                 let (p, size) = (p.cast(DType::I64), size as i64);
                 let p = p.lt(0).choose(&(&p + size), &p);
                 inside = inside.and(&p.ge(0).and(&p.lt(size)));
@@ -134,7 +134,7 @@ impl Tensor {
             }
             let k = count(&common)?;
             let flat = inside.choose(&flat, -1 - n as i64).reshape(&[1, k]);
-            let rest = &self.shape()[places.len()..];
+            let rest = &self.shape()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
             let values = values.cast(self.dtype()).broadcast(&shape).reshape(&[1, k, inner]);
             values.check()?;

@@ -66,14 +66,14 @@ impl Tensor {
         self.reshape(&sizes).permute(&back)
     }
 
-    /// Sorted values and places along an axis.
+    /// Sorted values and indices along an axis.
     fn sorted(&self, op: &'static str, axis: isize, order: Order, location: &'static Location<'static>) -> [Tensor; 2] {
         Tensor::build_many(op, location, || {
             self.check()?;
             let (rows, moved) = self.as_rows(axis)?;
             let function = host::sort(self.dtype(), rows.shape()[0], rows.shape()[1], order)?;
-            let [values, places] = Tensor::host_outputs(function, &[&rows], location)?;
-            Ok([values.rows_back(&moved, self.shape()), places.rows_back(&moved, self.shape())])
+            let [values, indices] = Tensor::host_outputs(function, &[&rows], location)?;
+            Ok([values.rows_back(&moved, self.shape()), indices.rows_back(&moved, self.shape())])
         })
     }
 
@@ -103,8 +103,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn argsort(&self, axis: isize, descending: bool) -> Tensor {
-        let [_, places] = self.sorted("argsort", axis, order(descending), Location::caller());
-        places
+        let [_, indices] = self.sorted("argsort", axis, order(descending), Location::caller());
+        indices
     }
 
     /// The `k` largest elements along an axis, largest first, and where they are (i64); the smallest, smallest first, if
@@ -112,25 +112,25 @@ impl Tensor {
     ///
     /// ```
     /// use millstream::Tensor;
-    /// let (values, places) = Tensor::from_slice(&[3, 9, 4, 9]).topk(3, 0, true);
+    /// let (values, indices) = Tensor::from_slice(&[3, 9, 4, 9]).topk(3, 0, true);
     /// assert_eq!(values.to_vec::<i32>()?, [9, 9, 4]);
-    /// assert_eq!(places.to_vec::<i64>()?, [1, 3, 2]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [1, 3, 2]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
     pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Tensor, Tensor) {
         let location = Location::caller();
-        let [values, places] = Tensor::build_many("topk", location, || {
+        let [values, indices] = Tensor::build_many("topk", location, || {
             self.check()?;
             let (rows, moved) = self.as_rows(axis)?;
             let function = host::topk(self.dtype(), rows.shape()[0], rows.shape()[1], k, order(largest))?;
-            let [values, places] = Tensor::host_outputs(function, &[&rows], location)?;
-            Ok([values.rows_back(&moved, self.shape()), places.rows_back(&moved, self.shape())])
+            let [values, indices] = Tensor::host_outputs(function, &[&rows], location)?;
+            Ok([values.rows_back(&moved, self.shape()), indices.rows_back(&moved, self.shape())])
         });
-        (values, places)
+        (values, indices)
     }
 
-    /// For each of `values`, the place (i64) in this ascending one-dimensional tensor before which it would have to be inserted
+    /// For each of `values`, the index (i64) in this ascending one-dimensional tensor before which it would have to be inserted
     /// to keep the order: before equal elements, or behind them.
     ///
     /// ```
@@ -144,7 +144,7 @@ impl Tensor {
     #[track_caller]
     pub fn searchsorted(&self, values: &Tensor, side: Side) -> Tensor {
         let location = Location::caller();
-        let [places] = Tensor::build_many("searchsorted", location, || {
+        let [indices] = Tensor::build_many("searchsorted", location, || {
             self.check()?;
             values.check()?;
             if self.rank() != 1 {
@@ -153,10 +153,10 @@ impl Tensor {
             let dtype = self.dtype().promote(values.dtype())?;
             let (sorted, flat) = (self.cast(dtype), values.cast(dtype).reshape(&[values.len()]));
             let function = host::searchsorted(dtype, sorted.len(), flat.len(), side);
-            let [places] = Tensor::host_outputs(function, &[&sorted, &flat], location)?;
-            Ok([places.reshape(values.shape())])
+            let [indices] = Tensor::host_outputs(function, &[&sorted, &flat], location)?;
+            Ok([indices.reshape(values.shape())])
         });
-        places
+        indices
     }
 
     /// True where the element is among those of `test`, or false there if `invert`. NaN is equal to nothing.
@@ -215,9 +215,9 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[2, 2], &[0, 7, 8, 0]);
-    /// let places = x.nonzero()?;
-    /// assert_eq!(places[0].to_vec::<i64>()?, [0, 1]);
-    /// assert_eq!(places[1].to_vec::<i64>()?, [1, 0]);
+    /// let indices = x.nonzero()?;
+    /// assert_eq!(indices[0].to_vec::<i64>()?, [0, 1]);
+    /// assert_eq!(indices[1].to_vec::<i64>()?, [1, 0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
@@ -287,7 +287,7 @@ impl Tensor {
         })
     }
 
-    /// The distinct elements in ascending order; where each occurs first in row-major order (i64); for each element the place of
+    /// The distinct elements in ascending order; where each occurs first in row-major order (i64); for each element the index of
     /// its value among the distinct ones (i64), in the shape of this tensor; and how often each occurs (i64). Every NaN is distinct, the
     /// two zeros are not. Computes now, because the shape depends on the values.
     ///
@@ -313,7 +313,7 @@ impl Tensor {
         (values, counts)
     }
 
-    /// The distinct elements, and for each element the place of its value among them; see [`Tensor::unique_all`].
+    /// The distinct elements, and for each element the index of its value among them; see [`Tensor::unique_all`].
     #[track_caller]
     pub fn unique_inverse(&self) -> (Tensor, Tensor) {
         let [values, _, inverse, _] = self.unique("unique_inverse", Location::caller());
