@@ -178,6 +178,11 @@ pub trait Launch: Send + Sync + 'static {
 
     /// Queues the work.
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()>;
+
+    /// Why a run since the last call went another way than its variant says: what only a run can know, such as odd addresses.
+    fn fallback(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Memory that lies somewhere else than it did when launches were captured.

@@ -273,6 +273,9 @@ impl Dispatcher {
             self.errors.fetch_add(1, Ordering::Relaxed);
             e.through(format!("{} on {}", work.name, site.device))
         })?;
+        if let Some(reason) = prepared.launch.fallback() {
+            site.profiler.warn(format!("{} did not run as {}: {reason}", work.name, work.candidate.label()));
+        }
         if let Some(started) = profiled {
             let seconds = started.elapsed().as_secs_f64();
             let cost = cost(&work.op, Some(&work.candidate.traffic), &site.owner.profile());

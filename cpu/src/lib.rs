@@ -8,17 +8,13 @@
 //! - `simd`: vectors of the instruction sets, chosen at run time.
 //! - `workers`, `topology`: fork-join threads; caches and cores.
 //! - `math`: functions over blocks of elements. `program`: expressions as register programs of them.
-//! - `map`, `rows`: element-wise operations and row programs. `gemm`: packed matrix products. `contract`: contractions of
-//!   any form on top of it, with kernels of their own for convolutions: `columns`, `direct`, `winograd`, `depthwise`. `gather`, `scan`, `attention`: what their names say.
+//! - `map`, `rows`: element-wise operations and row programs. `contract`: contractions of any form, a folder for each way to
+//!   compute them. `gather`, `scan`, `attention`: what their names say.
 
 mod attention;
 mod backend;
-mod columns;
-mod contract;
-mod depthwise;
-mod direct;
+pub mod contract;
 mod gather;
-pub mod gemm;
 mod host;
 mod links;
 mod map;
@@ -33,7 +29,6 @@ mod shared;
 pub mod simd;
 mod stream;
 pub mod topology;
-mod winograd;
 pub mod workers;
 
 pub use backend::{CpuBackend, CpuFamily, CpuOptions};

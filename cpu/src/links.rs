@@ -1,9 +1,9 @@
-//! The steps of a [`crate::gemm::Chain`] on sums in registers, and ahead of them.
+//! The steps of a [`crate::contract::packed::Chain`] on sums in registers, and ahead of them.
 //!
 //! What kernels use while they have sums must be inlined, whether crates are optimised together or not: a call makes all sums leave their
 //! registers.
 
-use crate::gemm::{Chain, Link, LinkOp, LinkWith};
+use crate::contract::packed::{Chain, Link, LinkOp, LinkWith};
 use crate::simd::{Float, Simd};
 
 /// Elements of a cache line.

@@ -8,7 +8,7 @@ use millstream_core::DType;
 use millstream_core::how::{DeviceKind, DeviceProfile, MemoryLevel, Transfer, Walks};
 use millstream_core::what::Tolerance;
 
-use crate::gemm;
+use crate::contract::packed;
 use crate::memory;
 use crate::simd::Isa;
 use crate::topology::Topology;
@@ -130,7 +130,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
 /// Products of narrow numbers have a rate of their own where the processor multiplies several at a time: as many times that of
 /// f32 as its instructions do more in one go.
 pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)> {
-    use gemm::Isa as G;
+    use packed::Isa as G;
     const BYTES: [DType; 2] = [DType::I8, DType::U8];
     const INTEGERS: [DType; 3] = [DType::I8, DType::U8, DType::I16];
     let mut rates = vec![

@@ -30,6 +30,11 @@ pub(crate) trait Run: Send + Sync + 'static {
 
     /// Computes; the results are in memory when it returns.
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()>;
+
+    /// Why a run since the last call went another way than the variant says.
+    fn fallback(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Runs prepared work inline or through a stream's queue.
@@ -45,6 +50,10 @@ impl Launch for CpuLaunch {
             Some(queued) => queued.push(Command::Launch(self.0.clone(), Owned::from(bindings))),
             None => guarded(|| self.0.execute(bindings)),
         }
+    }
+
+    fn fallback(&self) -> Option<&'static str> {
+        self.0.fallback()
     }
 }
 

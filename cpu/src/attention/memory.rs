@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use millstream_core::{Error, ErrorKind, Fault, Result};
 
-use crate::gemm::Element;
+use crate::contract::packed::Element;
 
 /// Bytes of scratch memory that a thread keeps for its next task: fresh memory would cost a page fault every few thousand
 /// bytes.

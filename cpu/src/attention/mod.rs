@@ -19,8 +19,8 @@ use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
+use crate::contract::packed::{Batch, PackBlock, PackSource, Panel, Panels, Strided, Widen, even};
 use crate::contract::product_isa;
-use crate::gemm::{Batch, PackBlock, PackSource, Panel, Panels, Strided, Widen, even};
 use crate::program::{Base, Operand, bases, seek};
 use crate::simd::vectorize;
 use crate::stream::{CpuLaunch, Run};

@@ -1,6 +1,6 @@
 //! Scores of some keys for as many queries as a panel has columns: a query in each lane, so that nothing goes across lanes.
 
-use crate::gemm::Element;
+use crate::contract::packed::Element;
 use crate::math::{Elem, double, single};
 use crate::simd::{Float, Kernel, Mask, Real, Simd};
 

@@ -9,7 +9,7 @@ use millstream_core::{Binary, DType, Expr, Id, Node, Scalar};
 use smallvec::SmallVec;
 
 use super::view::View;
-use crate::gemm::{Chain, Link, LinkOp, LinkWith, TileAt};
+use crate::contract::packed::{Chain, Link, LinkOp, LinkWith, TileAt};
 use crate::math::{BlockFn, Form};
 use crate::program::{find_binary, find_unary};
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::gemm::{Batch, Element, Fours, Isa, PackSource, Pairs, Side, Strided};
+use crate::contract::packed::{Batch, Element, Fours, Isa, PackSource, Pairs, Side, Strided};
 use crate::simd::{Kernel, Simd, vectorize};
 use crate::workers::Workers;
 

@@ -15,7 +15,7 @@ use super::dispatch::Sum;
 use super::formula::{Formula, Session};
 use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
-use crate::gemm::{Chain, Output, Plain, TileAt, TileSink};
+use crate::contract::packed::{Chain, Output, Plain, TileAt, TileSink};
 use crate::simd::Isa;
 use crate::stream::host_address;
 

@@ -16,7 +16,7 @@ use super::dispatch::{Extent, How, Sum};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
-use crate::gemm::{self, Batch, PackSource, PackedLayout};
+use crate::contract::packed::{self, Batch, PackSource, PackedLayout};
 use crate::simd::Isa;
 use crate::stream::host_address;
 use crate::workers::Workers;
@@ -138,7 +138,7 @@ impl Operand {
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
-        how: (gemm::Isa, gemm::Side, Option<DType>),
+        how: (packed::Isa, packed::Side, Option<DType>),
         (layout, products): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use super::view::{Along, Axis, Origin, SLACK, Several, Strip, Tables, View, load_strips};
-use crate::gemm::{Batch, Element, Guard, PackBlock, PackSource, Strided};
+use crate::contract::packed::{Batch, Element, Guard, PackBlock, PackSource, Strided};
 
 /// Something that yields strips of an operand as `T`.
 pub(super) trait Strips<T>: Sync {
@@ -67,7 +67,8 @@ impl<T: Element> PackSource<T> for Tabled<'_, T> {
         let Tables { rows, depths, .. } = self.tables;
         // SAFETY: the maker has checked that the tables' reach, all products included, lies in the origin's memory, that it
         // is aligned, and that the view's dtype is that of `T`; the launch's caller keeps it alive and unwritten.
-        let source = unsafe { crate::gemm::Gathered::from_raw(base, rows, depths, Batch::SAME, &guards, self.fill) };
+        let source =
+            unsafe { crate::contract::packed::Gathered::from_raw(base, rows, depths, Batch::SAME, &guards, self.fill) };
         source.pack(block, dst);
     }
 

@@ -1,0 +1,262 @@
+//! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first product to the result.
+
+use crate::contract::packed::Chain;
+use crate::links::{apply, soon};
+#[cfg(target_arch = "aarch64")]
+use crate::simd::Neon;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
+
+/// Rows of a panel of the left operand.
+pub(super) const ROWS: usize = 6;
+
+/// A cache line of a panel of columns.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub [f32; LINE]);
+
+/// Depths after which some more results are asked for.
+const STEP: usize = 16;
+
+/// Elements of a cache line.
+pub(super) const LINE: usize = crate::links::LINE;
+
+type Run = unsafe fn(&Tile, Option<&Chain>);
+
+/// The kernels of an instruction set.
+pub(super) struct Kernels {
+    /// Elements of a vector.
+    pub lanes: usize,
+    /// Columns of a panel: so many vectors that [`ROWS`] rows of sums fill the registers.
+    pub panel: usize,
+    /// By the vectors of columns and the rows of a tile, each less one, and by whether depths are listed.
+    tiles: &'static [[[Run; 2]; ROWS]],
+    /// Twice as many rows, in two panels one after the other, of a single vector.
+    tall: [Run; 2],
+    pack: unsafe fn(*const f32, isize, &mut [Line]),
+}
+
+impl Kernels {
+    /// Those of an instruction set, if it has some and the machine has it.
+    pub(super) fn of(isa: Isa) -> Option<&'static Kernels> {
+        of_isa!(isa, AVX512, AVX2, NEON)
+    }
+
+    const fn new<S: Simd>(tiles: &'static [[[Run; 2]; ROWS]]) -> Kernels {
+        let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
+        Kernels { lanes, panel, tiles, tall: lists::<S, { 2 * ROWS }, 1>(), pack: pack::<S> }
+    }
+
+    /// Most rows of a tile of so many columns.
+    pub(super) fn most_rows(&self, width: usize) -> usize {
+        if width > self.lanes { ROWS } else { 2 * ROWS }
+    }
+
+    /// Computes tiles of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Sums of columns up
+    /// to a whole vector are written, too.
+    ///
+    /// # Safety
+    /// The contract of [`Tile`].
+    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, rows: usize, width: usize) {
+        let run = if rows > ROWS { self.tall } else { self.tiles[width.div_ceil(self.lanes) - 1][rows - 1] };
+        // SAFETY: passed on.
+        unsafe { run[usize::from(!tile.depths.is_null())](tile, chain) }
+    }
+
+    /// Copies so many pieces of `width` elements, `apart` elements from one to the next, to panel rows of their own; the rest of a row is
+    /// zero.
+    ///
+    /// # Safety
+    /// Each piece is readable.
+    pub(super) unsafe fn pack(&self, from: *const f32, apart: isize, width: usize, to: &mut [Line]) {
+        if width == self.panel {
+            // SAFETY: the caller's.
+            unsafe { (self.pack)(from, apart, to) };
+            return;
+        }
+        for (q, row) in to.chunks_exact_mut(self.panel / LINE).enumerate() {
+            let from = from.wrapping_offset(q as isize * apart);
+            for (i, x) in row.iter_mut().flat_map(|line| &mut line.0).enumerate() {
+                // SAFETY: the caller's.
+                *x = if i < width { unsafe { from.add(i).read() } } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// The kernels of an instruction set, for tiles of so many vectors.
+macro_rules! kernels {
+    ($name:ident, $simd:ty, $($vectors:literal)*) => {
+        static $name: Kernels = {
+            const TILES: &[[[Run; 2]; ROWS]] = &[$(row::<$simd, $vectors>()),*];
+            Kernels::new::<$simd>(TILES)
+        };
+    };
+}
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX512, Avx512, 1 2 3 4);
+#[cfg(target_arch = "x86_64")]
+kernels!(AVX2, Avx2, 1 2);
+#[cfg(target_arch = "aarch64")]
+kernels!(NEON, Neon, 1 2 3 4);
+
+/// Tiles of `V` vectors of columns.
+const fn row<S: Simd, const V: usize>() -> [[Run; 2]; ROWS] {
+    [
+        lists::<S, 1, V>(),
+        lists::<S, 2, V>(),
+        lists::<S, 3, V>(),
+        lists::<S, 4, V>(),
+        lists::<S, 5, V>(),
+        lists::<S, 6, V>(),
+    ]
+}
+
+/// Tiles of `R` rows by `V` vectors of columns, by whether depths are listed.
+const fn lists<S: Simd, const R: usize, const V: usize>() -> [Run; 2] {
+    [tile::<S, R, V, false>, tile::<S, R, V, true>]
+}
+
+/// # Safety
+/// The machine has the instruction set, and the contract of [`Tile`] for `R` rows and `V` vectors.
+unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
+    // SAFETY: passed on.
+    unsafe { S::enter(Sums::<R, V, LISTED>(tile, chain)) };
+}
+
+/// # Safety
+/// The machine has the instruction set; a whole panel is readable at each of as many multiples of `apart` as `to` has rows.
+unsafe fn pack<S: Simd>(from: *const f32, apart: isize, to: &mut [Line]) {
+    // SAFETY: passed on.
+    unsafe { S::enter(Pack { from, apart, to }) };
+}
+
+/// What the kernel reads and writes, for some tiles one below the other, all of as many rows.
+///
+/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel, or, where depths
+/// are listed, for the tiles' vectors from each of `k` entries on; `from`, if it is not
+/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of a chain's links readable.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub tiles: usize,
+    pub k: usize,
+    pub left: *const f32,
+    pub right: *const f32,
+    /// From `right` to the elements of each depth; null where they are rows of a panel.
+    pub depths: *const i32,
+    /// Sums to add, rows of a panel one after the other; null where there are none.
+    pub from: *const f32,
+    pub to: *mut f32,
+    pub apart: isize,
+    /// The first tile's first row and column, for a chain's links.
+    pub row: usize,
+    pub col: usize,
+    /// Results of the chain that, with what they are made of, are asked for ahead: the first one's row and column, and how many there are.
+    pub ahead: (usize, usize),
+    pub rows: usize,
+    pub cols: usize,
+}
+
+/// `R` rows by `V` vectors of columns; whether depths are `LISTED`.
+struct Sums<'a, const R: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
+
+impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, V, LISTED> {
+    type Output = ();
+
+    #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Sums(t, chain) = self;
+        // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
+        let mut t = *t;
+        let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+        let panel = t.k * ROWS;
+        // Little by little: a core waits for a few lines at a time.
+        let some = t.rows.div_ceil(t.k.div_ceil(STEP).max(1) * t.tiles);
+        let mut asked = 0;
+        for _ in 0..t.tiles {
+            let mut sums = [[s.f32(0.0); V]; R];
+            let (mut left, mut right, mut depths) = (t.left, t.right, t.depths);
+            let mut steps = t.k;
+            while steps > 0 {
+                if let Some(chain) = chain.filter(|_| asked < t.rows) {
+                    soon::<true>(chain, (t.ahead.0 + asked, t.ahead.1), (some.min(t.rows - asked), t.cols));
+                    asked += some;
+                }
+                let now = steps.min(STEP);
+                steps -= now;
+                for _ in 0..now {
+                    // SAFETY: the contract; `k` steps are taken.
+                    unsafe {
+                        if LISTED {
+                            right = t.right.wrapping_offset(*depths as isize);
+                            depths = depths.add(1);
+                        }
+                        let mut columns = [s.f32(0.0); V];
+                        for v in 0..V {
+                            columns[v] = S::F32::load(right.add(v * lanes));
+                        }
+                        for r in 0..R {
+                            let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
+                            for v in 0..V {
+                                sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                            }
+                        }
+                        left = left.add(ROWS);
+                        if !LISTED {
+                            right = right.add(width);
+                        }
+                    }
+                }
+            }
+            // SAFETY: the contract.
+            unsafe {
+                if !t.from.is_null() {
+                    for r in 0..R {
+                        for v in 0..V {
+                            sums[r][v] = sums[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
+                        }
+                    }
+                    t.from = t.from.add(R * width);
+                }
+                if let Some(chain) = chain {
+                    sums = apply(s, sums, &chain.links, t.row, t.col);
+                }
+                for r in 0..R {
+                    for v in 0..V {
+                        sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));
+                    }
+                }
+            }
+            t.left = t.left.wrapping_add(R.next_multiple_of(ROWS) * t.k);
+            t.to = t.to.wrapping_offset(R as isize * t.apart);
+            t.row += R;
+        }
+    }
+}
+
+/// Copies rows of a panel.
+struct Pack<'a> {
+    from: *const f32,
+    apart: isize,
+    to: &'a mut [Line],
+}
+
+impl Kernel for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let mut from = self.from;
+        for row in self.to.chunks_exact_mut(S::F32::LANES * S::VECTORS / LINE) {
+            let to: *mut f32 = row.as_mut_ptr().cast();
+            for v in 0..S::VECTORS {
+                // SAFETY: whoever makes this promises it; the row has a panel's elements.
+                unsafe { S::F32::load(from.wrapping_add(v * S::F32::LANES)).store(to.add(v * S::F32::LANES)) };
+            }
+            from = from.wrapping_offset(self.apart);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image, or in lines of places.
+//!
+//! The right operand is taken a few vectors of columns at a time: they are copied to the first-level cache just before their use, and
+//! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
+//! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
+//!
+//! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
+//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::contract::direct`]). An image of several channels with a border along
+//! both of its axes is copied before, by each task the rows that it needs; places a stride apart are side by side there.
+//!
+//! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+
+mod kernel;
+mod recognise;
+
+use std::cell::RefCell;
+
+use crate::contract::direct::{Border, Filters, part, scatter};
+use crate::contract::packed::{Output, PackedLayout, TileAt};
+use crate::links::{fetch, fetch_pieces};
+use crate::shared::Shared;
+use crate::simd::Isa;
+use crate::workers::Workers;
+use kernel::{Kernels, LINE, Line, ROWS, Tile};
+pub(super) use recognise::{ColumnsWay, FAMILY};
+
+/// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide. Those that are not
+/// copied come from farther away in any case.
+const MOST_DEPTH: usize = 256;
+const WIDE_DEPTH: usize = 128;
+const LISTED_DEPTH: usize = 512;
+/// Tiles that one call of a kernel computes.
+const TILES: usize = 4;
+/// Columns of a task.
+const MOST_COLUMNS: usize = 112;
+/// Tasks that there should be, at least and for each thread, as long as each has so many rows, or fewer where there are many
+/// threads.
+const TASKS: usize = 8;
+const TASKS_EACH: usize = 2;
+const LEAST_ROWS: usize = 96;
+const FEW_ROWS: usize = 48;
+/// Bytes of the left operand that one task may read: they should stay in a second-level cache.
+const LEFT: usize = 384 << 10;
+
+/// A product with its sizes, ready for any memory.
+pub(crate) struct Columns {
+    kernels: &'static Kernels,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Where each product of the batch begins in the right operand's memory; all share the left operand.
+    pub(crate) batches: Vec<isize>,
+    right: Right,
+    /// Parts that rows, and that strips, are cut into.
+    parts: usize,
+    chunks: usize,
+}
+
+/// Where the right operand's elements lie.
+pub(crate) enum Right {
+    /// Columns side by side, and so many elements from one row to the next; in a copy, if there is one.
+    Rows(isize, Option<Border>),
+    /// The places of windows.
+    Windows(Windows),
+}
+
+/// Windows that begin in lines of places side by side.
+pub(crate) struct Windows {
+    /// Places of a line.
+    wide: usize,
+    /// Where lines begin; with a copy, those of one task.
+    lines: Vec<isize>,
+    /// From the beginning of a window to its elements of each depth.
+    depths: Vec<i32>,
+    copy: Option<Part>,
+}
+
+/// The part of an image, with its border, that a task copies for its lines.
+pub(crate) struct Part {
+    pub(crate) border: Border,
+    /// Coordinates of the border's second axis from one line to the next.
+    pub(crate) apart: isize,
+    /// Tasks that all lines are cut into.
+    pub(crate) tasks: usize,
+}
+
+impl Windows {
+    /// Whether strips are so wide that windows are worth their tables: measured, narrow ones of few depths take too long.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some_and(|kernels| kernels.panel > LINE)
+    }
+
+    /// Windows that begin and have their elements at these offsets from index 0; `None` where they do not begin in lines of as many whole vectors.
+    pub(crate) fn in_place(isa: Isa, places: &[isize], depths: &[isize]) -> Option<Windows> {
+        let wide = places.windows(2).position(|p| p[1] - p[0] != 1).map_or(places.len(), |i| i + 1);
+        Windows::new(isa, wide, places, depths, None)
+    }
+
+    /// The same in a copy for the lines of one task, of so many places each.
+    pub(crate) fn copied(isa: Isa, wide: usize, places: &[isize], depths: &[isize], part: Part) -> Option<Windows> {
+        Windows::new(isa, wide, places, depths, Some(part))
+    }
+
+    fn new(isa: Isa, wide: usize, places: &[isize], depths: &[isize], copy: Option<Part>) -> Option<Windows> {
+        let lanes = Kernels::of(isa)?.lanes;
+        let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
+        if wide == 0 || !wide.is_multiple_of(lanes) || !places.chunks(wide).all(side_by_side) {
+            return None;
+        }
+        let lines = places.iter().step_by(wide).copied().collect();
+        let depths = depths.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
+        Some(Windows { wide, lines, depths, copy })
+    }
+}
+
+/// Tasks that there should be on so many threads, at least.
+pub(crate) fn tasks(threads: usize) -> usize {
+    TASKS.max(TASKS_EACH * threads)
+}
+
+impl Columns {
+    /// Whether there are kernels for an instruction set.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some()
+    }
+
+    /// A product; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
+    pub(crate) fn new(
+        (isa, threads): (Isa, usize),
+        (m, n, k): (usize, usize, usize),
+        batches: Vec<isize>,
+        right: Right,
+    ) -> Option<Columns> {
+        let kernels = Kernels::of(isa)?;
+        if m < 2 * ROWS || n < kernels.panel || k < kernels.lanes || batches.is_empty() {
+            return None;
+        }
+        let (lines, wide) = lines(&right, n);
+        let strips = lines * wide.div_ceil(kernels.panel);
+        let part = match &right {
+            Right::Windows(windows) => windows.copy.as_ref(),
+            Right::Rows(..) => None,
+        };
+        let chunks = part.map_or(strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel)), |part| part.tasks);
+        let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
+        let tasks = tasks(threads);
+        let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
+        let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));
+        // Few rows: more tasks have fewer columns.
+        let more = threads > 1 && part.is_none();
+        let chunks = if more { chunks.max(tasks.div_ceil(parts).min(strips)) } else { chunks };
+        Some(Columns { kernels, m, n, k, batches, right, parts, chunks })
+    }
+
+    /// Whether columns are the places of windows.
+    pub(crate) fn has_windows(&self) -> bool {
+        matches!(self.right, Right::Windows(_))
+    }
+
+    /// Columns that are taken at a time.
+    pub(crate) fn panel(&self) -> usize {
+        self.kernels.panel
+    }
+
+    /// Columns of a vector.
+    pub(crate) fn lanes(&self) -> usize {
+        self.kernels.lanes
+    }
+
+    /// How the left operand is packed.
+    pub(crate) fn layout(&self) -> PackedLayout {
+        let most = match self.right {
+            Right::Windows(_) => LISTED_DEPTH,
+            Right::Rows(..) if self.kernels.panel > LINE => WIDE_DEPTH,
+            Right::Rows(..) => MOST_DEPTH,
+        };
+        let kc = self.k.div_ceil(self.k.div_ceil(most));
+        PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
+    }
+
+    /// How the right operand is packed where it is kept: as strips are copied otherwise, if they are.
+    pub(crate) fn right_layout(&self) -> Option<PackedLayout> {
+        (!self.has_windows()).then(|| PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() })
+    }
+
+    /// The lines of columns, and the strips of each.
+    fn strips(&self) -> (usize, usize) {
+        let (lines, wide) = lines(&self.right, self.n);
+        (lines, wide.div_ceil(self.panel()))
+    }
+
+    /// A strip's line, the first of its columns there, and how many it has.
+    fn strip(&self, i: usize) -> (usize, usize, usize) {
+        let (_, wide) = lines(&self.right, self.n);
+        let each = wide.div_ceil(self.panel());
+        let (line, at) = (i / each, i % each * self.panel());
+        (line, at, self.panel().min(wide - at))
+    }
+
+    /// Rows, columns and depth of what registers, the first and the second level of memory hold.
+    pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
+        let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
+        let (kc, panel) = (self.layout().kc, self.panel());
+        [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
+    }
+
+    /// Bytes that are copied and read again from farther away than the first-level cache.
+    pub(crate) fn copied(&self) -> u64 {
+        let (elements, times) = match &self.right {
+            Right::Rows(_, border) => (border.as_ref().map_or(0, Border::elements), 1),
+            Right::Windows(w) => (w.copy.as_ref().map_or(0, |part| part.border.elements()), self.chunks * self.parts),
+        };
+        let bytes = (elements * size_of::<f32>()) as u64;
+        bytes.saturating_mul(times as u64).saturating_mul(self.batches.len() as u64)
+    }
+
+    /// Elements of scratch memory.
+    pub(crate) fn scratch(&self) -> usize {
+        self.layout().elements() + self.border().map_or(0, Border::elements)
+    }
+
+    /// The copy of all rows, if there is one.
+    fn border(&self) -> Option<&Border> {
+        match &self.right {
+            Right::Rows(_, border) => border.as_ref(),
+            Right::Windows(_) => None,
+        }
+    }
+
+    /// Computes it. `right` is the operand's element of index 0, `packed` its form by [`Columns::right_layout`], if it is kept, for a
+    /// batch of one; `scratch` has [`Columns::scratch`] elements.
+    ///
+    /// # Safety
+    /// Every element of the right operand is readable; nobody writes it meanwhile. The output is that of this product.
+    pub(crate) unsafe fn run(
+        &self,
+        workers: &Workers,
+        right: *const f32,
+        packed: Option<&[f32]>,
+        left: &Filters<'_>,
+        out: &Output<'_, f32>,
+        scratch: &mut [f32],
+    ) {
+        let layout = self.layout();
+        let (room, copy) = scratch.split_at_mut(layout.elements());
+        let left = match left {
+            Filters::Packed(all) => Shared::read(all.as_ptr()),
+            Filters::Source(source) => {
+                layout.write(*source, 0, 0, workers, room);
+                Shared::read(room.as_ptr())
+            }
+        };
+        let copy = Shared(copy.as_mut_ptr());
+        let panels = self.m.div_ceil(ROWS);
+        let (lines, each) = self.strips();
+        // What is copied for a task are whole lines.
+        let copied = matches!(&self.right, Right::Windows(Windows { copy: Some(_), .. }));
+        let (units, unit) = if copied { (lines, each) } else { (lines * each, 1) };
+        for (b, &begin) in self.batches.iter().enumerate() {
+            let mut right = Shared::read(right.wrapping_offset(begin));
+            if let Some(border) = self.border() {
+                workers.run(border.tasks(), &|i| {
+                    // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
+                    unsafe { border.copy(i, right.at(0), copy.at(0)) };
+                });
+                right = Shared(copy.at(border.first));
+            }
+            workers.run(self.parts * self.chunks, &|i| {
+                // Neighbours in n one after the other: they share rows, which then stay near.
+                let (first, count) = part(panels, self.parts, i / self.chunks);
+                let (begin, some) = part(units, self.chunks, i % self.chunks);
+                let (strip, strips) = (begin * unit, some * unit);
+                let row = first * ROWS;
+                let task = Task { b, row, rows: (count * ROWS).min(self.m - row), strip, strips };
+                // SAFETY: the caller's; tasks write different parts of the output.
+                unsafe { self.task(&task, left.at(0), right.at(0), packed, out) };
+            });
+        }
+    }
+
+    /// # Safety
+    /// As for [`Columns::run`], with the packed left operand.
+    unsafe fn task(
+        &self,
+        task: &Task,
+        left: *const f32,
+        right: *const f32,
+        packed: Option<&[f32]>,
+        out: &Output<'_, f32>,
+    ) {
+        thread_local! {
+            static ROOM: RefCell<[Vec<Line>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
+        }
+        let layout = self.layout();
+        let wide = self.panel();
+        let (padded, (all_lines, each)) = (self.m.next_multiple_of(ROWS), self.strips());
+        let strips = all_lines * each;
+        // Elements from one row to the next, of an operand that is copied strip by strip unless it is kept.
+        let (rows_apart, windows) = match &self.right {
+            Right::Rows(apart, _) => (*apart, None),
+            Right::Windows(windows) => (0, Some(windows)),
+        };
+        let chain = out.chain(task.b);
+        ROOM.with_borrow_mut(|[lines, sums, copy]| {
+            let blank = Line([0.0; LINE]);
+            let of = wide / LINE;
+            // The image, and which of its lines is the first in the table.
+            let (mut right, mut first_line) = (right, 0);
+            if let Some(Part { border, apart, .. }) = windows.and_then(|w| w.copy.as_ref()) {
+                let room = border.elements().div_ceil(LINE);
+                if copy.len() < room {
+                    copy.resize(room, blank);
+                }
+                first_line = task.strip / each;
+                let fewer = windows.map_or(0, |w| w.lines.len()) - task.strips / each;
+                // SAFETY: the caller's for what is read; the room has the border's elements.
+                unsafe { border.copy_from(first_line, fewer, *apart, right, copy.as_mut_ptr().cast()) };
+                right = copy.as_ptr().cast::<f32>().wrapping_add(border.first);
+            }
+            if lines.len() < layout.kc * of {
+                lines.resize(layout.kc * of, blank);
+            }
+            if sums.len() < task.rows * of {
+                sums.resize(task.rows * of, blank);
+            }
+            let sums: *mut f32 = sums.as_mut_ptr().cast();
+            let tiles = task.rows.div_ceil(ROWS);
+            for strip in task.strip..task.strip + task.strips {
+                let (line, at, width) = self.strip(strip);
+                let (col, begin) = match windows {
+                    None => (at, at as isize),
+                    Some(w) => (line * w.wide + at, w.lines[line - first_line] + at as isize),
+                };
+                // Results that are whole vectors go where they belong straight from registers.
+                let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
+                let mut start = 0;
+                while start < self.k {
+                    let depth = layout.kc.min(self.k - start);
+                    let last = start + depth == self.k;
+                    let from = right.wrapping_offset(start as isize * rows_apart + begin);
+                    let (columns, depths): (*const f32, *const i32) = match (packed, windows) {
+                        (_, Some(windows)) => (from, windows.depths[start..].as_ptr()),
+                        (Some(all), None) => {
+                            (all[strips * wide * start + col * depth..][..depth * wide].as_ptr(), std::ptr::null())
+                        }
+                        (None, None) => {
+                            // SAFETY: the operand's elements in these rows and columns.
+                            unsafe { self.kernels.pack(from, rows_apart, width, &mut lines[..depth * of]) };
+                            (lines.as_ptr().cast(), std::ptr::null())
+                        }
+                    };
+                    // What is copied after this: each tile asks for its share of it.
+                    let next = if last {
+                        right.wrapping_add(col + wide)
+                    } else {
+                        from.wrapping_offset(depth as isize * rows_apart)
+                    };
+                    let share = if packed.is_some() || windows.is_some() { 0 } else { depth.div_ceil(tiles) };
+                    let panel = left.wrapping_add(padded * start + task.row * depth);
+                    let most = self.kernels.most_rows(width);
+                    let (mut row, mut asked) = (0, 0);
+                    while row < task.rows {
+                        let left = task.rows - row;
+                        let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
+                        // Tiles of as many rows, a few at a time, so that what is needed later is asked for little by little.
+                        let some = (left / rows).min(TILES);
+                        let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
+                        let more = (panels * share).min(depth - asked);
+                        let from = next.wrapping_offset(asked as isize * rows_apart);
+                        fetch_pieces::<false>(from, rows_apart, more, wide);
+                        asked += more;
+                        // The rows of the next part: over all strips, each tile asks for its panel there.
+                        let each = panels * ROWS * depth / LINE / strips + 1;
+                        let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
+                        fetch::<false>(later.wrapping_add(strip * each * LINE), LINE as isize, each);
+                        let sums = sums.wrapping_add(row * wide);
+                        let mut tile = Tile {
+                            tiles: some,
+                            k: depth,
+                            left: panel.wrapping_add(row * depth),
+                            right: columns,
+                            depths,
+                            from: if start > 0 { sums } else { std::ptr::null() },
+                            to: sums,
+                            apart: wide as isize,
+                            row: task.row + row,
+                            col,
+                            ahead: (0, 0),
+                            rows: 0,
+                            cols: wide,
+                        };
+                        let chain = chain.filter(|_| last);
+                        if let Some(chain) = chain {
+                            tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
+                            tile.apart = chain.row;
+                            // The tiles after these: asked for now, their lines come in time.
+                            let after = if all < left { row + all } else { 0 };
+                            tile.ahead = (task.row + after, if after > 0 { col } else { col + width });
+                            tile.rows = all.min(task.rows - after);
+                        }
+                        // SAFETY: the packed operand has these panels, the strip `depth` rows; sums have a panel's elements for each row, and
+                        // the output and what it is made of have these rows and columns, which are the task's.
+                        unsafe { self.kernels.run(&tile, chain, rows, width) };
+                        row += all;
+                    }
+                    start += depth;
+                }
+                if chain.is_some() {
+                    continue;
+                }
+                let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: wide };
+                // SAFETY: there are a panel's sums for each row.
+                let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * wide) };
+                match out {
+                    Output::Sink(sink) => sink.store(&at, tile),
+                    Output::Plain(c) => scatter(c, &at, tile),
+                }
+            }
+        });
+    }
+}
+
+/// Lines of columns, and columns of a line; all rows of `n` columns are one.
+fn lines(right: &Right, n: usize) -> (usize, usize) {
+    match right {
+        Right::Rows(..) => (1, n),
+        Right::Windows(windows) => (n / windows.wide, windows.wide),
+    }
+}
+
+/// A part of the result.
+struct Task {
+    b: usize,
+    row: usize,
+    rows: usize,
+    strip: usize,
+    strips: usize,
+}

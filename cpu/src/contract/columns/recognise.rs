@@ -1,0 +1,226 @@
+//! Contractions whose right operand is taken some columns at a time, where it lies: which ones, what they cost, and where their numbers lie.
+
+use std::ops::Range;
+
+use millstream_core::backend::Bindings;
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
+use millstream_core::what::{self, ImageSide, elements};
+use millstream_core::{Access, Body, DType, Op, Result};
+
+use super::{Columns, Part, Right, Windows};
+use crate::contract::direct::{Border, Filters};
+use crate::contract::operand::{as_stored, packed};
+use crate::contract::packed::Side;
+use crate::contract::packing::Packing;
+use crate::contract::product_isa;
+use crate::contract::view::View;
+use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
+use crate::simd::Isa;
+
+/// The family of this kernel.
+pub(in crate::contract) const FAMILY: Family = Family::new("columns");
+/// Entries beyond which tables would take more memory than they are worth.
+const MOST_ENTRIES: usize = 1 << 20;
+/// Elements of a left operand that columns are multiplied with: it is packed as a whole, where a product would pack a part at a time.
+const MOST_LEFT: usize = 1 << 19;
+/// Elements that a task copies of an image: as many as leave room in a second-level cache, and at most.
+const COPIED: usize = 1 << 15;
+const MOST_COPIED: usize = 1 << 17;
+
+/// A contraction that is computed so.
+pub(in crate::contract) struct ColumnsWay {
+    kernel: Columns,
+    /// The operand that is not packed.
+    right: InPlace,
+}
+
+/// Indices of a group of dimensions.
+fn size(op: &Op, group: Range<usize>) -> usize {
+    elements(&op.dims[group])
+}
+
+/// The windows of an image with a border: each task copies those rows of it that it needs, such that places a stride apart become neighbours.
+fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (Isa, usize)) -> Option<Windows> {
+    let Body::Contract(c) = &op.body else { return None };
+    // Two dimensions of places: lines, and places of a line.
+    let mut lines = shape.axes.iter().filter_map(|axis| Some((axis.output?, axis.guard?, axis)));
+    let (Some(a), Some(b), 2) = (lines.next(), lines.next(), c.k - c.n) else { return None };
+    let by = |d: usize| access.strides[d].abs();
+    let ((outer, outer_guard, _), (inner, inner_guard, line)) = if by(a.0) >= by(b.0) { (a, b) } else { (b, a) };
+    let stride = line.stride;
+    let moving = c.n..op.dims.len();
+    // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
+    // to move from one to the next.
+    let all = op.dims[outer];
+    let mut tasks = super::tasks(threads);
+    let mut dims = op.dims.to_vec();
+    let (border, strides) = loop {
+        dims[outer] = all.div_ceil(tasks).max(2);
+        let (border, strides) = Border::in_phases(access, &dims, moving.clone(), stride)?;
+        if dims[outer] == 2 || border.elements() <= COPIED {
+            break (border, strides);
+        }
+        tasks *= 2;
+    };
+    // Windows that are so high, or images of so many planes, that each task would copy much for few lines.
+    if border.elements() > MOST_COPIED {
+        return None;
+    }
+    let phases = border.phases();
+    if !border.is_second(outer_guard) || stride > 1 && phases.guard != inner_guard {
+        return None;
+    }
+    let view =
+        |strides: &[isize]| View::new(&Access::new(DType::F32, strides), &dims, 0..c.m, c.n..c.k, c.k..op.dims.len());
+    let usual = view(&strides);
+    let (mut places, mut depths) = (usual.row.offsets(), usual.depth.offsets());
+    if stride > 1 {
+        // Coordinates along the axis that has another order.
+        let along = view(&access.guards[inner_guard].coefficients);
+        for (offset, x) in places.iter_mut().zip(along.row.offsets()) {
+            if x < 0 || x % stride as isize != 0 {
+                return None;
+            }
+            *offset += x / stride as isize - x;
+        }
+        for (offset, x) in depths.iter_mut().zip(along.depth.offsets()) {
+            let x = Some(phases.first + x).filter(|x| *x >= 0)?;
+            *offset += phases.at(x) - x;
+        }
+    }
+    let part = Part { border, apart: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
+    Windows::copied(isa, op.dims[inner], &places, &depths, part)
+}
+
+impl ColumnsWay {
+    /// The contraction, if its right operand is a matrix whose columns lie side by side, or can be copied so, and this machine has
+    /// kernels for it.
+    pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<ColumnsWay> {
+        let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
+        if c.acc != DType::F32 || !Columns::available(isa) {
+            return None;
+        }
+        let (left, input) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
+        // Filters that are others for each product are better packed by a product that takes the whole batch at once.
+        let left = op.inputs.get(left)?;
+        if (0..c.m).any(|d| op.dims[d] > 1 && !left.ignores(d)) || size(op, 0..c.m) > MOST_ENTRIES {
+            return None;
+        }
+        // The left operand is packed as a whole.
+        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
+            return None;
+        }
+        let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32)?;
+        let view = |strides: &[isize]| {
+            View::new(&Access::new(DType::F32, strides), &op.dims, 0..c.m, c.n..c.k, c.k..op.dims.len())
+        };
+        let sizes = (size(op, c.m..c.n), size(op, c.n..c.k), size(op, c.k..op.dims.len()));
+        let rows = |strides: &[isize]| {
+            let view = view(strides);
+            view.depth.single().filter(|_| view.row.single() == Some(1))
+        };
+        let plain = Some(&access.strides[..]).filter(|_| access.is_plain());
+        let right = match plain.and_then(rows) {
+            Some(apart) => Right::Rows(apart, None),
+            None => {
+                let few = Windows::available(isa) && sizes.1.saturating_add(sizes.2) <= MOST_ENTRIES;
+                let in_place = |strides: &[isize]| {
+                    let view = view(strides);
+                    Windows::in_place(isa, &view.row.offsets(), &view.depth.offsets())
+                };
+                match (plain.filter(|_| few).and_then(in_place), plain) {
+                    (Some(windows), _) => Right::Windows(windows),
+                    (None, None) if !few => return None,
+                    (None, None) => {
+                        let shape = asked.reading(ImageSide::Right)?;
+                        Right::Windows(windows_of(access, op, shape, (isa, threads))?)
+                    }
+                    (None, Some(_)) => {
+                        // Places that are apart, each read once.
+                        let moving = c.m..op.dims.len();
+                        let apart = |d: &usize| op.dims[*d] > 1 && access.strides[*d] != 0;
+                        let reads = moving.clone().filter(apart).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
+                        let (border, found) = Border::new(access, &op.dims, moving)?;
+                        let apart = rows(&found)?;
+                        let mut own = op.dims.to_vec();
+                        own[..c.m].fill(1);
+                        if access.distinct(&own) < reads || reads < sizes.1.saturating_mul(sizes.2) {
+                            return None;
+                        }
+                        Right::Rows(apart, Some(border))
+                    }
+                }
+            }
+        };
+        let columns = Columns::new((isa, threads), sizes, view(&access.strides).batch.offsets(), right)?;
+        Some(ColumnsWay { kernel: columns, right: InPlace::new(input, access, &op.dims)? })
+    }
+
+    /// Whether columns are the places of windows.
+    pub(in crate::contract) fn has_windows(&self) -> bool {
+        self.kernel.has_windows()
+    }
+
+    /// Bytes of all windows, each written out: what the packed product would copy.
+    pub(in crate::contract) fn windows(&self) -> u64 {
+        let c = &self.kernel;
+        let elements = (c.batches.len() as u64).saturating_mul(c.n as u64).saturating_mul(c.k as u64);
+        elements.saturating_mul(size_of::<f32>() as u64)
+    }
+}
+
+impl Way for ColumnsWay {
+    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
+        let columns = &self.kernel;
+        let tile = Tile::new(columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }));
+        // There are kernels for any number of rows, and of vectors; with one vector of columns they mostly wait for sums.
+        let edges = Some((1, 2 * columns.lanes()));
+        let traffic = Traffic {
+            tile,
+            copied: packing.beside_depthwise(columns.copied().saturating_add(packing.left())),
+            edges,
+            ..Traffic::default()
+        };
+        vec![Candidate::new(Variant::plain(FAMILY), traffic)]
+    }
+
+    fn workspace(&self) -> usize {
+        bytes_of(self.kernel.scratch())
+    }
+
+    fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
+        let Some(right) = self.right.first(bindings)? else { return Ok(Ran::ODD) };
+        let Some(scratch) = numbers(room, self.kernel.scratch()) else { return Ok(Ran::ROOM) };
+        let (workers, isa) = (&parts.machine.workers, product_isa(parts.machine.isa));
+        let (layout, source) = (self.kernel.layout(), parts.lhs.source::<f32>(bindings)?);
+        let kept = parts.lhs.kept(bindings, &*source, (isa, Side::A, None), (layout, 1), workers)?;
+        let filters = match kept.as_ref().and_then(|form| packed(form, &layout, 1)) {
+            Some(packed) => Filters::Packed(packed),
+            None => Filters::Source(&*source),
+        };
+        // Columns that are kept need not be copied.
+        let columns = match self.kernel.right_layout().filter(|_| self.kernel.batches.len() == 1) {
+            Some(layout) => {
+                let source = parts.rhs.source::<f32>(bindings)?;
+                let kept = parts.rhs.kept(bindings, &*source, (isa, Side::B, None), (layout, 1), workers)?;
+                kept.map(|form| (form, layout))
+            }
+            None => None,
+        };
+        let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout, 1));
+        parts.epilogue.with_output(bindings, |out| {
+            // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
+            // it alive and unwritten. The output is this contraction's.
+            unsafe { self.kernel.run(workers, right, columns, &filters, out, scratch) };
+            Ok(Ran::Done)
+        })
+    }
+
+    fn describe(&self) -> String {
+        let from = match self.kernel.copied() {
+            0 => "where it lies".to_string(),
+            copied => format!("a copy of {copied} bytes"),
+        };
+        format!("input {} is read {} columns at a time, {from}\n", self.right.input, self.kernel.panel())
+    }
+}

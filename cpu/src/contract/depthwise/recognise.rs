@@ -1,0 +1,131 @@
+//! Convolutions whose filters see one channel each, by vectors of pixels: which ones, what they cost, and where their numbers lie.
+
+use millstream_core::backend::Bindings;
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
+use millstream_core::what::{WindowAxis, Windows};
+use millstream_core::{Access, Body, DType, Op, Result};
+
+use super::{Depthwise, Line, Places};
+use crate::contract::packing::Packing;
+use crate::contract::view::View;
+use crate::contract::way::{Asked, InPlace, Parts, Ran, Way};
+use crate::simd::Isa;
+
+/// The family of these kernels.
+pub(in crate::contract) const FAMILY: Family = Family::new("depthwise");
+/// Filters of one channel beyond which products of matrices are worth while.
+const MOST_FILTERS: usize = 8;
+/// Taps beyond which a sum is long: products of matrices add those in blocks, so that less is lost, and cut them better.
+const MOST_TAPS: usize = 256;
+/// Results of a row below which most lanes of vectors would be idle.
+const LEAST_COLUMNS: usize = 4;
+
+/// A convolution that is computed channel by channel.
+pub(in crate::contract) struct Planes {
+    depthwise: Depthwise,
+    image: InPlace,
+    filters: InPlace,
+}
+
+impl Planes {
+    /// The convolution, if it is one whose sums go over the taps of a window only.
+    pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<Planes> {
+        asked.readings.iter().find_map(|w| Planes::of(asked.op, &w.taps_only(asked.op)?, asked.machine.isa))
+    }
+
+    fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Planes> {
+        let Body::Contract(c) = &op.body else { return None };
+        let (a, f) = (&op.inputs[windows.image], &op.inputs[windows.filters]);
+        let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
+        if !single || windows.outputs.len() > 1 || a.guards.len() > 2 || !a.is_plain() && a.fill.to_f64() != 0.0 {
+            return None;
+        }
+        let (x, y, several) = match windows.axes[..] {
+            [x] => (x, None, None),
+            [y, x] => (x, Some(y), None),
+            [images, y, x] if !images.is_padded() && images.taps == 1 => (x, Some(y), Some(images)),
+            _ => return None,
+        };
+        let taps = windows.axes.iter().any(|axis| axis.tap.is_some());
+        if !taps || windows.axes.iter().any(|axis| axis.output.is_none()) {
+            return None;
+        }
+        // Neighbours along a row must lie side by side, as they do not where channels come last.
+        let across = line(x.with_step(1)?, f);
+        let down = y.map_or(Line::SINGLE, |y| line(y, f));
+        let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));
+        let is_long = across.taps.saturating_mul(down.taps) > MOST_TAPS;
+        if output.0 > MOST_FILTERS || across.places < LEAST_COLUMNS || is_long {
+            return None;
+        }
+        let view = |a: &Access| View::new(a, &op.dims, 0..c.m, windows.pixels(c), c.k..op.dims.len()).batch.offsets();
+        let of = Places {
+            images: view(a),
+            filters: view(f),
+            inner: several.map_or((1, 0), |axis| (axis.outputs, axis.step * axis.stride as isize)),
+            outputs: output,
+            first: (a.base - across.offset * across.step - down.offset * down.step, f.base),
+            y: down,
+            x: across,
+            places_are_rows: windows.pixels_are_rows(),
+        };
+        let image = InPlace::new(windows.image, a, &op.dims)?;
+        let filters = InPlace::new(windows.filters, f, &op.dims)?;
+        Some(Planes { depthwise: Depthwise::new(of, isa)?, image, filters })
+    }
+
+    /// Bytes of all windows, each written out: what the packed product would copy.
+    pub(in crate::contract) fn windows(&self) -> u64 {
+        let (places, taps) = self.depthwise.sizes();
+        let planes = self.depthwise.places.images.len() as u64 * self.depthwise.places.inner.0 as u64;
+        planes * (places * taps * size_of::<f32>()) as u64
+    }
+}
+
+impl Way for Planes {
+    fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
+        let (places, taps) = self.depthwise.sizes();
+        // A vector of places in registers; from farther levels an element comes once for all taps.
+        let block = |far: usize, near: usize, k: usize| match self.depthwise.places.places_are_rows {
+            true => Block { m: near, n: far, k },
+            false => Block { m: far, n: near, k },
+        };
+        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        let traffic = Traffic { tile: Tile::new(blocks), copied: self.depthwise.copied(), ..Traffic::default() };
+        vec![Candidate::new(Variant::plain(FAMILY), traffic)]
+    }
+
+    fn workspace(&self) -> usize {
+        0
+    }
+
+    fn run(&self, parts: &Parts, bindings: &Bindings<'_>, _: &mut [u8]) -> Result<Ran> {
+        let ((_, Some(image)), (_, Some(filters))) = (self.image.find(bindings)?, self.filters.find(bindings)?) else {
+            return Ok(Ran::ODD);
+        };
+        parts.epilogue.with_output(bindings, |out| {
+            // SAFETY: every element that guards allow lies in the operands' memory, as was checked; the output is this contraction's.
+            unsafe { self.depthwise.run(&parts.machine.workers, image, filters, out) };
+            Ok(Ran::Done)
+        })
+    }
+
+    fn describe(&self) -> String {
+        let (places, taps) = self.depthwise.sizes();
+        format!("channel by channel: {places} places, {taps} taps, input {} is the image\n", self.image.input)
+    }
+}
+
+/// An axis as the kernel walks it.
+fn line(axis: WindowAxis, filters: &Access) -> Line {
+    Line {
+        places: axis.outputs,
+        taps: axis.taps,
+        stride: axis.stride,
+        dilation: axis.dilation,
+        offset: -axis.before,
+        limit: isize::try_from(axis.size).unwrap_or(isize::MAX),
+        step: axis.step,
+        filter: axis.tap.map_or(0, |d| filters.strides[d]),
+    }
+}

@@ -1,0 +1,211 @@
+//! Convolutions whose filters see one channel each, by vectors of channels: which ones, what they cost, and where their numbers lie.
+
+use std::ops::Range;
+
+use millstream_core::backend::Bindings;
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
+use millstream_core::kept::FormName;
+use millstream_core::what::Windows;
+use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
+
+use super::across::{Across, Places, Spot};
+use crate::contract::epilogue::Epilogue;
+use crate::contract::packing::Packing;
+use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
+use crate::simd::Isa;
+
+/// The family of these kernels.
+pub(in crate::contract) const FAMILY: Family = Family::new("depthwise across");
+/// What the name of a form of filters begins with; names of packed operands begin with a dtype.
+const FORM: u64 = u64::from_le_bytes(*b"dw chans");
+/// Entries beyond which tables would take more memory than they are worth.
+const MOST_ENTRIES: usize = 1 << 20;
+
+/// A convolution that is computed by vectors of channels.
+pub(in crate::contract) struct Channels {
+    across: Across,
+    /// What becomes of its sums: rows are places and columns channels, which are products of a batch in the operation.
+    epilogue: Epilogue,
+    image: InPlace,
+    filters: InPlace,
+    /// For each tap, the filters' element of the first channel, and from one channel to the next.
+    weights: Vec<isize>,
+    weight: isize,
+    places_are_rows: bool,
+}
+
+impl Channels {
+    /// The convolution, if it is one of channels by themselves that are neighbours in memory.
+    pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<Channels> {
+        asked.readings.iter().find_map(|w| Channels::of(asked.op, w, asked.machine.isa))
+    }
+
+    fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Channels> {
+        let Body::Contract(c) = &op.body else { return None };
+        let (image, filters, places) = (windows.image, windows.filters, windows.pixels(c));
+        let (a, f) = (&op.inputs[image], &op.inputs[filters]);
+        let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
+        let several = windows.outputs.clone().any(|d| op.dims[d] != 1);
+        if !single || several || places.is_empty() {
+            return None;
+        }
+        let channel = (0..c.m).find(|&d| a.strides[d] == 1 && op.dims[d] > 1)?;
+        let others: Vec<usize> = (0..c.m).filter(|&d| d != channel).collect();
+        // Other products of the batch are images, which see the same filters.
+        let numbered = (0..op.dims.len()).any(|d| c.epilogue.uses_index(d));
+        if others.iter().any(|d| windows.groups.contains(d)) || numbered {
+            return None;
+        }
+        let taps = c.k..op.dims.len();
+        let size = |dims: Range<usize>, n: usize| {
+            dims.into_iter().try_fold(n, |n, d| n.checked_mul(op.dims[d])).filter(|&n| n <= MOST_ENTRIES)
+        };
+        let columns = places.end - 1;
+        size(0..c.m, 1)?;
+        size(places.clone(), 1)?;
+        // Finding out where columns leave the image looks at every tap of every column.
+        size(taps.clone(), op.dims[columns])?;
+        let coordinates = |d: usize| a.guards.iter().map(|g| g.coefficients[d]).collect::<Vec<isize>>();
+        let walk = |dims: &[usize]| -> Vec<Spot> {
+            let mut all = vec![Spot { offset: 0, coordinates: vec![0; a.guards.len()] }];
+            for &d in dims {
+                let step = coordinates(d);
+                let next = |(s, i): (&Spot, isize)| Spot {
+                    offset: s.offset + i * a.strides[d],
+                    coordinates: s.coordinates.iter().zip(&step).map(|(c, by)| c + i * by).collect(),
+                };
+                all = all.iter().flat_map(|s| (0..op.dims[d] as isize).map(move |i| (s, i))).map(next).collect();
+            }
+            all
+        };
+        let weights = |dims: Range<usize>| -> Vec<isize> {
+            dims.fold(vec![f.base], |all, d| {
+                all.iter().flat_map(|&at| (0..op.dims[d] as isize).map(move |i| at + i * f.strides[d])).collect()
+            })
+        };
+        let rows: Vec<usize> = places.clone().filter(|&d| d != columns).collect();
+        let limit = |g: &Guard| (g.offset, isize::try_from(g.limit).unwrap_or(isize::MAX));
+        let of = Places {
+            channels: op.dims[channel],
+            batches: walk(&others).into_iter().map(|s| s.offset).collect(),
+            rows: walk(&rows),
+            columns: op.dims[columns],
+            column: Spot { offset: a.strides[columns], coordinates: coordinates(columns) },
+            taps: walk(&taps.clone().collect::<Vec<_>>()),
+            guards: a.guards.iter().map(limit).collect(),
+            fill: if a.is_plain() { 0.0 } else { a.fill.get::<f32>()? },
+        };
+        let order: Vec<usize> = others.into_iter().chain(places).chain([channel]).chain(taps.clone()).collect();
+        let turned = turned(op, c, &order, order.len() - taps.len());
+        let Body::Contract(by_channels) = &turned.body else { return None };
+        let epilogue = Epilogue::new::<f32>(&turned, by_channels, isa).ok()?;
+        let image = InPlace::new(image, a, &op.dims)?;
+        let filters = InPlace::new(filters, f, &op.dims)?;
+        let across = Across::new(of, isa)?;
+        let (weights, weight) = (weights(taps), f.strides[channel]);
+        let places_are_rows = windows.pixels_are_rows();
+        Some(Channels { across, epilogue, image, filters, weights, weight, places_are_rows })
+    }
+
+    /// Bytes of all windows, each written out: what the packed product would copy.
+    pub(in crate::contract) fn windows(&self) -> u64 {
+        let (places, taps) = self.across.sizes();
+        let planes = self.across.places.batches.len() as u64 * self.across.places.channels as u64;
+        planes * (places * taps * size_of::<f32>()) as u64
+    }
+}
+
+impl Way for Channels {
+    fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
+        let (places, taps) = self.across.sizes();
+        // Vectors of channels in registers; from farther levels an element comes once for all taps.
+        let block = |far: usize, near: usize, k: usize| match self.places_are_rows {
+            true => Block { m: near, n: far, k },
+            false => Block { m: far, n: near, k },
+        };
+        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        vec![Candidate::new(Variant::plain(FAMILY), Traffic { tile: Tile::new(blocks), ..Traffic::default() })]
+    }
+
+    fn workspace(&self) -> usize {
+        bytes_of(self.across.filters())
+    }
+
+    fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
+        let Some(image) = self.image.first(bindings)? else { return Ok(Ran::ODD) };
+        let (binding, Some(filters)) = self.filters.find(bindings)? else { return Ok(Ran::ODD) };
+        let elements = self.across.filters();
+        let channels = self.across.places.channels;
+        let arrange = |to: &mut [f32]| {
+            for (line, &at) in to.chunks_exact_mut(channels).zip(&self.weights) {
+                for (c, w) in line.iter_mut().enumerate() {
+                    // SAFETY: an element of the filters, all of which lie in the operand's memory, as was checked.
+                    *w = unsafe { *filters.wrapping_offset(at + c as isize * self.weight) };
+                }
+            }
+        };
+        let kept = match binding.kept {
+            Some(kept) => {
+                // Whatever decides about the numbers is part of the name.
+                let place = binding.offset.wrapping_sub(binding.start) as u64;
+                let mut name: FormName = [FORM, place, channels as u64, self.weight as u64].into_iter().collect();
+                name.extend(self.weights.iter().map(|&at| at as u64));
+                kept.form(&name, elements * size_of::<f32>(), |at| {
+                    // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
+                    arrange(unsafe {
+                        at.write_bytes(0, elements * size_of::<f32>());
+                        std::slice::from_raw_parts_mut(at.cast::<f32>(), elements)
+                    });
+                    Ok(())
+                })?
+            }
+            None => None,
+        };
+        let first: *const f32 = match &kept {
+            Some(form) => {
+                form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
+            }
+            None => {
+                let Some(to) = numbers(room, elements) else { return Ok(Ran::ROOM) };
+                arrange(to);
+                to.as_ptr()
+            }
+        };
+        // SAFETY: the form or the room has so many numbers, and nobody writes it while it is read here.
+        let filters = unsafe { std::slice::from_raw_parts(first, elements) };
+        self.epilogue.with_output(bindings, |out| {
+            // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
+            unsafe { self.across.run(&parts.machine.workers, image, filters, out) };
+            Ok(Ran::Done)
+        })
+    }
+
+    fn describe(&self) -> String {
+        let (places, taps) = self.across.sizes();
+        let channels = self.across.places.channels;
+        format!(
+            "by vectors of {channels} channels: {places} places, {taps} taps, input {} is the image\n",
+            self.image.input
+        )
+    }
+}
+
+/// The operation over its dimensions in this order, the last before `k` being n and those that are no longer a batch m. It is no
+/// contraction any more, since its operands depend on n both; only its results matter.
+fn turned(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
+    let access = |a: &Access| Access {
+        strides: order.iter().map(|&d| a.strides[d]).collect(),
+        guards: a
+            .guards
+            .iter()
+            .map(|g| Guard { coefficients: order.iter().map(|&d| g.coefficients[d]).collect(), ..g.clone() })
+            .collect(),
+        ..a.clone()
+    };
+    Op {
+        dims: order.iter().map(|&d| op.dims[d]).collect(),
+        inputs: op.inputs.iter().map(access).collect(),
+        outputs: op.outputs.iter().map(access).collect(),
+        body: Body::Contract(Box::new(Contract { m: c.m - 1, n: k - 1, k, ..c.clone() })),
+    }
+}

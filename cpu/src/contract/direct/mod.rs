@@ -1,0 +1,556 @@
+//! Contractions that read one operand where it lies: convolutions, above all.
+//!
+//! The packed product copies both operands into panels. For a convolution one of them is an image of which every element
+//! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
+//! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
+//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
+//! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few
+//! places would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
+//! places are columns of the result are better copied by tiles ([`Tiles`]); nothing larger than that is ever
+//! written. Where places are rows of the result, sums become results in registers; where they are columns, sums are turned first.
+//!
+//! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
+//! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+
+mod border;
+mod kernel;
+mod recognise;
+mod tables;
+mod tiles;
+
+use std::cell::RefCell;
+
+use crate::contract::packed::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
+use crate::links::LINE;
+use crate::shared::Shared;
+use crate::simd::{Isa, MAX_LANES};
+use crate::workers::Workers;
+pub(crate) use border::Border;
+use kernel::{Kernels, Listed, MOST_PLACES, Tile};
+pub(crate) use kernel::{turn, turn_eight};
+pub(super) use recognise::{DirectWay, FAMILY};
+pub(crate) use tables::Sets;
+use tables::Tables;
+use tiles::Tiles;
+
+/// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
+/// next. Measured: those of narrow panels should stay in the first-level cache; wide ones come from the second level as fast as they are
+/// needed, and shorter passes would write sums too often.
+const PASS: usize = 16 << 10;
+const WIDE_PASS: usize = 128 << 10;
+/// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
+const MOST_DEPTH: usize = 160;
+/// Places of one task. Where panels are narrow and places are rows of the result, as many as their sums leave room for in the first-level
+/// cache; else more, so that there are several at each edge of an image.
+const MOST_CHUNK: usize = 112;
+const LONG_CHUNK: usize = 224;
+/// Channels of one task, and of one where there are few tasks.
+const CHANNELS: usize = 64;
+const FEW_CHANNELS: usize = 32;
+const FEW_TASKS: usize = 32;
+/// Bytes of filters that stay in a second-level cache beside what else is there.
+const FILTERS: usize = 384 << 10;
+/// Bytes of filters that are packed at a time where they are not kept, for each two threads: each time, all threads meet.
+const PORTION: usize = 2 << 20;
+/// Bytes of results that need not be asked for before sums are turned. Measured: those of a single image are found soon enough.
+const NEAR: u64 = 4 << 20;
+/// Tasks for each thread, as long as they have so many places.
+const TASKS_EACH: usize = 2;
+/// Tasks for each thread below which long ones leave some threads without work in the end.
+const EVEN_TASKS: usize = 6;
+const LEAST_CHUNK: usize = 4 * MOST_PLACES;
+/// Products of two vectors in the time that another job takes.
+const JOB: usize = 1 << 13;
+
+/// A contraction with its sizes and tables, ready for any memory.
+pub(crate) struct Direct {
+    kernels: &'static Kernels,
+    pub(crate) batch: usize,
+    pub(crate) channels: usize,
+    /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
+    pub(crate) places_are_rows: bool,
+    pub(crate) places: usize,
+    pub(crate) depths: usize,
+    /// From the element of index 0 (of the copy, if there is one) to that of each place and depth.
+    tables: Tables,
+    layout: PackedLayout,
+    /// Where each product of the batch begins in the operand's memory.
+    pub(crate) batches: Vec<isize>,
+    copy: Option<Copied>,
+    chunk: usize,
+    group: usize,
+    /// Channels whose filters are packed at a time.
+    portion: usize,
+    /// Whether neighbouring tasks have the same channels, not the same places: each thread then reads a part of the filters, where those are
+    /// more than the image.
+    by_channels: bool,
+    /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
+    pixels: bool,
+    /// Whether places lie one after the other, as rows of a matrix do.
+    even: bool,
+}
+
+/// What is read instead of the image itself.
+pub(crate) enum Reading {
+    /// The image, where it lies.
+    InPlace,
+    /// The image, where it lies, without those elements of its windows that do not exist and count as zero.
+    Inside(Sets),
+    /// A copy with its border, of which places need these elements at least.
+    Border(Border, Option<Sets>),
+    /// A copy by tiles, of an image of which every element is read once.
+    Tiles,
+}
+
+/// A copy of the image.
+enum Copied {
+    Border(Border),
+    Tiles(Tiles),
+}
+
+impl Copied {
+    fn elements(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.elements(),
+            Copied::Tiles(tiles) => tiles.elements(),
+        }
+    }
+
+    fn tasks(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.tasks(),
+            Copied::Tiles(tiles) => tiles.tasks(),
+        }
+    }
+
+    /// # Safety
+    /// Every element of the image that is copied is readable from `image`, that of index 0; `to` is writable for [`Copied::elements`].
+    unsafe fn copy(&self, task: usize, image: *const f32, to: *mut f32) {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Copied::Border(border) => border.copy(task, image, to),
+                Copied::Tiles(tiles) => tiles.copy(task, image, to),
+            }
+        }
+    }
+
+    /// From the copy's first element to that of index 0.
+    fn first(&self) -> usize {
+        match self {
+            Copied::Border(border) => border.first,
+            Copied::Tiles(_) => 0,
+        }
+    }
+}
+
+/// The filters of a run.
+pub(crate) enum Filters<'a> {
+    /// Packed before, by [`Direct::layout`]: one product's after the other's; after the last, they are the first one's again.
+    Packed(&'a [f32]),
+    /// Still to be packed.
+    Source(&'a dyn PackSource<f32>),
+}
+
+/// How filters are packed, of which every tile reads all, and leaves so many cache lines of the image for the next one.
+fn layout(kernels: &Kernels, channels: usize, depths: usize, lines: usize) -> PackedLayout {
+    let panel = kernels.panel;
+    let (pass, depth) = if kernels.narrow() { (PASS, MOST_DEPTH) } else { (WIDE_PASS, depths) };
+    let most = (pass / (panel * size_of::<f32>() + lines * LINE * size_of::<f32>() * 3 / 2 / depths)).min(depth);
+    PackedLayout { rows: channels, depth: depths, panel, kc: depths.div_ceil(depths.div_ceil(most)) }
+}
+
+/// Cuts `n` into `parts` of almost equal sizes; the bounds of one.
+pub(crate) fn part(n: usize, parts: usize, i: usize) -> (usize, usize) {
+    let (each, more) = (n / parts, n % parts);
+    (i * each + i.min(more), each + usize::from(i < more))
+}
+
+impl Direct {
+    /// Whether there are kernels for an instruction set.
+    pub(crate) fn available(isa: Isa) -> bool {
+        Kernels::of(isa).is_some()
+    }
+
+    /// Whether places are rows of a matrix that lie one after the other, with their depths side by side.
+    pub(crate) fn is_matrix(&self) -> bool {
+        self.places_are_rows && self.pixels && self.even && self.computed().is_none()
+    }
+
+    /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
+    pub(crate) fn is_narrow(isa: Isa) -> bool {
+        Kernels::of(isa).is_some_and(Kernels::narrow)
+    }
+
+    /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
+    pub(crate) fn new(
+        (isa, threads): (Isa, usize),
+        (batches, same_filters): (Vec<isize>, bool),
+        channels: usize,
+        places_are_rows: bool,
+        (places, depths): (Vec<isize>, Vec<isize>),
+        reading: Reading,
+    ) -> Option<Direct> {
+        let kernels = Kernels::of(isa)?;
+        if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
+            return None;
+        }
+        let long = !kernels.narrow() || !places_are_rows;
+        let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
+        let few = chunks.saturating_mul(channels.div_ceil(CHANNELS)).saturating_mul(batches.len()) < FEW_TASKS;
+        let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
+        // Portions are whole groups, and those are whole panels.
+        debug_assert!(group.is_multiple_of(kernels.panel));
+        // Without a copy of each image, and with the same filters, products are computed together.
+        let together = same_filters && matches!(reading, Reading::InPlace | Reading::Inside(_));
+        let products = if together { batches.len() } else { 1 };
+        let groups = channels.div_ceil(group).saturating_mul(products);
+        if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
+            chunks = chunks.max(places.len().div_ceil(MOST_CHUNK));
+        }
+        // Each thread should have a few, although filters are read once more for each chunk.
+        let wanted = (TASKS_EACH * threads).div_ceil(groups);
+        chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
+        let batch = batches.len();
+        let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
+        let (copy, (places, depths), lines, sets, join) = match reading {
+            Reading::InPlace => (None, (places, depths), far, None, None),
+            Reading::Inside(sets) => (None, (places, depths), far, Some(sets), None),
+            Reading::Border(border, sets) => {
+                let join = sets.as_ref().map(|_| kernels.full());
+                (Some(Copied::Border(border)), (places, depths), far, sets, join)
+            }
+            Reading::Tiles => {
+                let tiles = Tiles::new(places, depths, chunks);
+                let tables = tiles.tables();
+                (Some(Copied::Tiles(tiles)), tables, 0, None, None)
+            }
+        };
+        let sets = sets.unwrap_or_else(|| Sets::whole(places.len(), depths.len()));
+        let layout = layout(kernels, channels, depths.len(), lines);
+        let tables = Tables::new((&places, &depths), sets, chunks, (layout.kc, layout.panel), join)?;
+        // An image is copied once.
+        let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
+        let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
+        // Windows that share pixels are counted as if they did not: without a copy there are few such.
+        let image = copy.as_ref().map_or(places.len().saturating_mul(depths.len()), Copied::elements);
+        let by_channels = threads > 1 && portion.saturating_mul(depths.len()) > image;
+        let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
+        Some(Direct {
+            kernels,
+            batch,
+            channels,
+            places_are_rows,
+            places: places.len(),
+            depths: depths.len(),
+            tables,
+            layout,
+            batches,
+            copy,
+            chunk: chunks,
+            group,
+            portion,
+            by_channels,
+            pixels,
+            even: places.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]),
+        })
+    }
+
+    /// Channels of a vector.
+    pub(crate) fn lanes(&self) -> usize {
+        self.kernels.lanes
+    }
+
+    /// How filters are packed.
+    pub(crate) fn layout(&self) -> PackedLayout {
+        self.layout
+    }
+
+    /// What it takes, in products of two vectors, roughly: to choose between two ways to read the same image.
+    pub(crate) fn effort(&self) -> u64 {
+        let vectors = self.kernels.panel / self.kernels.lanes;
+        let panels = self.channels.div_ceil(self.kernels.panel);
+        // A copy is another job, and keeps products from being computed together.
+        let copied = self.copy.as_ref().map_or(0, |copy| copy.elements() + JOB) as u64;
+        self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
+    }
+
+    /// Products of two numbers that are computed in all, if some with elements that do not exist are left out.
+    pub(crate) fn computed(&self) -> Option<u64> {
+        let products = self.tables.products();
+        let fewer = products < self.places as u64 * self.depths as u64;
+        fewer.then(|| products.saturating_mul(self.channels as u64).saturating_mul(self.batch as u64))
+    }
+
+    /// Channels, places and depth of what registers, the first and the second level of memory hold.
+    #[allow(clippy::type_complexity)]
+    pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
+        let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.div_ceil(self.chunk), self.layout());
+        // All channels of a portion are computed for some places one after the other, by filters that stay near if they are few.
+        let few = self.channels.saturating_mul(depth).saturating_mul(size_of::<f32>()) <= FILTERS;
+        let far = (self.portion, if few { self.places } else { places }, kc);
+        ((panel, MOST_PLACES, 1), (panel, places, kc), far)
+    }
+
+    /// Bytes of the image's copy, if there is one.
+    pub(crate) fn copied(&self) -> u64 {
+        self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
+    }
+
+    /// Bytes of sums that are turned.
+    pub(crate) fn turned(&self) -> u64 {
+        let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places as u64 };
+        sums * self.batch as u64 * size_of::<f32>() as u64
+    }
+
+    /// Tasks that it is cut into, for each product of the batch.
+    pub(crate) fn tasks(&self) -> usize {
+        self.chunk * self.channels.div_ceil(self.group)
+    }
+
+    /// Elements of scratch memory.
+    pub(crate) fn scratch(&self) -> usize {
+        self.packed().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * MAX_LANES
+    }
+
+    /// How filters are packed that are not kept.
+    fn packed(&self) -> PackedLayout {
+        PackedLayout { rows: self.portion, ..self.layout() }
+    }
+
+    /// Computes it. `image` is the operand's element of index 0, `scratch` has [`Direct::scratch`] elements.
+    ///
+    /// # Safety
+    /// Every element of the operand that an index names at which its guards hold is readable; nobody writes it meanwhile. The
+    /// output is that of this contraction.
+    pub(crate) unsafe fn run(
+        &self,
+        workers: &Workers,
+        image: *const f32,
+        filters: &Filters<'_>,
+        out: &Output<'_, f32>,
+        scratch: &mut [f32],
+    ) {
+        let (room, copy) = scratch.split_at_mut(self.packed().elements());
+        let copy = Shared(copy.as_mut_ptr());
+        let room = Shared(room.as_mut_ptr());
+        let image = Shared(image.cast_mut());
+        let (portion, same) = match filters {
+            Filters::Packed(_) => (self.channels, true),
+            Filters::Source(source) => (self.portion, source.same_for_batch()),
+        };
+        // Products that need nothing done between them are computed together.
+        let together = if same && self.copy.is_none() { self.batch } else { 1 };
+        let steps = (0..self.channels).step_by(portion);
+        for (first, b) in steps.flat_map(|c| (0..self.batch).step_by(together).map(move |b| (c, b))) {
+            let some = portion.min(self.channels - first);
+            let layout = PackedLayout { rows: some, ..self.layout() };
+            // Filters, and for how many products there are some.
+            let (packed, own): (&[f32], usize) = match filters {
+                Filters::Packed(all) => (all, all.len() / layout.elements()),
+                Filters::Source(source) => {
+                    // SAFETY: the room has the layout's elements, and no task runs.
+                    let room = unsafe { std::slice::from_raw_parts_mut(room.0, layout.elements()) };
+                    if b == 0 || !same {
+                        layout.write(*source, b, first, workers, room);
+                    }
+                    (room, 1)
+                }
+            };
+            let mut base = Shared(image.at(0));
+            if let Some(copied) = &self.copy {
+                workers.run(copied.tasks(), &|i| {
+                    // SAFETY: the caller's for what is read; the room has the copy's elements, each task writes its own.
+                    unsafe { copied.copy(i, image.offset(self.batches[b]), copy.at(0)) };
+                });
+                base = Shared(copy.at(copied.first()));
+            }
+            let groups = some.div_ceil(self.group);
+            let tasks = self.chunk * groups;
+            workers.run(together * tasks, &|i| {
+                let (b, i) = (b + i / tasks, i % tasks);
+                let (chunk, group) =
+                    if self.by_channels { (i % self.chunk, i / self.chunk) } else { (i / groups, i % groups) };
+                let (place, places) = part(self.places, self.chunk, chunk);
+                let channel = first + group * self.group;
+                let channels = self.group.min(first + some - channel);
+                let task = Task { b, chunk, place, places, channel, channels, fresh: true };
+                let packed = packed[b % own * layout.elements()..].as_ptr();
+                let panels = Panels { packed, first, padded: layout.padded_rows(), channels: some };
+                let image = if self.copy.is_some() { base.at(0) } else { base.offset(self.batches[b]) };
+                // SAFETY: the caller's; tasks write different parts of the output.
+                unsafe { self.task(&task, image, &panels, out) };
+            });
+        }
+    }
+
+    /// # Safety
+    /// As for [`Direct::run`], with the image of this product and packed filters.
+    unsafe fn task(&self, task: &Task, image: *const f32, filters: &Panels, out: &Output<'_, f32>) {
+        thread_local! {
+            static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+        }
+        let chain = out.chain(task.b);
+        let width = self.kernels.panel;
+        SUMS.with_borrow_mut(|(sums, turned)| {
+            let room = task.places * width;
+            if sums.len() < room {
+                sums.resize(room, 0.0);
+            }
+            let sums = &mut sums[..room];
+            for panel in (0..task.channels).step_by(width) {
+                let (channel, channels) = (task.channel + panel, width.min(task.channels - panel));
+                let task = Task { channel, channels, fresh: panel == 0, ..*task };
+                // Results that are whole vectors go where they belong straight from registers.
+                let whole = !self.places_are_rows || task.channels.is_multiple_of(self.kernels.lanes);
+                let chain = chain.as_ref().filter(|_| whole);
+                // SAFETY: the caller's.
+                unsafe { self.sum(&task, image, filters, sums, chain) };
+                match chain {
+                    Some(_) if self.places_are_rows => {}
+                    // SAFETY: these are elements of this task; there are as many rows of sums as places.
+                    Some(chain) => unsafe {
+                        let sizes = (task.places, task.channels);
+                        kernel::finish(sums, width, sizes, chain, (task.channel, task.place));
+                    },
+                    None if self.places_are_rows => self.store_rows(&task, sums, out),
+                    None => self.store_columns(&task, sums, turned, out),
+                }
+            }
+        });
+    }
+
+    /// The sums of a task of one panel of channels, `[places][panel]`, or, where places are rows and there is a chain, its results. What
+    /// the chain needs is asked for ahead.
+    ///
+    /// # Safety
+    /// As for [`Direct::task`].
+    unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, sums: &mut [f32], chain: Option<&Chain>) {
+        let layout = self.layout;
+        let (k, width) = (layout.depth, layout.panel);
+        let &Panels { packed, first: of, padded, channels } = filters;
+        // Sums that are turned are written when all are there; results that a cache may hold are soon found then.
+        let ask = self.places_are_rows || self.turned() > NEAR;
+        let runs = self.tables.runs(task.chunk);
+        let tiles: usize = runs.iter().map(|run| run.tiles).sum();
+        let panel_at =
+            |start: usize, channel: usize| padded * start + (channel - of) * layout.kc.min(k.saturating_sub(start));
+        for (piece, start) in (0..k).step_by(layout.kc).enumerate() {
+            let depth = layout.kc.min(k - start);
+            let last = start + depth == k;
+            // What is read after this piece of the panel: each tile fetches its share of it. After the last panel that is the first one
+            // again, unless they are the same: of all, or of the task's, where the next task has the same channels.
+            let again = self.by_channels && task.chunk + 1 < self.chunk;
+            let begin = if again { task.channel - (task.channel - of) % self.group } else { of };
+            let end = if again { (begin + self.group).min(of + channels) } else { of + channels };
+            let after = if task.channel + width < end { task.channel + width } else { begin };
+            let mut next = if last { panel_at(0, after) } else { panel_at(start + depth, task.channel) };
+            let share = if last && after == task.channel { 0 } else { depth.div_ceil(tiles) };
+            let mut done = 0;
+            for run in runs {
+                let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
+                let chain = chain.filter(|_| last && ask);
+                // Where places are columns, all that is asked for is used after the last tile.
+                let place = if self.places_are_rows { places[0].at as usize } else { task.place + done };
+                let (results, area) = ((place, task.channel), (places.len(), task.channels));
+                let ((row, col), (rows, cols)) =
+                    if self.places_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
+                let tile = Tile {
+                    image,
+                    tiles: run.tiles,
+                    places: places.as_ptr(),
+                    depths: depths.as_ptr(),
+                    k: depths.len(),
+                    listed: match (depths.len() < depth, run.even) {
+                        (true, _) => Listed::PlacesAndDepths,
+                        (false, false) => Listed::Places,
+                        (false, true) => Listed::Nothing,
+                    },
+                    filters: packed.wrapping_add(panel_at(start, task.channel)),
+                    sums: sums.as_mut_ptr(),
+                    first: task.place,
+                    add: start > 0,
+                    row,
+                    col,
+                    rows,
+                    cols,
+                    finish: self.places_are_rows,
+                    pixels: self.pixels && task.fresh,
+                    next: packed.wrapping_add(next),
+                    ahead: share,
+                };
+                next += run.tiles * share * width;
+                // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
+                // `depth` vectors; the sums have rows for the task's places, and the chain has these elements, which are the task's.
+                unsafe { self.kernels.run(&tile, chain, run.count, task.channels) };
+                done += places.len();
+            }
+        }
+    }
+
+    /// Gives sums away whose rows are places.
+    fn store_rows(&self, task: &Task, sums: &[f32], out: &Output<'_, f32>) {
+        let &Task { b, place, places, channel, channels, .. } = task;
+        let wide = self.kernels.panel;
+        match out {
+            Output::Sink(sink) => {
+                let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
+                sink.store(&at, sums);
+            }
+            Output::Plain(c) => {
+                for (i, row) in sums.chunks_exact(wide).enumerate() {
+                    let at = TileAt { batch: b, row: place + i, col: channel, rows: 1, cols: channels, ld: channels };
+                    scatter(c, &at, &row[..channels]);
+                }
+            }
+        }
+    }
+
+    /// Gives a panel's sums away, whose rows become columns.
+    fn store_columns(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
+        let &Task { b, place, places, channel, channels, .. } = task;
+        if turned.len() < channels * places {
+            turned.resize(channels * places, 0.0);
+        }
+        // SAFETY: there is room for every channel's row of places.
+        unsafe { kernel::turn(sums, self.kernels.panel, places, channels, turned.as_mut_ptr(), places as isize) };
+        let tile = &turned[..channels * places];
+        let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
+        match out {
+            Output::Sink(sink) => sink.store(&at, tile),
+            Output::Plain(c) => scatter(c, &at, tile),
+        }
+    }
+}
+
+/// Writes a tile element by element. Its elements belong to the caller's task.
+pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
+    for (i, row) in tile.chunks(at.ld).take(at.rows).enumerate() {
+        let to = c.at(at.batch).wrapping_offset((at.row + i) as isize * c.row + at.col as isize * c.col);
+        for (j, &v) in row[..at.cols].iter().enumerate() {
+            // SAFETY: the element is in the contraction's output and belongs to the task whose tile this is.
+            unsafe { to.wrapping_offset(j as isize * c.col).write(v) };
+        }
+    }
+}
+
+/// Packed filters: those of so many channels from `first` on, with as many as fill the last panel.
+struct Panels {
+    packed: *const f32,
+    first: usize,
+    padded: usize,
+    channels: usize,
+}
+
+/// A part of the result.
+struct Task {
+    b: usize,
+    /// Its places, by their part of all, and by their numbers.
+    chunk: usize,
+    place: usize,
+    places: usize,
+    channel: usize,
+    channels: usize,
+    /// Its pixels have not been read yet.
+    fresh: bool,
+}

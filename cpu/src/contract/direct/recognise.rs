@@ -1,0 +1,210 @@
+//! Contractions of which one operand is read where it lies, element by element: which ones, what they cost, and where their numbers lie.
+
+use std::ops::Range;
+
+use millstream_core::backend::Bindings;
+use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
+use millstream_core::what::elements;
+use millstream_core::{Access, DType, Expr, Op, Result};
+
+use super::{Border, Direct, Filters, Reading, Sets};
+use crate::contract::operand::{as_stored, packed};
+use crate::contract::packed::{Micro, Side};
+use crate::contract::packing::Packing;
+use crate::contract::product_isa;
+use crate::contract::view::{Tables, View};
+use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
+
+/// The family of this kernel.
+pub(in crate::contract) const FAMILY: Family = Family::new("direct");
+/// Entries beyond which tables would take more memory than they are worth.
+const MOST_ENTRIES: usize = 1 << 20;
+/// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
+const NARROW: usize = 256;
+/// Depths from which on such a matrix is worth another way.
+const LEAST_DEEP: usize = 256;
+/// Elements whose multiples lie in the same set of the first-level cache, and planes that are too few to crowd it.
+const CROWDING: isize = 1024;
+const FEW_PLANES: usize = 4;
+
+/// A contraction that is computed so.
+pub(in crate::contract) struct DirectWay {
+    kernel: Direct,
+    /// The operand that is not packed.
+    image: InPlace,
+    /// Products after which filters are the same again.
+    products: usize,
+}
+
+/// Indices of a group of dimensions.
+fn size(op: &Op, group: Range<usize>) -> usize {
+    elements(&op.dims[group])
+}
+
+/// Whether planes of an image lie so far apart that their elements crowd a few sets of the first-level cache.
+fn crowds(access: &Access, op: &Op, channels: &[usize]) -> bool {
+    let apart = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
+    channels.iter().any(|&d| op.dims[d] > FEW_PLANES && apart(d))
+}
+
+impl DirectWay {
+    /// The contraction, if one operand is an image with windows, or a matrix that need not be packed, and this machine has kernels for
+    /// it.
+    pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<DirectWay> {
+        let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
+        if c.acc != DType::F32 || !Direct::available(isa) {
+            return None;
+        }
+        let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
+        // Filters that are the same for every product. Narrow panels of those that do not lie one after the other, as those of a
+        // convolution do, are left to the packed product: nobody has measured them here.
+        let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
+        let filters = filters.is_some_and(|a| {
+            let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
+            let apart = view(a, c.n..c.k).depth.single() != Some(1);
+            same && !(apart && Direct::is_narrow(isa))
+        });
+        // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
+        let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
+            let i = as_stored::<f32>(expr, c.acc)?;
+            let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
+            let view = view(access, rows.clone());
+            let (row, depth) = match (view.is_plain(), view.row.single(), view.depth.single()) {
+                (true, Some(row), Some(depth)) => (row, depth),
+                _ => return Some(i),
+            };
+            let (columns, panel) = (view.row.size, Micro::new(product_isa(isa))?.panel());
+            let well = if rows.start == c.m {
+                // Rows with their depths side by side need not be packed at all. Measured: narrow panels read long ones too often.
+                depth != 1 || !filters || Direct::is_narrow(isa) && view.depth.size >= LEAST_DEEP
+            } else {
+                // Where columns are few, an empty part of the last panel counts.
+                let narrow = columns < NARROW && columns > panel && columns % panel != 0;
+                !narrow || view.depth.size < LEAST_DEEP || row != 1
+            };
+            (!well).then_some(i)
+        };
+        let guarded = |i: &usize| !op.inputs[*i].is_plain();
+        let (left, right) = (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k));
+        // Of two, the one with a border is the image.
+        let (input, places_are_rows) = match (left, right) {
+            (Some(i), r) if guarded(&i) || r.is_none() => (i, true),
+            (_, Some(i)) => (i, false),
+            _ => return None,
+        };
+        let (places, channels) = if places_are_rows { (c.m..c.n, c.n..c.k) } else { (c.n..c.k, c.m..c.n) };
+        let access = &op.inputs[input];
+        // Where places are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
+        let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
+        let inner = places.clone().filter(|&d| apart(d)).map(|d| access.strides[d].abs()).min();
+        let reads = (c.m..op.dims.len()).filter(|&d| apart(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
+        let mut own = op.dims.to_vec();
+        own[..c.m].fill(1);
+        let single = !places_are_rows && access.distinct(&own) >= reads;
+        let sparse = inner.is_some_and(|s| s > 1) && single;
+        let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
+        let of_batch = size(op, 0..c.m);
+        if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
+            return None;
+        }
+        let plain = view(access, places.clone());
+        let filters = as_stored::<f32>(if places_are_rows { &c.rhs } else { &c.lhs }, c.acc);
+        let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
+        let products = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
+        let way = |reading: Reading, strides: &[isize]| {
+            let walked = view(&Access::new(DType::F32, strides), places.clone());
+            let tables = (walked.row.offsets(), walked.depth.offsets());
+            let batches = (plain.batch.offsets(), products == 1);
+            Direct::new((isa, threads), batches, size(op, channels.clone()), places_are_rows, tables, reading)
+        };
+        let direct = if access.is_plain() && single && reads == of_places * of_depths {
+            way(Reading::Tiles, &access.strides)
+        } else if access.is_plain() && !sparse {
+            way(Reading::InPlace, &access.strides)
+        } else {
+            // What does not exist and counts as zero is left out.
+            let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
+            let guards = if zero { Tables::guards(&plain) } else { None };
+            let sets = guards.and_then(|guards| Sets::new(&guards));
+            let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
+                None if !access.is_plain() => None,
+                None => way(Reading::InPlace, &access.strides),
+                Some((border, strides)) => way(Reading::Border(border, sets.clone()), &strides),
+            };
+            let shape = asked.readings.iter().find(|w| w.pixels_are_rows() == places_are_rows);
+            let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
+            let inside = sets.filter(|_| !badly || copied.is_none());
+            let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
+            inside.into_iter().chain(copied).min_by_key(Direct::effort)
+        };
+        let image = InPlace::new(input, access, &op.dims)?;
+        Some(DirectWay { kernel: direct?, image, products })
+    }
+
+    /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.
+    pub(in crate::contract) fn is_matrix(&self) -> bool {
+        self.kernel.is_matrix()
+    }
+
+    /// Bytes of all windows, each written out: what the packed product would copy.
+    pub(in crate::contract) fn windows(&self) -> u64 {
+        let Direct { batch, places, depths, .. } = self.kernel;
+        let elements = (batch as u64).saturating_mul(places as u64).saturating_mul(depths as u64);
+        elements.saturating_mul(size_of::<f32>() as u64)
+    }
+}
+
+impl Way for DirectWay {
+    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
+        let direct = &self.kernel;
+        let (registers, near, far) = direct.blocks();
+        let block = |(channels, places, k): (usize, usize, usize)| match direct.places_are_rows {
+            true => Block { m: places, n: channels, k },
+            false => Block { m: channels, n: places, k },
+        };
+        // There are kernels for any number of places, and of vectors of channels.
+        let edges = if direct.places_are_rows { (1, direct.lanes()) } else { (direct.lanes(), 1) };
+        let traffic = Traffic {
+            tile: Tile::new([registers, near, far].map(block)),
+            copied: (direct.copied() + direct.turned()).saturating_add(packing.right()),
+            computed: direct.computed(),
+            tasks: Some(direct.tasks()),
+            edges: Some(edges),
+            ..Traffic::default()
+        };
+        vec![Candidate::new(Variant::plain(FAMILY), traffic)]
+    }
+
+    fn workspace(&self) -> usize {
+        bytes_of(self.kernel.scratch())
+    }
+
+    fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
+        let Some(image) = self.image.first(bindings)? else { return Ok(Ran::ODD) };
+        let Some(scratch) = numbers(room, self.kernel.scratch()) else { return Ok(Ran::ROOM) };
+        let workers = &parts.machine.workers;
+        let (operand, side) = if self.kernel.places_are_rows { (&parts.rhs, Side::B) } else { (&parts.lhs, Side::A) };
+        let (layout, source) = (self.kernel.layout(), operand.source::<f32>(bindings)?);
+        let how = (product_isa(parts.machine.isa), side, None);
+        let products = if source.same_for_batch() { 1 } else { self.products };
+        let kept = operand.kept(bindings, &*source, how, (layout, products), workers)?;
+        let filters = match kept.as_ref().and_then(|form| packed(form, &layout, products)) {
+            Some(packed) => Filters::Packed(packed),
+            None => Filters::Source(&*source),
+        };
+        parts.epilogue.with_output(bindings, |out| {
+            // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
+            // it alive and unwritten. The output is this contraction's.
+            unsafe { self.kernel.run(workers, image, &filters, out, scratch) };
+            Ok(Ran::Done)
+        })
+    }
+
+    fn describe(&self) -> String {
+        let from = match self.kernel.copied() {
+            0 => "where it lies".to_string(),
+            copied => format!("a copy of {copied} bytes"),
+        };
+        format!("input {} is read element by element, {from}\n", self.image.input)
+    }
+}

@@ -1,0 +1,174 @@
+//! AVX-512: 14 rows of two 512-bit vectors leave four of the thirty-two registers for operands.
+
+pub(in crate::contract::packed) use bf16_pairs::BF16_PAIRS;
+pub(in crate::contract::packed) use f32_kernels::F32;
+pub(in crate::contract::packed) use f64_kernels::F64;
+pub(in crate::contract::packed) use i32_fours::I32_FOURS;
+pub(in crate::contract::packed) use i32_kernels::I32;
+pub(in crate::contract::packed) use i32_pairs::I32_PAIRS;
+pub(in crate::contract::packed) use i32_pairs_vnni::I32_PAIRS_VNNI;
+pub(in crate::contract::packed) use i64_kernels::I64;
+
+mod f32_kernels {
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The first `n` (1 to 16) lanes of a vector.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load_masked(p: *const f32, n: usize) -> __m512 {
+        // SAFETY: lanes outside the mask are not accessed; the caller vouches for the others.
+        unsafe { _mm512_maskz_loadu_ps((0xffff_u32 >> (16 - n)) as __mmask16, p) }
+    }
+
+    simd_kernels! {
+        table F32, element f32, vector __m512, lanes 16, feature "avx512f",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_set1_ps(*p), load _mm512_loadu_ps,
+        load_masked load_masked, store _mm512_storeu_ps, fma _mm512_fmadd_ps, add _mm512_add_ps,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod f64_kernels {
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The first `n` (1 to 8) lanes of a vector.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load_masked(p: *const f64, n: usize) -> __m512d {
+        // SAFETY: lanes outside the mask are not accessed; the caller vouches for the others.
+        unsafe { _mm512_maskz_loadu_pd((0xff_u32 >> (8 - n)) as __mmask8, p) }
+    }
+
+    simd_kernels! {
+        table F64, element f64, vector __m512d, lanes 8, feature "avx512f",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_pd(), splat |p: *const f64| _mm512_set1_pd(*p), load _mm512_loadu_pd,
+        load_masked load_masked, store _mm512_storeu_pd, fma _mm512_fmadd_pd, add _mm512_add_pd,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod i32_kernels {
+    //! Products take a register until they are added, so that fewer rows are left.
+
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The first `n` (1 to 16) lanes of a vector.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load_masked(p: *const i32, n: usize) -> __m512i {
+        // SAFETY: lanes outside the mask are not accessed; the caller vouches for the others.
+        unsafe { _mm512_maskz_loadu_epi32((0xffff_u32 >> (16 - n)) as __mmask16, p) }
+    }
+
+    simd_kernels! {
+        table I32, element i32, vector __m512i, lanes 16, feature "avx512f",
+        rows 12 [1 2 3 4 5 6 7 8 9 10 11 12], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
+        load |p: *const i32| _mm512_loadu_si512(p.cast()), load_masked load_masked,
+        store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_add_epi32(acc, _mm512_mullo_epi32(x, y)), add _mm512_add_epi32,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod i64_kernels {
+    //! As for 32 bits; AVX-512 DQ multiplies 64.
+
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The first `n` (1 to 8) lanes of a vector.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load_masked(p: *const i64, n: usize) -> __m512i {
+        // SAFETY: lanes outside the mask are not accessed; the caller vouches for the others.
+        unsafe { _mm512_maskz_loadu_epi64((0xff_u32 >> (8 - n)) as __mmask8, p) }
+    }
+
+    simd_kernels! {
+        table I64, element i64, vector __m512i, lanes 8, feature "avx512f,avx512dq",
+        rows 12 [1 2 3 4 5 6 7 8 9 10 11 12], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i64| _mm512_set1_epi64(*p),
+        load |p: *const i64| _mm512_loadu_si512(p.cast()), load_masked load_masked,
+        store |p: *mut i64, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_add_epi64(acc, _mm512_mullo_epi64(x, y)), add _mm512_add_epi64,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod i32_fours {
+    //! Four 8-bit integers at a time, those of A without sign and those of B with one: one instruction of AVX512-VNNI multiplies them
+    //! and adds the products to the sum, exactly.
+
+    use super::super::{Kernels, Reading, Tile};
+    use crate::contract::packed::Isa;
+    use core::arch::x86_64::*;
+
+    simd_kernels! {
+        packed I32_FOURS, heads true, unit Isa::Avx512Fours.fours() + 1,
+        element i32, vector __m512i, lanes 16, feature "avx512f,avx512vnni",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
+        load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_dpbusd_epi32(acc, x, y), add _mm512_add_epi32,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod i32_pairs_vnni {
+    //! Pairs of 16-bit integers: one instruction of AVX512-VNNI multiplies both and adds the products to the sum, exactly.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    simd_kernels! {
+        packed I32_PAIRS_VNNI, heads false, unit 8,
+        element i32, vector __m512i, lanes 16, feature "avx512f,avx512vnni",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
+        load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_dpwssd_epi32(acc, x, y), add _mm512_add_epi32,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod i32_pairs {
+    //! Pairs of 16-bit integers: one instruction multiplies both and adds the products, exactly. The
+    //! next adds that to the sum, from a register that rows cannot have.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    simd_kernels! {
+        packed I32_PAIRS, heads false, unit 8, element i32, vector __m512i, lanes 16, feature "avx512f,avx512bw",
+        rows 12 [1 2 3 4 5 6 7 8 9 10 11 12], vectors 2 [1 2],
+        zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
+        load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
+        fma |x, y, acc| _mm512_add_epi32(acc, _mm512_madd_epi16(x, y)), add _mm512_add_epi32,
+        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}
+
+mod bf16_pairs {
+    //! Pairs of bf16: one instruction multiplies both and adds the products to f32. It takes subnormal numbers for zeros
+    //! and makes zeros of subnormal sums; whoever uses it knows that there are none.
+
+    use super::super::{Kernels, Reading, Tile};
+    use core::arch::x86_64::*;
+
+    /// The bits of a vector as pairs.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    fn pairs(x: __m512) -> __m512bh {
+        // SAFETY: both are 64 bytes of any bits.
+        unsafe { std::mem::transmute(x) }
+    }
+
+    simd_kernels! {
+        packed BF16_PAIRS, heads false, unit 8, element f32, vector __m512, lanes 16, feature "avx512f,avx512bf16",
+        rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
+        zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_castsi512_ps(_mm512_set1_epi32(*p.cast::<i32>())),
+        load _mm512_loadu_ps, store _mm512_storeu_ps, fma |x, y, acc| _mm512_dpbf16_ps(acc, pairs(x), pairs(y)),
+        add _mm512_add_ps, prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+    }
+}

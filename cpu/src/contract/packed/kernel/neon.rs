@@ -1,0 +1,116 @@
+//! NEON: 8 rows of three 128-bit vectors leave eight of the thirty-two registers for operands.
+
+pub(in crate::contract::packed) use f32_kernels::F32;
+pub(in crate::contract::packed) use f64_kernels::F64;
+pub(in crate::contract::packed) use i32_fours::I32_FOURS;
+pub(in crate::contract::packed) use i32_kernels::I32;
+
+/// The processor's own prefetcher follows panels well; C's lines are few.
+fn no_prefetch(_: *const i8) {}
+
+mod f32_kernels {
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::aarch64::*;
+
+    /// The first `n` (1 to 4) lanes of a vector.
+    #[target_feature(enable = "neon")]
+    unsafe fn load_masked(p: *const f32, n: usize) -> float32x4_t {
+        let mut lanes = [0.0; 4];
+        for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+            // SAFETY: the caller vouches for the first `n` elements.
+            *lane = unsafe { *p.add(i) };
+        }
+        // SAFETY: an array of four elements is readable.
+        unsafe { vld1q_f32(lanes.as_ptr()) }
+    }
+
+    simd_kernels! {
+        table F32, element f32, vector float32x4_t, lanes 4, feature "neon",
+        rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
+        zero vdupq_n_f32(0.0), splat |p: *const f32| vld1q_dup_f32(p), load |p: *const f32| vld1q_f32(p),
+        load_masked load_masked, store |p: *mut f32, x| vst1q_f32(p, x), fma |x, y, acc| vfmaq_f32(acc, x, y), add vaddq_f32,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
+    }
+}
+
+mod f64_kernels {
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::aarch64::*;
+
+    /// The first `n` (1 or 2) lanes of a vector.
+    #[target_feature(enable = "neon")]
+    unsafe fn load_masked(p: *const f64, n: usize) -> float64x2_t {
+        let mut lanes = [0.0; 2];
+        for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+            // SAFETY: the caller vouches for the first `n` elements.
+            *lane = unsafe { *p.add(i) };
+        }
+        // SAFETY: an array of two elements is readable.
+        unsafe { vld1q_f64(lanes.as_ptr()) }
+    }
+
+    simd_kernels! {
+        table F64, element f64, vector float64x2_t, lanes 2, feature "neon",
+        rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
+        zero vdupq_n_f64(0.0), splat |p: *const f64| vld1q_dup_f64(p), load |p: *const f64| vld1q_f64(p),
+        load_masked load_masked, store |p: *mut f64, x| vst1q_f64(p, x), fma |x, y, acc| vfmaq_f64(acc, x, y), add vaddq_f64,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
+    }
+}
+
+mod i32_kernels {
+    use super::super::{Kernels, Lines, Reading, Tile};
+    use core::arch::aarch64::*;
+
+    /// The first `n` (1 to 4) lanes of a vector.
+    #[target_feature(enable = "neon")]
+    unsafe fn load_masked(p: *const i32, n: usize) -> int32x4_t {
+        let mut lanes = [0; 4];
+        for (i, lane) in lanes.iter_mut().enumerate().take(n) {
+            // SAFETY: the caller vouches for the first `n` elements.
+            *lane = unsafe { *p.add(i) };
+        }
+        // SAFETY: an array of four elements is readable.
+        unsafe { vld1q_s32(lanes.as_ptr()) }
+    }
+
+    simd_kernels! {
+        table I32, element i32, vector int32x4_t, lanes 4, feature "neon",
+        rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
+        zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),
+        load_masked load_masked, store |p: *mut i32, x| vst1q_s32(p, x), fma |x, y, acc| vmlaq_s32(acc, x, y), add vaddq_s32,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
+    }
+}
+
+mod i32_fours {
+    //! Four 8-bit integers at a time, all with a sign: one instruction multiplies them and adds the products to the sum, exactly.
+
+    use super::super::{Kernels, Reading, Tile};
+    use crate::contract::packed::Isa;
+    use core::arch::aarch64::*;
+
+    /// The standard library's own function for this is not stable.
+    #[inline]
+    #[target_feature(enable = "neon,dotprod")]
+    fn dot(x: int32x4_t, y: int32x4_t, mut acc: int32x4_t) -> int32x4_t {
+        // SAFETY: the instruction is part of the feature, and works on registers alone.
+        unsafe {
+            core::arch::asm!(
+                "sdot {acc:v}.4s, {x:v}.16b, {y:v}.16b",
+                acc = inout(vreg) acc, x = in(vreg) x, y = in(vreg) y,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        acc
+    }
+
+    simd_kernels! {
+        packed I32_FOURS, heads true, unit Isa::NeonFours.fours() + 1,
+        element i32, vector int32x4_t, lanes 4, feature "neon,dotprod",
+        rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
+        zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),
+        store |p: *mut i32, x| vst1q_s32(p, x), fma |x, y, acc| dot(x, y, acc), add vaddq_s32,
+        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
+    }
+}

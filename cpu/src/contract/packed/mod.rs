@@ -1,0 +1,265 @@
+//! Packed, blocked matrix products: `C[m, n] = epilogue(A[m, k] * B[k, n])`, one or a batch of them.
+//!
+//! The structure is the usual one of high-performance libraries: operands are copied into micro-panels that a
+//! micro-kernel reads in order, blocks of them stay in L1 and L2, and tiles of C are the tasks of a worker pool. What is
+//! particular here:
+//!
+//! - Operands are read through a [`PackSource`]: a strided matrix, an offset table (convolution without a column
+//!   buffer), a conversion or a fused expression, all at the cost of the packing that is done anyway.
+//! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
+//! - How each sum is grouped depends on the shape and the [`Blocking`] only, so results are the same for any number of
+//!   threads, bit by bit, however C is cut among them.
+//! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Fours`].
+//! - All memory comes from the caller's workspace.
+//!
+//! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
+//! `eps` is the unit roundoff of the type it is accumulated in.
+
+mod blocking;
+mod candidates;
+mod driver;
+mod element;
+mod fours;
+mod gather;
+mod gemv;
+mod halves;
+mod kernel;
+mod layout;
+mod micro;
+mod narrow;
+mod pack;
+mod pairs;
+mod plan;
+mod product;
+mod sink;
+mod source;
+
+pub(crate) use blocking::even;
+pub use blocking::{Blocking, Isa, Shape};
+pub(super) use candidates::candidates;
+pub use element::{Element, Widen};
+pub use fours::{Byte, Fours};
+pub use gather::{Gathered, Guard};
+pub use layout::{Packed, PackedLayout};
+pub(crate) use micro::{Micro, Panel, Panels, Rows};
+pub use narrow::Narrow;
+pub use pairs::{Half, Paired, Pairs};
+pub(super) use product::Product;
+pub use sink::{Chain, Converted, Link, LinkOp, LinkWith, Output, Plain, TileAt, TileSink};
+pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
+
+use crate::workers::Workers;
+use driver::Driver;
+use kernel::kernels;
+use plan::{ALIGN, Kind, Plan, Rest};
+
+/// Why a product was not computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GemmError {
+    /// The workspace has fewer bytes than the product needs.
+    WorkspaceTooSmall {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes given.
+        given: usize,
+    },
+    /// An operand does not have all the rows, depths or products that the shape asks for; `A` or `B`.
+    OperandTooSmall(char),
+    /// This machine does not have the instruction set.
+    NoSuchIsa(Isa),
+}
+
+impl std::fmt::Display for GemmError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            GemmError::WorkspaceTooSmall { needed, given } => {
+                write!(f, "the product needs a workspace of {needed} bytes but got {given}")
+            }
+            GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the product's shape"),
+            GemmError::NoSuchIsa(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
+        }
+    }
+}
+
+impl std::error::Error for GemmError {}
+
+/// An operand's place in a product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Side {
+    /// The left operand.
+    A,
+    /// The right operand.
+    B,
+}
+
+/// A product to compute.
+#[derive(Clone, Copy)]
+pub struct Gemm<'a, T> {
+    /// The instruction set to use.
+    pub isa: Isa,
+    /// The size.
+    pub shape: Shape,
+    /// The left operand: `m` rows by `k` depths.
+    pub a: &'a dyn PackSource<T>,
+    /// The right operand, by columns: `n` rows by `k` depths.
+    pub b: &'a dyn PackSource<T>,
+    /// Where the result goes.
+    pub out: Output<'a, T>,
+    /// How it is cut.
+    pub blocking: Blocking,
+}
+
+/// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` sums that are
+/// not complete (a plain one with adjacent columns or, but for AMX and fours, rows; a sink with a [`TileSink::home`]), that is less.
+pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
+    let table = kernels::<T>(isa);
+    let most = |shape: Shape, blocking: &Blocking| {
+        let mut most = 0;
+        let kc = table.kc(shape.k, blocking.kc);
+        for a in Kind::sorts(table.mr, kc, shape.k) {
+            for b in Kind::sorts(table.nr(), kc, shape.k) {
+                // What a plain output needs is never more than what a sink does.
+                let rest = if holds { Rest::InSink } else { Rest::Nowhere };
+                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], rest, threads), threads));
+            }
+        }
+        most
+    };
+    let vector = gemv::Plan::worst(shape, size_of::<T>())
+        .map_or(0, |plans| plans.iter().map(|p| p.elements() * size_of::<T>() + ALIGN).fold(0, usize::max));
+    most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
+}
+
+/// Whether a single thread would read each operand, with these strides from row to row and from depth to depth, where it lies rather
+/// than pack it.
+pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
+    let table = kernels::<T>(isa);
+    plan::unpacked(table, shape, table.kc(shape.k, kc), strides, 1)
+}
+
+/// Rows and columns of a result that kernels for its edges come in.
+pub fn edges<T: Element>(isa: Isa) -> (usize, usize) {
+    kernels::<T>(isa).edges()
+}
+
+fn bytes<T>(plan: &Plan, threads: usize) -> usize {
+    plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
+}
+
+/// Aligned elements out of the workspace.
+fn carve<T: Element>(workspace: &mut [u8], elements: usize) -> Result<&mut [T], GemmError> {
+    let needed = elements * size_of::<T>() + ALIGN;
+    let given = workspace.len();
+    if given < needed {
+        return Err(GemmError::WorkspaceTooSmall { needed, given });
+    }
+    let offset = workspace.as_ptr().align_offset(ALIGN);
+    // SAFETY: there are `needed` bytes, which leaves room for the alignment; any bytes are an Element.
+    Ok(unsafe { std::slice::from_raw_parts_mut(workspace.as_mut_ptr().wrapping_add(offset).cast::<T>(), elements) })
+}
+
+/// Elements between aligned places.
+fn align<T>() -> usize {
+    ALIGN / size_of::<T>()
+}
+
+impl<T: Element> Gemm<'_, T> {
+    /// Computes it. `workspace` must have [`workspace_bytes`] bytes for such an output, or as many as [`Gemm::workspace`] says for these very
+    /// operands; its contents before and after are unspecified, its alignment does not matter.
+    pub fn run(&self, workers: &Workers, workspace: &mut [u8]) -> Result<(), GemmError> {
+        let Shape { batch, m, n, k } = self.shape;
+        if batch == 0 || m == 0 || n == 0 {
+            return Ok(());
+        }
+        if !self.isa.available() || !T::has_kernels(self.isa) {
+            return Err(GemmError::NoSuchIsa(self.isa));
+        }
+        if !self.a.covers(batch, m, k) {
+            return Err(GemmError::OperandTooSmall('A'));
+        }
+        if !self.b.covers(batch, n, k) {
+            return Err(GemmError::OperandTooSmall('B'));
+        }
+        if let Some(plan) = gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
+            let sums = carve(workspace, plan.elements())?;
+            plan.run(self.isa, self.a, self.b, &self.out, workers, sums);
+            return Ok(());
+        }
+        let this = self.oriented();
+        let plan = this.plan(workers.threads());
+        let elements = carve(workspace, plan.elements(workers.threads(), align::<T>()))?;
+        let kernels = kernels::<T>(this.isa);
+        let driver =
+            Driver { kernels, plan: &plan, shape: this.shape, a: this.a, b: this.b, out: this.out, home: this.home() };
+        driver.run(workers, elements, align::<T>());
+        Ok(())
+    }
+
+    /// Bytes of workspace that this product needs on `threads` threads; never more than [`workspace_bytes`].
+    pub fn workspace(&self, threads: usize) -> usize {
+        let Shape { batch, m, n, .. } = self.shape;
+        if batch == 0 || m == 0 || n == 0 {
+            return 0;
+        }
+        match gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
+            Some(plan) => plan.elements() * size_of::<T>() + ALIGN,
+            None => bytes::<T>(&self.oriented().plan(threads), threads),
+        }
+    }
+
+    /// How an operand is packed that this product reads without packing it again.
+    pub fn packed_layout(&self, side: Side) -> PackedLayout {
+        let side = match side {
+            side if !self.turned() => side,
+            Side::A => Side::B,
+            Side::B => Side::A,
+        };
+        let this = self.oriented();
+        PackedLayout::new::<T>(side, this.isa, this.shape, &this.blocking)
+    }
+
+    /// Whether it is computed as its transpose. The two sides of AMX, and those of fours, are packed in different ways.
+    fn turned(&self) -> bool {
+        self.isa.turns() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
+    }
+
+    /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
+    fn oriented(&self) -> Self {
+        match self.out {
+            Output::Plain(c) if self.turned() => {
+                let blocking = self.blocking.transposed();
+                Gemm {
+                    shape: self.shape.transposed(),
+                    a: self.b,
+                    b: self.a,
+                    out: Output::Plain(c.transposed()),
+                    blocking,
+                    ..*self
+                }
+            }
+            _ => *self,
+        }
+    }
+
+    /// Where sums can wait that are not complete: memory with adjacent columns.
+    fn home(&self) -> Option<Plain<'_, T>> {
+        let home = match self.out {
+            Output::Plain(c) => Some(c),
+            Output::Sink(sink) => sink.home(),
+        };
+        home.filter(|c| c.col == 1)
+    }
+
+    fn plan(&self, threads: usize) -> Plan {
+        let rest = match (self.home(), self.out) {
+            (None, _) => Rest::Nowhere,
+            (Some(_), Output::Plain(_)) => Rest::InPlain,
+            (Some(_), Output::Sink(_)) => Rest::InSink,
+        };
+        let operands = [Kind::of(self.a), Kind::of(self.b)];
+        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, rest, threads)
+    }
+}
+
+#[cfg(test)]
+mod tests;

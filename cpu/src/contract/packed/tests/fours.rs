@@ -1,0 +1,142 @@
+use super::super::*;
+use super::{Matrix, Random, Tested, Value, random_blocking, run};
+
+fn fours_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_signed: bool, k: usize) -> Fours<'a, S> {
+    let strides = match side {
+        Side::A => (m.row, m.col),
+        Side::B => (m.col, m.row),
+    };
+    let base = m.data.as_ptr().wrapping_add(m.origin);
+    // SAFETY: the matrix holds every element that the tests ask for.
+    unsafe { Fours::from_raw((isa, side), other_signed, base, strides, Batch::Stride(m.each), k) }
+}
+
+/// The instruction sets that multiply such numbers.
+fn sets<A: Byte, B: Byte>() -> [Isa; 4] {
+    [Isa::Avx2Fours, Isa::Avx512Fours, Isa::NeonFours, Isa::AmxFours { signed: [A::SIGNED, B::SIGNED] }]
+}
+
+/// Depths of a block: AMX has no heads, and any multiple of 16.
+fn block(isa: Isa) -> usize {
+    if isa.tiled() { 48 } else { isa.fours() + 1 }
+}
+
+/// Sums of what is packed, computed as the instructions do, for one panel of each operand: heads, then fours.
+fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), depth: usize) -> i32 {
+    let signed = match isa {
+        Isa::AmxFours { signed } => signed,
+        _ => [isa == Isa::NeonFours, true],
+    };
+    let value = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
+    (0..depth).fold(0i32, |sum, q| {
+        let place = if isa.tiled() { (q / 16 * panels.0 + at.0) * 16 + q % 16 } else { q * panels.0 + at.0 };
+        let (x, y) = (a[place], b[q * panels.1 + at.1]);
+        if !isa.tiled() && q % block(isa) == 0 {
+            return sum.wrapping_add(x).wrapping_add(y);
+        }
+        let both = x.to_le_bytes().into_iter().zip(y.to_le_bytes());
+        both.fold(sum, |sum, (x, y)| sum.wrapping_add(value(x, signed[0]) * value(y, signed[1])))
+    })
+}
+
+/// Whatever the machine can compute itself: panels hold what instructions for them make the product of.
+fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
+    let mut r = Random::new();
+    for round in 0..rounds {
+        let isa = sets::<A, B>()[round % 4];
+        let k = if r.below(4) == 0 { 1000 + r.below(4000) } else { 1 + r.below(90) };
+        let (m, n) = (1 + r.below(40), 1 + r.below(300));
+        let (a, b) = (Matrix::<A>::random(&mut r, 1, m, k, true), Matrix::<B>::random(&mut r, 1, k, n, true));
+        let sources: [&dyn PackSource<i32>; 2] =
+            [&fours_of(&a, isa, Side::A, B::SIGNED, k), &fours_of(&b, isa, Side::B, A::SIGNED, k)];
+        let panels = if isa.tiled() { (32, 32) } else { (r.pick(&[6, 8, 14]), r.pick(&[12, 16, 32, 48])) };
+        let depth = isa.depth(k);
+        let pack = |source: &dyn PackSource<i32>, rows, panel| {
+            // In one piece, or in several that are cut anywhere.
+            let layout = PackedLayout { rows, depth, panel, kc: block(isa) };
+            let mut whole = vec![i32::MIN; layout.elements()];
+            assert!(layout.pack(source, 1, &Workers::new(2), &mut whole));
+            whole
+        };
+        let (pa, pb) = (pack(sources[0], m, panels.0), pack(sources[1], n, panels.1));
+        for _ in 0..60 {
+            let (i, j) = (r.below(m), r.below(n));
+            let want = (0..k).fold(0i32, |s, q| s.wrapping_add(a.get(0, i, q).value() * b.get(0, q, j).value()));
+            // Block by block of the depth, all panels of each.
+            let mut got = 0i32;
+            for first in (0..depth).step_by(block(isa)) {
+                let here = block(isa).min(depth - first);
+                let part = |data: &[i32], rows: usize, panel: usize, at: usize| {
+                    let from = rows.next_multiple_of(panel) * first + at / panel * panel * here;
+                    data[from..from + panel * here].to_vec()
+                };
+                let (x, y) = (part(&pa, m, panels.0, i), part(&pb, n, panels.1, j));
+                got = got.wrapping_add(multiply(isa, &x, &y, panels, (i % panels.0, j % panels.1), here));
+            }
+            assert_eq!(got, want, "{isa:?} {m} x {n} x {k} at {i} {j}, panels {panels:?}");
+        }
+    }
+}
+
+#[test]
+fn fours_are_packed_so_that_their_products_are_those_of_the_numbers() {
+    packed_products::<i8, i8>(60);
+    packed_products::<i8, u8>(60);
+    packed_products::<u8, i8>(60);
+    packed_products::<u8, u8>(60);
+}
+
+fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
+    let mut r = Random::new();
+    let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
+    for isa in sets::<A, B>().into_iter().filter(|isa| isa.available()) {
+        for round in 0..rounds {
+            let size = |r: &mut Random| if r.below(3) == 0 { 1 + r.below(8) } else { 1 + r.below(120) };
+            let (batch, m, n) = (r.pick(&[1, 1, 2, 3]), size(&mut r), size(&mut r));
+            // Around the ends of blocks of the depth, too.
+            let block = 4 * isa.fours();
+            let k = if r.below(4) == 0 { block * (1 + r.below(3)) + r.below(9) - 4 } else { size(&mut r) };
+            let a = Matrix::<A>::random(&mut r, batch, m, k, false);
+            let b = Matrix::<B>::random(&mut r, batch, k, n, false);
+            let mut c = Matrix::<i32>::random(&mut r, batch, m, n, true);
+            let blocking = random_blocking(&mut r);
+            let shape = Shape { batch, m, n, k: isa.depth(k) };
+            let pa = fours_of(&a, isa, Side::A, B::SIGNED, k);
+            let pb = fours_of(&b, isa, Side::B, A::SIGNED, k);
+            run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
+            for _ in 0..100 {
+                let (p, i, j) = (r.below(batch), r.below(m), r.below(n));
+                let mut pairs = (0..k).map(|q| (a.get(p, i, q).value(), b.get(p, q, j).value()));
+                i32::check(c.get(p, i, j), &mut pairs, &|| format!("{isa:?} {shape:?} {blocking:?} at {p} {i} {j}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_multiply_exactly_in_fours() {
+    random_products::<i8, i8>(60);
+    random_products::<i8, u8>(60);
+    random_products::<u8, i8>(60);
+    random_products::<u8, u8>(60);
+}
+
+#[test]
+fn the_largest_bytes_multiply_exactly_in_fours() {
+    for isa in sets::<i8, i8>().into_iter().filter(|isa| isa.available()) {
+        let (m, n, k) = (17, 35, 5000);
+        for (x, y) in [(i8::MIN, i8::MIN), (i8::MIN, i8::MAX), (i8::MAX, i8::MAX)] {
+            let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
+            // SAFETY: the vectors have as many elements as the product asks for.
+            let (sa, sb) = unsafe {
+                let a = Fours::from_raw((isa, Side::A), true, a.as_ptr(), (k as isize, 1), Batch::SAME, k);
+                (a, Fours::from_raw((isa, Side::B), true, b.as_ptr(), (1, n as isize), Batch::SAME, k))
+            };
+            let shape = Shape::new(m, n, isa.depth(k));
+            let blocking = Blocking { mr: 0, nr: 0, mc: 64, nc: 64, kc: 64 };
+            let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
+            run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &Workers::new(1));
+            assert!(c.iter().all(|&z| z == k as i32 * i32::from(x) * i32::from(y)), "{isa:?} {x} {y}");
+        }
+    }
+}

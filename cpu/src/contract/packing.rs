@@ -1,0 +1,103 @@
+//! What is packed of the operands of a contraction, and how much that copies: for the traffic of the ways that pack.
+
+use millstream_core::DType;
+use millstream_core::how::DeviceProfile;
+
+use super::operand::as_stored;
+use super::packed::{self, Shape};
+use super::product_isa;
+use super::view::View;
+use super::way::Asked;
+
+/// What a product of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
+const PRODUCT_BYTES: u64 = 64 << 10;
+
+/// What other ways read where it lies, and the packed product copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unpacked {
+    /// Bytes of the windows of a direct convolution; 0 for rows of a matrix; `None` without that way.
+    pub(super) direct: Option<u64>,
+    /// Bytes of columns, and whether they are windows.
+    pub(super) columns: Option<(u64, bool)>,
+    /// Bytes of the windows of a depthwise convolution.
+    pub(super) depthwise: Option<u64>,
+}
+
+/// A contraction as packing sees it.
+pub(super) struct Packing<'a> {
+    pub(super) asked: &'a Asked<'a>,
+    pub(super) profile: &'a DeviceProfile,
+    unpacked: Unpacked,
+    /// Strides of both operands from row to row and along K, of those that are matrices of f32 in memory.
+    strides: [Option<(isize, isize)>; 2],
+    /// Whether both are, the right one stored row by row: one way packs the left operand, one the right, and the product what it does
+    /// not read where it lies.
+    matrices: bool,
+}
+
+impl<'a> Packing<'a> {
+    pub(super) fn new(asked: &'a Asked<'a>, profile: &'a DeviceProfile, unpacked: Unpacked) -> Packing<'a> {
+        let strides = strides(asked);
+        let matrices = matches!(strides, [Some(_), Some((1, _))]) && unpacked.direct.is_none_or(|bytes| bytes == 0);
+        Packing { asked, profile, unpacked, strides, matrices }
+    }
+
+    /// Bytes of a left operand that is a matrix beside one on the right.
+    pub(super) fn left(&self) -> u64 {
+        if self.matrices { self.asked.bytes(self.asked.sizes.m, self.asked.sizes.k) } else { 0 }
+    }
+
+    /// Bytes of a right operand that is a matrix beside one on the left.
+    pub(super) fn right(&self) -> u64 {
+        if self.matrices { self.asked.bytes(self.asked.sizes.k, self.asked.sizes.n) } else { 0 }
+    }
+
+    /// What a way copies that copies so much elsewhere, of a depthwise convolution, of which every channel is a product of its own.
+    pub(super) fn beside_depthwise(&self, elsewhere: u64) -> u64 {
+        let products = (self.asked.sizes.batch as u64).saturating_mul(PRODUCT_BYTES);
+        self.unpacked.depthwise.map_or(elsewhere, |windows| windows.saturating_add(products))
+    }
+
+    /// Bytes that the product copies where it does not pack: every window, piece by piece. Measured: that takes twice as long as copying as
+    /// much at once.
+    pub(super) fn gathered(&self) -> u64 {
+        self.beside_depthwise(self.windows())
+    }
+
+    /// Bytes that the packed product copies, with blocks of K of this size.
+    pub(super) fn packed(&self, kc: usize) -> u64 {
+        let Asked { sizes, contract, machine, .. } = *self.asked;
+        // Sums that an expression goes over are copied, too.
+        let sums = if contract.epilogue.is_acc() { 0 } else { self.asked.bytes(sizes.m, sizes.n) };
+        let windows = self.windows();
+        let copied = match self.unpacked.columns {
+            _ if self.matrices => {
+                let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
+                let unpacked = packed::unpacked::<f32>(product_isa(machine.isa), shape, kc, self.strides);
+                let packed = |bytes: u64, unpacked: bool| if unpacked { 0 } else { bytes };
+                packed(self.left(), unpacked[0]).saturating_add(packed(self.right(), unpacked[1])).saturating_add(sums)
+            }
+            Some((columns, true)) if self.unpacked.direct.is_none() => 2 * columns,
+            Some((columns, false)) => columns.saturating_add(sums),
+            // As for an image with its channels last, so that both orders of an image are priced alike.
+            None if contract.acc == DType::F32 && windows == 0 => {
+                self.asked.bytes(sizes.m, sizes.k).saturating_add(sums)
+            }
+            _ => windows,
+        };
+        self.beside_depthwise(copied)
+    }
+
+    fn windows(&self) -> u64 {
+        2 * self.unpacked.direct.unwrap_or(0)
+    }
+}
+
+fn strides(asked: &Asked<'_>) -> [Option<(isize, isize)>; 2] {
+    let (op, c) = (asked.op, asked.contract);
+    [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
+        let access = op.inputs.get(as_stored::<f32>(expr, c.acc)?).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
+        let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
+        Some((view.row.single()?, view.depth.single()?))
+    })
+}

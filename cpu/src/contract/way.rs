@@ -1,0 +1,131 @@
+//! The one trait of all ways to compute a contraction, and what they are given.
+//!
+//! A way's recogniser looks at an operation ([`Asked`]) once, when candidates are listed or a kernel is prepared, and refuses what the way cannot compute.
+//! What it has accepted, it computes, unless the memory of a launch forbids that (odd addresses): then it says why, the packed product computes it, and the
+//! profile has the reason.
+
+use std::sync::Arc;
+
+use millstream_core::backend::{Binding, Bindings};
+use millstream_core::how::{Candidate, ContractSizes};
+use millstream_core::what::{ImageSide, Windows};
+use millstream_core::{Access, Contract, DType, Op, Result};
+use smallvec::SmallVec;
+
+use super::epilogue::Epilogue;
+use super::operand::{Operand, find, is_aligned, origin};
+use super::packing::Packing;
+use super::view::reach;
+use crate::backend::Machine;
+
+/// An operation that somebody wants to compute, for recognisers.
+pub(super) struct Asked<'a> {
+    pub(super) op: &'a Op,
+    pub(super) contract: &'a Contract,
+    pub(super) sizes: ContractSizes,
+    pub(super) machine: &'a Machine,
+    /// How many threads it would be cut for.
+    pub(super) threads: usize,
+    /// It as a convolution over its left operand and over its right one.
+    pub(super) readings: SmallVec<[Windows; 2]>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(op: &'a Op, machine: &'a Machine, threads: usize) -> Option<Asked<'a>> {
+        let millstream_core::Body::Contract(contract) = &op.body else { return None };
+        let (sizes, readings) = (ContractSizes::of(op)?, Windows::readings(op));
+        Some(Asked { op, contract, sizes, machine, threads, readings })
+    }
+
+    /// It as a convolution over this operand.
+    pub(super) fn reading(&self, side: ImageSide) -> Option<&Windows> {
+        self.readings.iter().find(|w| w.side == side)
+    }
+
+    /// Bytes of so many f32 numbers for each product of the batch.
+    pub(super) fn bytes(&self, a: usize, b: usize) -> u64 {
+        let elements = (self.sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
+        elements.saturating_mul(size_of::<f32>() as u64)
+    }
+}
+
+/// What all ways to compute an operation share: its operands and what becomes of its sums.
+pub(super) struct Parts {
+    pub(super) machine: Arc<Machine>,
+    pub(super) lhs: Operand,
+    pub(super) rhs: Operand,
+    pub(super) epilogue: Epilogue,
+}
+
+/// How a run ended.
+pub(super) enum Ran {
+    /// The results are in memory.
+    Done,
+    /// The memory of this launch forbids this way, for this reason. Nothing was written.
+    Refused(&'static str),
+}
+
+impl Ran {
+    pub(super) const ODD: Ran = Ran::Refused("an operand lies at an odd address, or beyond its memory");
+    pub(super) const ROOM: Ran = Ran::Refused("the workspace is too small");
+}
+
+/// A way to compute one operation, which its recogniser has accepted.
+pub(super) trait Way: Send + Sync + 'static {
+    /// It for the cost model, with its traffic; `packing` says what is packed of the operands.
+    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate>;
+
+    /// Bytes of scratch memory.
+    fn workspace(&self) -> usize;
+
+    /// Computes it, with the scratch memory of the launch.
+    fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran>;
+
+    /// What is done, in a few words.
+    fn describe(&self) -> String;
+}
+
+/// An input in f32 that is read where it lies.
+pub(super) struct InPlace {
+    pub(super) input: usize,
+    /// The element of index 0, and those that may be read, from the binding's first.
+    base: isize,
+    reach: (isize, isize),
+}
+
+impl InPlace {
+    pub(super) fn new(input: usize, access: &Access, dims: &[usize]) -> Option<InPlace> {
+        Some(InPlace { input, base: access.base, reach: reach(access, dims)? })
+    }
+
+    /// Its binding and where its first element lies, if all that may be read lies in the binding, aligned.
+    pub(super) fn find<'a, 'b>(&self, bindings: &'a Bindings<'b>) -> Result<(&'a Binding<'b>, Option<*const f32>)> {
+        let binding = find(bindings.inputs, self.input)?;
+        let place = origin(binding, DType::F32)?;
+        let inside = -place.before <= self.reach.0 && self.reach.1 < place.after;
+        Ok((binding, (inside && is_aligned(place.base, DType::F32)).then_some(place.base.cast())))
+    }
+
+    /// The element of index 0, under the same conditions.
+    pub(super) fn first(&self, bindings: &Bindings<'_>) -> Result<Option<*const f32>> {
+        Ok(self.find(bindings)?.1.map(|at| at.wrapping_offset(self.base)))
+    }
+}
+
+/// The part of scratch memory that holds so many numbers, from the first cache line on.
+pub(super) fn numbers(room: &mut [u8], elements: usize) -> Option<&mut [f32]> {
+    let skip = room.as_ptr().align_offset(ALIGN);
+    if room.len() < skip.checked_add(elements.checked_mul(size_of::<f32>())?)? {
+        return None;
+    }
+    // SAFETY: the room has these bytes from the aligned place on; any bytes are numbers.
+    Some(unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().add(skip).cast::<f32>(), elements) })
+}
+
+/// Bytes of scratch memory of which [`numbers`] finds so many, wherever it begins.
+pub(super) fn bytes_of(elements: usize) -> usize {
+    elements * size_of::<f32>() + ALIGN
+}
+
+/// The alignment of scratch memory: whole vectors.
+const ALIGN: usize = 64;
