@@ -44,7 +44,7 @@ use direct::DirectWay;
 use dispatch::Sum;
 use epilogue::Epilogue;
 use operand::{Operand, Side};
-use packed::Product;
+use packed::PackedWay;
 use packing::{Packing, Unpacked};
 pub(crate) use view::reach;
 use way::{Asked, Parts, Ran, Way};
@@ -177,7 +177,7 @@ impl Contraction {
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
         let way = way(&kernel.variant.family, &asked)?;
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };
-        let product = Product::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
+        let product = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
         Ok(Contraction { parts, sizes, way, product: Box::new(product), fallback: Mutex::default() })
     }
 

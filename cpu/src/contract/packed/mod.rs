@@ -30,9 +30,9 @@ mod narrow;
 mod pack;
 mod pairs;
 mod plan;
-mod product;
 mod sink;
 mod source;
+mod way;
 
 pub(crate) use blocking::even;
 pub use blocking::{Blocking, Isa, Shape};
@@ -44,9 +44,9 @@ pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
 pub use narrow::Narrow;
 pub use pairs::{Half, Paired, Pairs};
-pub(super) use product::Product;
 pub use sink::{Chain, Converted, Link, LinkOp, LinkWith, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
+pub(super) use way::PackedWay;
 
 use crate::workers::Workers;
 use driver::Driver;

@@ -17,7 +17,7 @@ use crate::contract::product_isa;
 use crate::contract::way::{Parts, Ran, Way};
 
 /// A product with its sizes, ready for any memory.
-pub(in crate::contract) struct Product<T> {
+pub(in crate::contract) struct PackedWay<T> {
     shape: Shape,
     blocking: Blocking,
     workspace: usize,
@@ -52,14 +52,14 @@ impl InGroups {
     }
 }
 
-impl<T: Sum> Product<T> {
+impl<T: Sum> PackedWay<T> {
     /// The product of these operands by a family, cut as the schedule says.
     pub(in crate::contract) fn new(
         parts: &Parts,
         sizes: ContractSizes,
         family: &Family,
         schedule: &Schedule,
-    ) -> Product<T> {
+    ) -> PackedWay<T> {
         let (machine, threads) = (&parts.machine, parts.machine.workers.threads());
         let isa = product_isa(machine.isa);
         let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
@@ -71,7 +71,7 @@ impl<T: Sum> Product<T> {
         if let Some(p) = &groups {
             workspace = workspace.max(workspace_bytes::<T>(p.isa, p.shape, &p.blocking, false, threads));
         }
-        Product { shape, blocking, workspace, groups, sum: PhantomData }
+        PackedWay { shape, blocking, workspace, groups, sum: PhantomData }
     }
 
     /// The packed form of an operand that stays the same, if it is one.
@@ -114,7 +114,7 @@ impl<T: Sum> Product<T> {
     }
 }
 
-impl<T: Sum> Way for Product<T> {
+impl<T: Sum> Way for PackedWay<T> {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         candidates::<T>(packing)
     }
