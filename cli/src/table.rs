@@ -79,9 +79,19 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// The same, or a dash.
-pub fn short_or_dash(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".into(), short)
+/// A time in the unit that people use, with three digits that count.
+pub fn time(ms: f64) -> String {
+    let (value, unit) = match ms {
+        _ if !ms.is_finite() => return "-".into(),
+        _ if ms.abs() < 0.09995 => (ms * 1e3, "us"),
+        _ if ms.abs() < 999.5 => (ms, "ms"),
+        _ => (ms / 1e3, "s"),
+    };
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2} {unit}"),
+        v if v < 99.95 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
 }
 
 /// Bytes in the unit that people use.
@@ -113,7 +123,10 @@ mod tests {
             [0.0, 0.00012, 0.25, 3.0, 123.45, 54321.0, 2e7].map(short).join(" "),
             "0 1.20e-4 0.2500 3.000 123.5 54321 2.00e7"
         );
-        assert_eq!(short_or_dash(None), "-");
+        assert_eq!(
+            [0.0007, 0.0123, 0.0999, 0.1, 3.14159, 99.96, 250.4, 999.6].map(time).join(", "),
+            "0.70 us, 12.3 us, 99.9 us, 0.10 ms, 3.14 ms, 100 ms, 250 ms, 1.00 s"
+        );
         assert_eq!([bytes(512), bytes(32 << 10), bytes(3 << 29)].join(" "), "512 B 32 KiB 1.5 GiB");
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::row::Row;
 use super::timing::Timing;
 use crate::failure::{Failure, Outcome};
-use crate::table::{Align, Table, short};
+use crate::table::{Align, Table, time};
 
 /// A row with what must be known to compare it later.
 #[derive(Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl Baseline {
         for row in rows {
             let name = vec![row.device.clone(), row.case.clone()];
             let Some(before) = self.rows.get(&key(row)) else {
-                let none = ["-".into(), short(row.ms), "-".into(), "not in the baseline".into()];
+                let none = ["-".into(), time(row.ms), "-".into(), "not in the baseline".into()];
                 cells.push([name, none.to_vec()].concat());
                 continue;
             };
@@ -171,14 +171,14 @@ impl Baseline {
             } else {
                 "same"
             };
-            let figures = [short(before.ms), short(row.ms), format!("{:.2}x", row.ms / before.ms), verdict.into()];
+            let figures = [time(before.ms), time(row.ms), format!("{:.2}x", row.ms / before.ms), verdict.into()];
             cells.push([name, figures.to_vec()].concat());
         }
         let columns = [
             ("device", Align::Left, 0),
             ("case", Align::Left, 0),
-            ("baseline ms", Align::Right, 0),
-            ("now ms", Align::Right, 0),
+            ("baseline", Align::Right, 0),
+            ("now", Align::Right, 0),
             ("ratio", Align::Right, 0),
             ("", Align::Left, 0),
         ];
@@ -205,21 +205,7 @@ mod tests {
     use super::*;
 
     fn row(case: &str, ms: f64, spread_ms: f64) -> Row {
-        Row {
-            case: case.into(),
-            device: "cpu".into(),
-            threads: 2,
-            ms,
-            spread_ms,
-            gflops: None,
-            gbps: None,
-            limit_fraction: None,
-            max_err: None,
-            host_us: None,
-            clock: None,
-            cpu_ms: None,
-            without: Vec::new(),
-        }
+        Row { case: case.into(), device: "cpu".into(), threads: 2, ms, spread_ms, ..Row::default() }
     }
 
     fn baseline(rows: &[Row]) -> Baseline {

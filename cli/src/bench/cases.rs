@@ -2,8 +2,9 @@
 
 use millstream::DType;
 
+use super::attention;
 use super::calls::Call;
-use super::compute::{self, Compute};
+use super::compute::{self, Compute, Precision};
 use super::conv;
 use super::events::Waiting;
 use super::moves;
@@ -65,93 +66,69 @@ pub struct Transfer {
 /// A family of cases: an operation, dtypes, and sizes in the order of their names.
 struct Form {
     op: &'static str,
-    dtypes: &'static [DType],
+    dtypes: &'static [&'static str],
     sizes: &'static [&'static str],
+    /// What the name ends with.
+    ending: &'static str,
     about: &'static str,
     make: fn(DType, &[usize]) -> Compute,
 }
 
-const FACTORS: &[DType] = &[DType::F32, DType::F16, DType::BF16, DType::F64, DType::I8];
-const SINGLE: &[DType] = &[DType::F32];
+const fn form(
+    op: &'static str,
+    dtypes: &'static [&'static str],
+    sizes: &'static [&'static str],
+    about: &'static str,
+    make: fn(DType, &[usize]) -> Compute,
+) -> Form {
+    Form { op, dtypes, sizes, ending: "", about, make }
+}
+
+impl Form {
+    const fn ending(self, ending: &'static str) -> Form {
+        Form { ending, ..self }
+    }
+}
+
+const FACTORS: &[&str] = &["f32", "tf32", "f16", "bf16", "f64", "i8"];
+const FLOATS: &[&str] = &["f32", "f16", "bf16"];
+const SINGLE: &[&str] = &["f32"];
 const MATRICES: &[&str] = &["M", "K", "N"];
+const HEADS: &[&str] = &["B", "H", "S", "D"];
 const ROWS: &[&str] = &["R", "C"];
 const ELEMENTS: &[&str] = &["N"];
 
 const FORMS: &[Form] = &[
-    Form {
-        op: "matmul",
-        dtypes: FACTORS,
-        sizes: MATRICES,
-        about: "C = A @ B, row-major; of i8 in i32",
-        make: compute::matmul,
-    },
-    Form { op: "bmm", dtypes: SINGLE, sizes: &["B", "M", "K", "N"], about: "a batch of products", make: compute::bmm },
-    Form {
-        op: "linear",
-        dtypes: &[DType::F32, DType::BF16],
-        sizes: MATRICES,
-        about: "gelu(A @ B + bias)",
-        make: compute::linear,
-    },
-    Form {
-        op: "attention",
-        dtypes: &[DType::F32, DType::BF16],
-        sizes: &["B", "H", "S", "D"],
-        about: "softmax(q k' / root of D) v",
-        make: compute::attention,
-    },
-    Form { op: "copy", dtypes: SINGLE, sizes: ELEMENTS, about: "a copy", make: compute::copy },
-    Form { op: "add", dtypes: SINGLE, sizes: ELEMENTS, about: "x + y", make: compute::add },
-    Form { op: "exp", dtypes: SINGLE, sizes: ELEMENTS, about: "exp(x)", make: compute::exp },
-    Form {
-        op: "chain",
-        dtypes: SINGLE,
-        sizes: ELEMENTS,
-        about: "tanh(1.5x + y) * sigmoid(x) - sqrt(|y|)",
-        make: compute::chain,
-    },
-    Form { op: "sum", dtypes: SINGLE, sizes: ELEMENTS, about: "the sum of all", make: compute::sum },
-    Form { op: "softmax", dtypes: SINGLE, sizes: ROWS, about: "softmax of each row", make: compute::softmax },
-    Form {
-        op: "layernorm",
-        dtypes: SINGLE,
-        sizes: ROWS,
-        about: "each row to mean 0, variance 1",
-        make: compute::layernorm,
-    },
-    Form { op: "transpose", dtypes: SINGLE, sizes: ROWS, about: "a transposed copy", make: compute::transpose },
-    Form { op: "colsum", dtypes: SINGLE, sizes: ROWS, about: "the sum of each column", make: compute::colsum },
-    Form { op: "argmax", dtypes: SINGLE, sizes: ROWS, about: "the place of each row's largest", make: moves::argmax },
-    Form { op: "cumsum", dtypes: SINGLE, sizes: ROWS, about: "running sums along rows", make: moves::cumsum },
-    Form { op: "colcumsum", dtypes: SINGLE, sizes: ROWS, about: "running sums down columns", make: moves::colcumsum },
-    Form { op: "sort", dtypes: SINGLE, sizes: ROWS, about: "each row sorted", make: moves::sort },
-    Form { op: "argsort", dtypes: SINGLE, sizes: ROWS, about: "the places of each sorted row", make: moves::argsort },
-    Form { op: "topk", dtypes: SINGLE, sizes: &["R", "C", "K"], about: "the K largest of each row", make: moves::topk },
-    Form {
-        op: "take",
-        dtypes: SINGLE,
-        sizes: &["R", "C", "N"],
-        about: "N rows of a table of RxC, at random places",
-        make: moves::take,
-    },
-    Form { op: "gather", dtypes: SINGLE, sizes: ROWS, about: "random elements of each row", make: moves::gather },
-    Form {
-        op: "scatteradd",
-        dtypes: SINGLE,
-        sizes: ELEMENTS,
-        about: "numbers added at random places",
-        make: moves::scatteradd,
-    },
-    Form { op: "mask", dtypes: SINGLE, sizes: ELEMENTS, about: "the elements above 0", make: moves::mask },
-    Form { op: "uniform", dtypes: SINGLE, sizes: ELEMENTS, about: "random numbers from 0 to 1", make: moves::uniform },
-    Form { op: "normal", dtypes: SINGLE, sizes: ELEMENTS, about: "random normal numbers", make: moves::normal },
-    Form {
-        op: "integers",
-        dtypes: &[DType::I64],
-        sizes: ELEMENTS,
-        about: "random integers below 1000",
-        make: moves::integers,
-    },
+    form("matmul", FACTORS, MATRICES, "C = A @ B, row-major; of i8 in i32", compute::matmul),
+    form("bmm", FLOATS, &["B", "M", "K", "N"], "a batch of products", compute::bmm),
+    form("linear", FLOATS, MATRICES, "gelu(A @ B + bias)", compute::linear),
+    form("attention", FLOATS, HEADS, "softmax(q k' / root of D) v", attention::attention),
+    form("attention", FLOATS, HEADS, "the same, each query seeing the keys up to its own", attention::causal)
+        .ending("_causal"),
+    form("decode", FLOATS, HEADS, "the same for one query against S keys", attention::decode),
+    form("copy", SINGLE, ELEMENTS, "a copy", compute::copy),
+    form("add", SINGLE, ELEMENTS, "x + y", compute::add),
+    form("exp", SINGLE, ELEMENTS, "exp(x)", compute::exp),
+    form("chain", SINGLE, ELEMENTS, "tanh(1.5x + y) * sigmoid(x) - sqrt(|y|)", compute::chain),
+    form("sum", SINGLE, ELEMENTS, "the sum of all", compute::sum),
+    form("softmax", SINGLE, ROWS, "softmax of each row", compute::softmax),
+    form("layernorm", SINGLE, ROWS, "each row to mean 0, variance 1", compute::layernorm),
+    form("transpose", SINGLE, ROWS, "a transposed copy", compute::transpose),
+    form("colsum", SINGLE, ROWS, "the sum of each column", compute::colsum),
+    form("rowsum", SINGLE, ROWS, "the sum of each row", compute::rowsum),
+    form("argmax", SINGLE, ROWS, "the index of each row's largest", moves::argmax),
+    form("cumsum", SINGLE, ROWS, "running sums along rows", moves::cumsum),
+    form("colcumsum", SINGLE, ROWS, "running sums down columns", moves::colcumsum),
+    form("sort", SINGLE, ROWS, "each row sorted", moves::sort),
+    form("argsort", SINGLE, ROWS, "the indices of each sorted row", moves::argsort),
+    form("topk", SINGLE, &["R", "C", "K"], "the K largest of each row", moves::topk),
+    form("take", SINGLE, &["R", "C", "N"], "N rows of a table of RxC, at random indices", moves::take),
+    form("gather", SINGLE, ROWS, "random elements of each row", moves::gather),
+    form("scatteradd", SINGLE, ELEMENTS, "numbers added at random indices", moves::scatteradd),
+    form("mask", SINGLE, ELEMENTS, "the elements above 0", moves::mask),
+    form("uniform", SINGLE, ELEMENTS, "random numbers from 0 to 1", moves::uniform),
+    form("normal", SINGLE, ELEMENTS, "random normal numbers", moves::normal),
+    form("integers", &["i64"], ELEMENTS, "random integers below 1000", moves::integers),
 ];
 
 const NAMED: &[(&str, &str, Kind)] = &[
@@ -225,12 +202,11 @@ fn transfer(name: &str) -> Option<Transfer> {
 /// A case of a form with sizes. The error is a sentence.
 fn sized(name: &str) -> Result<Compute, String> {
     let unknown = || format!("there is no case {:?}", name.chars().take(80).collect::<String>());
-    let mut parts = name.split('_');
-    let (Some(op), Some(dtype), Some(sizes), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-        return Err(unknown());
-    };
-    let form = FORMS.iter().find(|f| f.op == op).ok_or_else(unknown)?;
-    let dtype = form.dtypes.iter().find(|d| d.name() == dtype).ok_or_else(unknown)?;
+    let (op, rest) = name.split_once('_').ok_or_else(unknown)?;
+    let (dtype, rest) = rest.split_once('_').ok_or_else(unknown)?;
+    let (sizes, ending) = rest.split_at(rest.find('_').unwrap_or(rest.len()));
+    let form = FORMS.iter().find(|f| f.op == op && f.ending == ending).ok_or_else(unknown)?;
+    let (dtype, precision) = self::dtype(dtype, form.dtypes).ok_or_else(unknown)?;
     let sizes: Option<Vec<usize>> = sizes.split('x').map(|s| s.parse().ok().filter(|n| *n > 0)).collect();
     let sizes = sizes.filter(|s| s.len() == form.sizes.len());
     let sizes =
@@ -247,15 +223,25 @@ fn sized(name: &str) -> Result<Compute, String> {
     if !fits {
         return Err(format!("{name:?} is too large"));
     }
-    Ok((form.make)(*dtype, &sizes))
+    Ok(Compute { precision, ..(form.make)(dtype, &sizes) })
+}
+
+/// What a name's dtype means, if it is one of those that its form takes. `tf32` is f32, multiplied less exactly.
+pub fn dtype(name: &str, of: &[&str]) -> Option<(DType, Precision)> {
+    if !of.contains(&name) {
+        return None;
+    }
+    match name {
+        "tf32" => Some((DType::F32, Precision::Tf32)),
+        _ => name.parse().ok().map(|dtype| (dtype, Precision::Full)),
+    }
 }
 
 /// The forms of cases for people.
 pub fn list() -> String {
     let forms = FORMS.iter().map(|f| {
-        let dtypes: Vec<_> = f.dtypes.iter().map(|d| d.name()).collect();
-        let dtypes = if dtypes.len() == 1 { dtypes.concat() } else { format!("{{{}}}", dtypes.join(",")) };
-        (format!("{}_{dtypes}_{}", f.op, f.sizes.join("x")), f.about)
+        let dtypes = if let [one] = f.dtypes { one.to_string() } else { format!("{{{}}}", f.dtypes.join(",")) };
+        (format!("{}_{dtypes}_{}{}", f.op, f.sizes.join("x"), f.ending), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
     let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(networks::FORMS);
@@ -265,7 +251,7 @@ pub fn list() -> String {
         .chain(convolutions)
         .chain(copies)
         .chain(named)
-        .map(|(form, about)| format!("  {form:<36} {about}"))
+        .map(|(form, about)| format!("  {form:<44} {about}"))
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -291,6 +277,47 @@ mod tests {
         }
     }
 
+    /// Names as sweeps over random shapes draw them, of every family and dtype.
+    #[test]
+    fn every_name_that_peers_are_timed_by_is_a_case() {
+        let mut names = Vec::new();
+        for dtype in ["f32", "tf32", "f16", "bf16", "f64"] {
+            names.extend(["1x4211x7", "8192x1x8192", "64x16384x8191"].map(|s| format!("matmul_{dtype}_{s}")));
+        }
+        for dtype in ["f32", "f16", "bf16"] {
+            names.extend(["1x4x32x40", "8x32x8192x128"].map(|s| format!("attention_{dtype}_{s}")));
+            names.extend(["1x4x33x32", "8x12x8191x96"].map(|s| format!("attention_{dtype}_{s}_causal")));
+            names.extend(["1x8x64x64", "16x32x32768x128"].map(|s| format!("decode_{dtype}_{s}")));
+            names.push(format!("bmm_{dtype}_12x128x64x127"));
+        }
+        for dtype in ["f32", "tf32", "f16", "bf16"] {
+            let shapes = [
+                "1x3x416x312_16x7x7_s2p3",
+                "64x2048x7x7_1000x1x1_s1p0",
+                "16x672x14x14_672x5x5_s2p2_g672",
+                "1x16x7x7_16x3x3_s1p1_g16",
+            ];
+            names.extend(shapes.map(|s| format!("conv_{dtype}_{s}")));
+        }
+        let rows = ["softmax", "layernorm", "transpose", "colsum", "rowsum", "argmax", "cumsum", "colcumsum", "sort"];
+        for op in rows.into_iter().chain(["argsort"]) {
+            names.extend(["1x262144", "1048576x2", "764154x3"].map(|s| format!("{op}_f32_{s}")));
+        }
+        for op in ["copy", "add", "exp", "chain", "sum", "upload", "download"] {
+            names.extend(["1", "4097", "536870912"].map(|n| format!("{op}_f32_{n}")));
+        }
+        names.extend(
+            ["linear_f32_7x5x3", "linear_bf16_7x5x3", "topk_f32_8953x4x4", "topk_f32_3x262144x128"].map(String::from),
+        );
+        names.extend(["addsmall", "adds10", "reshape", "sync"].map(|c| format!("{c}_call")));
+        for name in names {
+            let case = Case::parse(&name).unwrap_or_else(|f| panic!("{name}: {f}"));
+            if let Kind::Compute(compute) = case.kind {
+                assert_eq!(compute.precision == Precision::Tf32, name.contains("_tf32_"), "{name}");
+            }
+        }
+    }
+
     #[test]
     fn other_names_are_refused_with_the_forms() {
         for name in [
@@ -309,6 +336,11 @@ mod tests {
             "matmul_f32_4294967296x4294967296x4294967296",
             "colsum_f32_9223372036854775807x3",
             "take_f32_16777216x16777216x1",
+            "attention_f64_1x2x3x4",
+            "attention_f32_1x2x3x4_",
+            "attention_f32_1x2x3x4_causal_causal",
+            "decode_f32_1x2x3x4_causal",
+            "softmax_tf32_2x2",
             "conv",
             "resnet50_f32_0",
             "resnet50_f32_100000",

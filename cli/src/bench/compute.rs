@@ -1,6 +1,6 @@
 //! The computed cases: how the tensor is built, what its elements must be, what arithmetic and bytes it takes at least.
 
-use millstream::{AttentionOptions, DType, Keep, Tensor};
+use millstream::{DType, Keep, Tensor};
 
 use super::random::Source;
 
@@ -11,6 +11,15 @@ pub enum Shown {
     Flop,
     /// Bytes a second.
     Bytes,
+}
+
+/// How exactly a contraction multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// In the dtype of its operands.
+    Full,
+    /// Operands in f32, rounded to the ten bits of tf32 before they are multiplied.
+    Tf32,
 }
 
 /// A random input.
@@ -46,6 +55,8 @@ pub type Whole = fn(&[Source], &[usize], &[f64]) -> f64;
 pub struct Compute {
     /// The dtype of inputs and output.
     pub dtype: DType,
+    /// How exactly it is computed.
+    pub precision: Precision,
     /// The sizes of the case.
     pub sizes: Vec<usize>,
     /// The inputs.
@@ -64,8 +75,10 @@ pub struct Compute {
     pub whole: Option<Whole>,
     /// The relative error above which a result is wrong, whatever the order of the arithmetic.
     pub bound: f64,
-    /// The least arithmetic.
+    /// The arithmetic of the definition.
     pub flop: u64,
+    /// The algorithms allowed may take as little as one part in this many of it: 1 for the definition itself.
+    pub saving: u64,
     /// The least bytes read and written.
     pub bytes: u64,
     /// What is said about it.
@@ -83,7 +96,7 @@ impl Compute {
 }
 
 /// The bound for arithmetic in this dtype; integers are exact.
-fn bound(dtype: DType) -> f64 {
+pub fn bound(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-11,
         DType::F32 => 1e-4,
@@ -109,6 +122,7 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
     let (m, k, n) = (sizes[0], sizes[1], sizes[2]);
     Compute {
         dtype,
+        precision: Precision::Full,
         sizes: sizes.to_vec(),
         inputs: vec![Input::normal(&[m, k]), Input::normal(&[k, n])],
         elements: m * n,
@@ -123,6 +137,7 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
         whole: None,
         bound: bound(dtype),
         flop: 2 * (m * k * n) as u64,
+        saving: 1,
         bytes: bytes(dtype, &[m * k, k * n]) + bytes(if dtype == DType::I8 { DType::I32 } else { dtype }, &[m * n]),
         shown: Shown::Flop,
     }
@@ -167,42 +182,11 @@ pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// `softmax(q k' / sqrt(d)) v` over batch and heads.
-pub fn attention(dtype: DType, sizes: &[usize]) -> Compute {
-    let (b, h, s, d) = (sizes[0], sizes[1], sizes[2], sizes[3]);
-    let elements = b * h * s * d;
-    Compute {
-        dtype,
-        sizes: sizes.to_vec(),
-        inputs: vec![Input::normal(&[b, h, s, d]); 3],
-        elements,
-        build: |x, _| x[0].attention(&x[1], &x[2], &AttentionOptions::default()),
-        keep: &[],
-        expected: |of, sizes, i| {
-            let (s, d) = (sizes[2], sizes[3]);
-            let (head, query, column) = (i / (s * d), i / d % s, i % d);
-            let at = |t: usize, place: usize, c: usize| of[t].at((head * s + place) * d + c);
-            let scale = 1.0 / (d as f64).sqrt();
-            let score = |j: usize| (0..d).map(|c| at(0, query, c) * at(1, j, c)).sum::<f64>() * scale;
-            let scores: Vec<f64> = (0..s).map(score).collect();
-            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let powers: Vec<f64> = scores.iter().map(|x| (x - most).exp()).collect();
-            let sum: f64 = powers.iter().sum();
-            powers.iter().enumerate().map(|(j, p)| p / sum * at(2, j, column)).sum()
-        },
-        reach: 3 * s * d,
-        whole: None,
-        bound: bound(dtype),
-        flop: 4 * (b * h * s * s * d) as u64,
-        bytes: bytes(dtype, &[4 * elements]),
-        shown: Shown::Flop,
-    }
-}
-
 /// A case over `inputs` rows of `n` elements, one result for each.
 pub fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute {
     Compute {
         dtype,
+        precision: Precision::Full,
         sizes: vec![n],
         inputs: vec![Input::normal(&[n]); inputs],
         elements: n,
@@ -213,6 +197,7 @@ pub fn elementwise(dtype: DType, n: usize, inputs: usize, flop: u64) -> Compute 
         whole: None,
         bound: bound(dtype),
         flop: flop * n as u64,
+        saving: 1,
         bytes: bytes(dtype, &vec![n; inputs + 1]),
         shown: Shown::Bytes,
     }
@@ -328,6 +313,18 @@ pub fn colsum(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
+/// The sum of each row.
+pub fn rowsum(dtype: DType, sizes: &[usize]) -> Compute {
+    let (r, c) = (sizes[0], sizes[1]);
+    Compute {
+        elements: r,
+        build: |x, _| x[0].sum(&[1], Keep::No),
+        expected: |of, sizes, i| (i * sizes[1]..(i + 1) * sizes[1]).map(|j| of[0].at(j)).sum(),
+        bytes: bytes(dtype, &[r * c, r]),
+        ..rows(dtype, sizes, 1)
+    }
+}
+
 /// The error function to about 15 digits: the series near 0, the continued fraction of its complement beyond.
 fn erf(x: f64) -> f64 {
     let size = x.abs();
@@ -368,5 +365,7 @@ mod tests {
         assert_eq!((case.bytes, case.elements), (1200, 100));
         let case = colsum(DType::F32, &[7, 9]);
         assert_eq!((case.bytes, case.elements, case.reach), (4 * (63 + 9), 9, 7));
+        let case = rowsum(DType::F32, &[7, 9]);
+        assert_eq!((case.bytes, case.elements, case.reach), (4 * (63 + 7), 7, 9));
     }
 }

@@ -1,23 +1,29 @@
-//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, channels first; with `_gG` at the end in G groups, with `_wino` Winograd's
-//! algorithm is allowed.
+//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, also of f16, bf16 and in tf32, channels first; with `_gG` at the end in G groups,
+//! with `_wino` Winograd's algorithm is allowed.
 
-use millstream::{Accuracy, Conv, DType, Tensor};
+use millstream::{Accuracy, Conv, Tensor};
 
-use super::compute::{Compute, Input, Shown};
+use super::cases;
+use super::compute::{Build, Compute, Input, Shown, bound};
 use super::networks::taps;
 use super::random::Source;
 
 /// The form of the name, for people.
 pub const FORM: (&str, &str) = (
-    "conv_f32_NxCxHxW_KxRxS_sTpP",
+    "conv_{f32,tf32,f16,bf16}_NxCxHxW_KxRxS_sTpP",
     "K filters of RxS over N images, stride T, padding P; _gG: groups, _wino: Winograd allowed",
 );
+/// The dtypes of its name.
+const DTYPES: [&str; 4] = ["f32", "tf32", "f16", "bf16"];
+/// Winograd's algorithm for tiles of 4 x 4 results takes 36 products for 144.
+pub const WINOGRAD_SAVES: u64 = 4;
 /// Sizes beyond this are a slip of the pen.
 const LARGEST: usize = 1 << 24;
 
 /// The case of that name, if it is a convolution.
 pub fn parse(name: &str) -> Option<Compute> {
-    let rest = name.strip_prefix("conv_f32_")?;
+    let (dtype, rest) = name.strip_prefix("conv_")?.split_once('_')?;
+    let (dtype, precision) = cases::dtype(dtype, &DTYPES)?;
     let mut parts = rest.split('_');
     let (image, filters, how) = (parts.next()?, parts.next()?, parts.next()?);
     let numbers = |text: &str| -> Option<Vec<usize>> { text.split('x').map(|n| n.parse().ok()).collect() };
@@ -30,9 +36,9 @@ pub fn parse(name: &str) -> Option<Compute> {
         Some(part) => part.strip_prefix('g')?.parse().ok()?,
         None => 1,
     };
-    let build = match rest.next() {
-        None => build,
-        Some("wino") => build_by_winograd,
+    let (build, saving): (Build, u64) = match rest.next() {
+        None => (build, 1),
+        Some("wino") => (build_by_winograd, WINOGRAD_SAVES),
         Some(_) => return None,
     };
     if rest.next().is_some() || sizes.contains(&0) || groups == 0 {
@@ -55,7 +61,8 @@ pub fn parse(name: &str) -> Option<Compute> {
     let (down, along) = (taps(h, r, stride, padding, oh), taps(w, s, stride, padding, ow));
     let flop = product(&[n, k, within])?.checked_mul(product(&[down, along])?)?.checked_mul(2)?;
     Some(Compute {
-        dtype: DType::F32,
+        dtype,
+        precision,
         inputs: vec![Input::normal(&[n, c, h, w]), Input::normal(&[k, within, r, s])],
         elements: n * k * oh * ow,
         build,
@@ -63,9 +70,10 @@ pub fn parse(name: &str) -> Option<Compute> {
         expected,
         reach: 2 * within * r * s,
         whole: None,
-        bound: 1e-4,
+        bound: bound(dtype),
         flop,
-        bytes: 4 * bytes,
+        saving,
+        bytes: dtype.size() as u64 * bytes,
         shown: Shown::Flop,
         sizes,
     })
@@ -104,6 +112,8 @@ fn expected(of: &[Source], sizes: &[usize], i: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::compute::Precision;
+    use millstream::DType;
 
     #[test]
     fn names_of_convolutions_say_all_sizes() {
@@ -114,7 +124,12 @@ mod tests {
         let apart = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
         assert_eq!((apart.flop, &apart.inputs[1].shape[..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
         assert_eq!(parse("conv_f32_1x64x56x56_64x3x3_s1p1_wino").unwrap().flop, case.flop);
+        let half = parse("conv_bf16_1x64x56x56_64x3x3_s1p1").unwrap();
+        assert_eq!((half.dtype, 2 * half.bytes, half.flop), (DType::BF16, case.bytes, case.flop));
+        let tf32 = parse("conv_tf32_1x64x56x56_64x3x3_s1p1").unwrap();
+        assert_eq!((tf32.dtype, tf32.precision, tf32.bytes), (DType::F32, Precision::Tf32, case.bytes));
         for bad in [
+            "conv_f64_1x64x56x56_64x3x3_s1p1",
             "conv_f32_1x64x56x56_64x3x3_s1p1_g5",
             "conv_f32_1x64x56x56_64x3x3_s1p1_g0",
             "conv_f32_1x64x56x56_64x3x3_s1p1_wino_g2",

@@ -2,8 +2,10 @@
 //!
 //! A time is the median of one evaluation through the public tensor API: the plan cached, the graph built anew each time (networks are
 //! compiled functions), inputs on the device, outputs fresh tensors, from the first call to completion. Every result is checked against a
-//! computation in double precision, so that a fast wrong answer is no result.
+//! computation in double precision, so that a fast wrong answer is no result. Work of a device that queues is timed by its own events; if
+//! one of the steps runs elsewhere, by the host's clock, and the row says where. A figure above the device's limit is marked as suspect.
 
+mod attention;
 mod baseline;
 mod calls;
 mod cases;
@@ -23,7 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use millstream::{DType, Device, Idea, Result, Runtime, Tensor, compile};
+use millstream::core::profiler::RecordKind;
+use millstream::{DType, Device, Error, Idea, Result, Runtime, Tensor, compile};
 
 use crate::args;
 use crate::devices;
@@ -32,7 +35,7 @@ use crate::interrupt;
 use crate::output::{Progress, note, say};
 use baseline::{Baseline, Store};
 use cases::{Case, Direction, Kind, Transfer};
-use compute::{Compute, Shown};
+use compute::{Compute, Precision, Shown};
 use networks::{Network, Pass};
 use random::{Normal, Source};
 use row::{Clock, Rates, Row};
@@ -235,6 +238,12 @@ fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
 
 fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<Row> {
     let device = &place.device;
+    if compute.precision == Precision::Tf32 {
+        // Never f32 under another name: it would be slower than what peers do, and more exact.
+        let text =
+            format!("contractions in tf32 on {}: no precision but that of the dtype can be chosen", device.name());
+        return Err(Error::unsupported(text).suggest("take the case of the same name in f32, f16 or bf16").into());
+    }
     let profile = device.measure()?;
     if compute.bytes > profile.memory {
         return Err(Failure::usage(format!("needs {} bytes, but the device has {}", compute.bytes, profile.memory)));
@@ -247,7 +256,8 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     }
     let timed = time(place, &|| Ok((compute.build)(&inputs, &compute.sizes)))?;
     let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
-    let rates = Rates { flop: compute.flop, bytes: compute.bytes, shown: compute.shown, dtype: compute.dtype };
+    let Compute { flop, saving, bytes, shown, dtype, .. } = *compute;
+    let rates = Rates { flop, saving, bytes, shown, dtype };
     timed.row(name, device, &rates, max_err)
 }
 
@@ -270,7 +280,8 @@ fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -
     let max_err = if error.is_finite() { error / largest.max(f64::MIN_POSITIVE) } else { f64::MAX };
     let (work, pixels) = (network.work(), images.len() as u64);
     let bytes = 4 * (work.weights + pixels);
-    let rates = Rates { flop: batch as u64 * work.flop, bytes, shown: Shown::Flop, dtype: DType::F32 };
+    let saving = networks::saving(shape);
+    let rates = Rates { flop: batch as u64 * work.flop, saving, bytes, shown: Shown::Flop, dtype: DType::F32 };
     let row = timed.row(name, device, &rates, max_err)?;
     if max_err > NETWORK_BOUND {
         return Err(Failure::failed(format!("wrong result: error {max_err:.2e}, bound {NETWORK_BOUND:.2e}")));
@@ -284,22 +295,41 @@ struct Timed {
     /// The host's part, where the device queues.
     host_us: Option<f64>,
     clock: Clock,
+    /// Which step ran elsewhere, where and why.
+    placed: Option<String>,
 }
 
 impl Timed {
     fn row(self, name: &str, device: &Device, rates: &Rates, max_err: f64) -> Outcome<Row> {
-        let Timed { timing, host_us, clock } = self;
+        let Timed { timing, host_us, clock, placed } = self;
         let mut row = Row::new(name, device, timing).with_rates(rates, &*device.measure()?);
-        // Once: results that take fewer multiplications than the plain sum, or that lie in a cache, do beat the limit.
+        // Once in a run: it takes seconds.
         static AGAIN: AtomicBool = AtomicBool::new(false);
-        if !device.candidates().is_empty() {
+        if let Some(reason) = placed {
+            row = row.placed(reason);
+        } else if !device.candidates().is_empty() {
             // The limit would be that of the device that was chosen, which may differ from one evaluation to the next.
-            row.limit_fraction = None;
-        } else if row.beats_limit() && !AGAIN.swap(true, Ordering::Relaxed) {
+            (row.limit_fraction, row.suspect) = (None, false);
+        } else if row.suspect && !AGAIN.swap(true, Ordering::Relaxed) {
             row = row.with_rates(rates, &*device.measure_better()?);
         }
         Ok(Row { max_err: Some(max_err), host_us, clock: Some(clock), ..row })
     }
+}
+
+/// Evaluates a tensor once, and says which step ran elsewhere than on the device, where and why.
+fn placed(device: &Device, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Option<String>> {
+    let profiler = device.profiler();
+    let (was_on, since) = (profiler.is_on(), profiler.now());
+    profiler.start();
+    let computed = make().and_then(|result| result.eval());
+    let records = profiler.records();
+    if !was_on {
+        profiler.stop();
+    }
+    computed?;
+    let elsewhere = records.into_iter().find(|r| r.kind == RecordKind::Placed && r.start >= since);
+    Ok(elsewhere.map(|r| format!("{} on {}, {}", r.name, r.device, r.note)))
 }
 
 /// Times the evaluation of a tensor that is made anew each time.
@@ -310,7 +340,8 @@ fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> 
     let by_host = device.is_host() || !device.candidates().is_empty();
     let most = if by_host { REPEATS } else { REPEATS_QUEUED };
     let in_software = device.profile().features.iter().any(|f| f == "software");
-    let mut clock = if by_host { Clock::Host } else { Clock::Device };
+    let placed = if by_host { None } else { placed(device, make)? };
+    let mut clock = if by_host || placed.is_some() { Clock::Host } else { Clock::Device };
     let mut once = || {
         let start = Instant::now();
         if by_host {
@@ -329,6 +360,10 @@ fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> 
         }
         after.wait()?;
         let elapsed = start.elapsed();
+        if placed.is_some() {
+            // The device's events do not see what the host does.
+            return Ok(elapsed);
+        }
         Ok(after.elapsed_since(&before).unwrap_or_else(|| {
             clock = Clock::Host;
             elapsed
@@ -338,7 +373,7 @@ fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> 
         timing::settle(timing::STRETCH, &mut once)?;
     }
     let timing = timing::repeat(place.seconds, most, &mut once)?;
-    Ok(Timed { timing, host_us: (!by_host).then(|| Timing::of(host_us).ms), clock })
+    Ok(Timed { timing, host_us: (!by_host).then(|| Timing::of(host_us).ms), clock, placed })
 }
 
 /// Times a copy between ordinary host memory and the device, by the host's clock.
@@ -445,7 +480,22 @@ mod tests {
             "matmul_bf16_8x16x8",
             "linear_f32_6x20x10",
             "linear_bf16_6x20x10",
+            "bmm_f16_3x9x17x5",
+            "bmm_bf16_3x9x17x5",
             "attention_f32_2x3x9x8",
+            "attention_f16_2x3x9x8",
+            "attention_bf16_2x3x9x40",
+            "attention_f32_2x3x9x8_causal",
+            "attention_f16_2x3x33x8_causal",
+            "attention_bf16_2x3x33x8_causal",
+            "decode_f32_2x3x77x8",
+            "decode_f16_2x3x77x64",
+            "decode_bf16_2x3x77x64",
+            "conv_f32_2x6x9x8_4x3x3_s2p1_g2",
+            "conv_f32_1x8x12x12_8x3x3_s1p1_wino",
+            "conv_f16_2x6x9x8_4x3x3_s1p1",
+            "conv_bf16_2x6x9x8_6x3x3_s1p1_g6",
+            "rowsum_f32_13x77",
             "copy_f32_1001",
             "add_f32_1001",
             "exp_f32_1001",

@@ -53,6 +53,11 @@ pub fn parse(name: &str) -> Option<Pass> {
     Some(Pass { shape, batch })
 }
 
+/// The algorithms that a network allows may take as little as one part in this many of its arithmetic.
+pub fn saving(shape: Shape) -> u64 {
+    if shape == Shape::ResNet50(Accuracy::Winograd) { super::conv::WINOGRAD_SAVES } else { 1 }
+}
+
 /// A network with its weights.
 pub enum Network {
     /// Of ResNet-50's shape.

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::compute::Shown;
 use super::timing::Timing;
-use crate::table::{Align, Table, short, short_or_dash};
+use crate::table::{Align, Table, short, time};
 
-/// A share of the limit above which the limit is measured again, and above which the share is no fact.
-pub const BEATEN: f64 = 1.05;
+/// A share of the limit above which the limit is measured again, and above which the row is suspect.
+const BEATEN: f64 = 1.05;
 
 /// What was measured of one case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The case's name.
     pub case: String,
@@ -33,6 +33,12 @@ pub struct Row {
     /// The least time that the device's measured limits allow, over the time taken.
     #[serde(default)]
     pub limit_fraction: Option<f64>,
+    /// Whether it beats that limit by more than measuring explains: the limit or the time is wrong.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspect: bool,
+    /// Which step ran elsewhere than on the device, where and why. Such a case has no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed: Option<String>,
     /// The largest error of a sample, over the largest value.
     #[serde(default)]
     pub max_err: Option<f64>,
@@ -50,6 +56,10 @@ pub struct Row {
     pub without: Vec<String>,
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// Whose clock a time is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,8 +72,10 @@ pub enum Clock {
 
 /// What a case takes at least.
 pub struct Rates {
-    /// Arithmetic.
+    /// Arithmetic of the definition.
     pub flop: u64,
+    /// The algorithms allowed may take as little as one part in this many of it.
+    pub saving: u64,
     /// Bytes.
     pub bytes: u64,
     /// Which of them is said.
@@ -81,7 +93,7 @@ fn floor(rates: &Rates, profile: &DeviceProfile) -> f64 {
         Shown::Flop => profile.peak(rates.dtype),
         Shown::Bytes => profile.rate(rates.dtype),
     };
-    moving.max(rates.flop as f64 / rate)
+    moving.max(rates.flop as f64 / rates.saving as f64 / rate)
 }
 
 impl Row {
@@ -93,14 +105,7 @@ impl Row {
             threads: device.host().profile().units,
             ms: timing.ms,
             spread_ms: timing.spread,
-            gflops: None,
-            gbps: None,
-            limit_fraction: None,
-            max_err: None,
-            host_us: None,
-            clock: None,
-            cpu_ms: None,
-            without: Vec::new(),
+            ..Row::default()
         }
     }
 
@@ -111,28 +116,42 @@ impl Row {
             Shown::Flop => self.gflops = a_second(rates.flop),
             Shown::Bytes => self.gbps = a_second(rates.bytes),
         }
-        self.limit_fraction = Some(floor(rates, profile) / (self.ms.max(1e-9) * 1e-3));
+        let fraction = floor(rates, profile) / (self.ms.max(1e-9) * 1e-3);
+        (self.limit_fraction, self.suspect) = (Some(fraction), fraction > BEATEN);
         self
     }
 
-    /// Whether it was faster than the limit by more than a measurement varies: then the limit is not known, or not this case's.
-    pub fn beats_limit(&self) -> bool {
-        self.limit_fraction > Some(BEATEN)
+    /// The same for a case of which a step ran elsewhere: what the device could do says nothing about it.
+    pub fn placed(self, reason: String) -> Row {
+        Row { limit_fraction: None, suspect: false, placed: Some(reason), ..self }
+    }
+
+    /// What is to be said beside the figures.
+    fn remark(&self) -> String {
+        if let Some(reason) = &self.placed {
+            return reason.clone();
+        }
+        if self.suspect {
+            return "suspect: faster than the measured limit".into();
+        }
+        self.cpu_ms.map_or_else(String::new, |ms| format!("{} of CPU time in a wait of 200 ms", time(ms)))
     }
 
     /// The row of a table.
     pub fn cells(&self) -> Vec<String> {
-        let beaten = if self.beats_limit() { "above the measured limit: another limit holds here" } else { "" };
-        let share = |f: f64| if self.beats_limit() { "?".into() } else { format!("{:.0} %", f * 100.0) };
+        // No figure of a suspect row stands as a fact.
+        let mark = if self.suspect { "?" } else { "" };
+        let rate = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| short(v) + mark);
+        let share = |f: f64| if self.suspect { mark.into() } else { format!("{:.0} %", f * 100.0) };
         vec![
             self.device.clone(),
             self.case.clone(),
-            short(self.ms),
-            short_or_dash(self.gflops),
-            short_or_dash(self.gbps),
+            time(self.ms) + mark,
+            rate(self.gflops),
+            rate(self.gbps),
             self.limit_fraction.map_or_else(|| "-".into(), share),
             self.max_err.map_or_else(|| "-".into(), |e| format!("{e:.1e}")),
-            self.cpu_ms.map_or_else(|| beaten.into(), |ms| format!("{} ms of CPU time in a wait of 200 ms", short(ms))),
+            self.remark(),
         ]
     }
 }
@@ -142,7 +161,7 @@ pub fn table(width: usize) -> Table {
     Table::new(&[
         ("device", Align::Left, 6),
         ("case", Align::Left, width),
-        ("ms", Align::Right, 9),
+        ("time", Align::Right, 9),
         ("GFLOP/s", Align::Right, 8),
         ("GB/s", Align::Right, 8),
         ("% of limit", Align::Right, 0),
@@ -198,10 +217,39 @@ mod tests {
 
     #[test]
     fn the_floor_is_the_limit_that_binds() {
-        let rates = |flop, bytes| Rates { flop, bytes, shown: Shown::Bytes, dtype: DType::F32 };
+        let rates = |flop, bytes| Rates { flop, saving: 1, bytes, shown: Shown::Bytes, dtype: DType::F32 };
         assert_eq!(floor(&rates(0, 1000), &profile()), 1000.0 / 100e9);
         assert_eq!(floor(&rates(0, 1_000_000), &profile()), 1e6 / 10e9);
         assert_eq!(floor(&rates(1_000_000_000, 1000), &profile()), 1e9 / 50e9);
+        let winograd = Rates { saving: 4, ..rates(1_000_000_000, 1000) };
+        assert_eq!(floor(&winograd, &profile()), 0.25e9 / 50e9);
+    }
+
+    fn row(ms: f64) -> Row {
+        Row { case: "x".into(), device: "vulkan:0".into(), threads: 2, ms, ..Row::default() }
+    }
+
+    #[test]
+    fn a_figure_above_its_limit_is_marked() {
+        // 10^6 bytes take 0.1 ms at least.
+        let rates = Rates { flop: 0, saving: 1, bytes: 1_000_000, shown: Shown::Bytes, dtype: DType::F32 };
+        let (honest, suspect) = (row(0.0962).with_rates(&rates, &profile()), row(0.004).with_rates(&rates, &profile()));
+        assert!(!honest.suspect && suspect.suspect && row(0.0943).with_rates(&rates, &profile()).suspect);
+        let json = |row: &Row| serde_json::to_string(row).unwrap();
+        assert!(json(&suspect).contains("\"suspect\":true") && !json(&honest).contains("suspect"));
+        let cells = suspect.cells();
+        assert_eq!((&cells[2][..], &cells[5][..]), ("4.00 us?", "?"));
+        assert_eq!(honest.cells()[5], "104 %");
+        assert!(cells[4].ends_with('?') && cells[7].contains("suspect") && !honest.cells().concat().contains('?'));
+    }
+
+    #[test]
+    fn a_row_placed_elsewhere_says_so_and_has_no_limit() {
+        let rates = Rates { flop: 0, saving: 1, bytes: 1_000_000, shown: Shown::Bytes, dtype: DType::F32 };
+        let placed = row(0.004).with_rates(&rates, &profile()).placed("attention on cpu: no".into());
+        assert!(!placed.suspect && placed.limit_fraction.is_none() && placed.gbps.is_some());
+        assert!(serde_json::to_string(&placed).unwrap().contains("\"placed\":\"attention on cpu: no\""));
+        assert_eq!(placed.cells().last().map(String::as_str), Some("attention on cpu: no"));
     }
 
     fn example() -> Row {
@@ -211,24 +259,9 @@ mod tests {
             threads: 2,
             ms: 0.5,
             spread_ms: 0.01,
-            gflops: None,
             gbps: Some(3.0),
-            limit_fraction: None,
-            max_err: None,
-            host_us: None,
-            clock: None,
-            cpu_ms: None,
-            without: Vec::new(),
+            ..Row::default()
         }
-    }
-
-    #[test]
-    fn what_beats_its_limit_is_flagged() {
-        let row = |limit_fraction| Row { limit_fraction, ..example() };
-        assert!(!row(None).beats_limit() && !row(Some(1.04)).beats_limit() && row(Some(1.06)).beats_limit());
-        assert!(row(Some(1.04)).cells().contains(&"104 %".into()));
-        let flagged = row(Some(11.0)).cells();
-        assert!(flagged.contains(&"?".into()) && flagged.iter().any(|c| c.starts_with("above the measured limit")));
     }
 
     #[test]
