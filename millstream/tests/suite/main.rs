@@ -22,6 +22,7 @@ mod layouts;
 mod linalg;
 mod moving;
 mod neural;
+mod numbers;
 mod places;
 mod plans;
 mod several;

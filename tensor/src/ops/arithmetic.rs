@@ -41,8 +41,56 @@ macro_rules! operands {
 }
 operands!(f64 => Float as f64, f32 => Float as f64, i64 => Int as i64, i32 => Int as i64, bool => Bool as bool);
 
+/// Whether a dtype holds this number; floats hold all, rounded.
+fn fits(number: i64, dtype: DType) -> bool {
+    match dtype.kind() {
+        Family::Signed | Family::Unsigned if dtype == DType::U64 => number >= 0,
+        Family::Signed | Family::Unsigned => Scalar::from_i64(number, dtype).to_i64() == number,
+        _ => true,
+    }
+}
+
+fn unfit(number: i64, dtype: DType) -> Error {
+    Error::argument(format!("{number} does not fit in {dtype}")).suggest("cast the tensor to a wider type first")
+}
+
+/// The whole number in a dtype; an error where it does not fit.
+pub(crate) fn whole_number(number: i64, dtype: DType) -> Result<Scalar> {
+    if fits(number, dtype) { Ok(Scalar::from_i64(number, dtype)) } else { Err(unfit(number, dtype)) }
+}
+
 impl Operand<'_> {
-    /// The operand as a tensor beside values of this dtype.
+    /// The operand as a tensor beside values of this dtype; an error where the dtype does not hold it.
+    #[track_caller]
+    pub(crate) fn held(&self, dtype: DType) -> Tensor {
+        match *self {
+            Operand::Int(v) if !fits(v, dtype) => Tensor::build("number", || Err(unfit(v, dtype))),
+            _ => self.beside(dtype),
+        }
+    }
+
+    /// The operand as the left side of an operation with values of this dtype, by the rules of `Tensor::beyond`.
+    #[track_caller]
+    fn before(&self, op: Binary, dtype: DType) -> Tensor {
+        match *self {
+            Operand::Int(v) if op == Binary::Div && !fits(v, dtype) => Tensor::scalar(v as f32),
+            _ if op == Binary::Rem => self.held(dtype),
+            _ => self.beside(dtype),
+        }
+    }
+
+    /// The operand as truth values.
+    #[track_caller]
+    pub(crate) fn truth(&self) -> Tensor {
+        match *self {
+            Operand::Tensor(t) => t.cast(DType::Bool),
+            Operand::Float(v) => Tensor::scalar(v != 0.0),
+            Operand::Int(v) => Tensor::scalar(v != 0),
+            Operand::Bool(v) => Tensor::scalar(v),
+        }
+    }
+
+    /// The operand as a tensor beside values of this dtype; whole numbers wrap.
     #[track_caller]
     pub(crate) fn beside(&self, dtype: DType) -> Tensor {
         let value = match *self {
@@ -86,7 +134,33 @@ impl Tensor {
     pub(crate) fn binary<'a>(&self, op: Binary, other: impl Into<Operand<'a>>) -> Tensor {
         match other.into() {
             Operand::Tensor(other) => self.pair(op, other),
+            Operand::Int(v) if self.check().is_ok() && !fits(v, self.dtype()) => self.beyond(op, v),
             number => self.pair(op, &number.beside(self.dtype())),
+        }
+    }
+
+    /// An operation with a number that this integer dtype does not hold. Comparisons, bounds and fractions have an answer; sums,
+    /// products and bitwise operations wrap as their results do; for others it is an error.
+    #[track_caller]
+    fn beyond(&self, op: Binary, number: i64) -> Tensor {
+        let above = number > 0;
+        let all = |truth: bool| Tensor::full(self.shape(), truth);
+        match op {
+            Binary::Eq => all(false),
+            Binary::Ne => all(true),
+            Binary::Lt | Binary::Le => all(above),
+            Binary::Gt | Binary::Ge => all(!above),
+            Binary::Min if above => self.clone(),
+            Binary::Max if !above => self.clone(),
+            Binary::Add | Binary::Sub | Binary::Mul | Binary::And | Binary::Or | Binary::Xor => {
+                self.pair(op, &Tensor::scalar(Scalar::from_i64(number, self.dtype())))
+            }
+            // Such a shift leaves no bit.
+            Binary::Shl | Binary::Shr if above => self.pair(op, &Tensor::scalar(Scalar::from_i64(64, self.dtype()))),
+            Binary::Div | Binary::Atan2 | Binary::Hypot | Binary::CopySign | Binary::NextAfter => {
+                self.pair(op, &Tensor::scalar(number as f32))
+            }
+            _ => Tensor::build(op.name(), || Err(unfit(number, self.dtype()))),
         }
     }
 
@@ -138,7 +212,7 @@ impl Tensor {
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
             _ => DType::I64,
         };
-        let (a, b) = (a.beside(of), b.beside(of));
+        let (a, b) = (a.held(of), b.held(of));
         Tensor::build("where", || {
             for t in [self, &a, &b] {
                 t.check()?;
@@ -411,14 +485,14 @@ macro_rules! operators {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
-                Operand::from(self).beside(other.dtype()).pair(Binary::$op, other)
+                Operand::from(self).before(Binary::$op, other.dtype()).pair(Binary::$op, other)
             }
         }
         impl std::ops::$trait<Tensor> for $number {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: Tensor) -> Tensor {
-                Operand::from(self).beside(other.dtype()).pair(Binary::$op, &other)
+                Operand::from(self).before(Binary::$op, other.dtype()).pair(Binary::$op, &other)
             }
         })*
     };

@@ -10,7 +10,7 @@ use crate::ops::arithmetic::Operand;
 use crate::ops::reductions::Keep;
 
 impl Tensor {
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         matches!(self.dtype().kind(), Family::Bool | Family::Signed | Family::Unsigned)
     }
 
@@ -140,19 +140,19 @@ impl Tensor {
     /// `x && y` of what is not 0.
     #[track_caller]
     pub fn logical_and<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).and(&other.into().beside(self.dtype()).cast(DType::Bool))
+        self.cast(DType::Bool).and(&other.into().truth())
     }
 
     /// `x || y` of what is not 0.
     #[track_caller]
     pub fn logical_or<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).or(&other.into().beside(self.dtype()).cast(DType::Bool))
+        self.cast(DType::Bool).or(&other.into().truth())
     }
 
     /// True where exactly one is not 0.
     #[track_caller]
     pub fn logical_xor<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).xor(&other.into().beside(self.dtype()).cast(DType::Bool))
+        self.cast(DType::Bool).xor(&other.into().truth())
     }
 
     /// True where the element is 0.
@@ -164,7 +164,7 @@ impl Tensor {
     /// The remainder with the dividend's sign, as C's `fmod` and Rust's `%`; always exact. Integers by 0 give 0.
     #[track_caller]
     pub fn fmod<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        let other = other.into().beside(self.dtype());
+        let other = other.into().held(self.dtype());
         if !self.is_whole() || !other.is_whole() {
             return self.binary(Binary::Fmod, &other);
         }
@@ -217,10 +217,33 @@ impl Tensor {
         self.eq(f64::NEG_INFINITY).choose(negative.unwrap_or(-most), &x)
     }
 
+    /// `|x - y|`; of integers exact, in the unsigned type of their width.
+    #[track_caller]
+    pub(crate) fn distance(&self, other: &Tensor) -> Tensor {
+        if !self.is_whole() || !other.is_whole() {
+            return (self - other).abs();
+        }
+        let number = |t: &Tensor| if t.dtype() == DType::Bool { t.cast(DType::U8) } else { t.clone() };
+        let (x, y) = (number(self), number(other));
+        // The difference wraps in the signed type, to the bits of the true one.
+        let gap = x.maximum(&y) - x.minimum(&y);
+        let unsigned = match gap.dtype() {
+            DType::I8 => DType::U8,
+            DType::I16 => DType::U16,
+            DType::I32 => DType::U32,
+            DType::I64 => DType::U64,
+            other => other,
+        };
+        gap.cast(unsigned)
+    }
+
     /// True where `|x - y| <= absolute + relative |y|`, where both are equal, or, with `nan_equal`, where both are NaN.
     #[track_caller]
     pub fn isclose(&self, other: &Tensor, relative: f64, absolute: f64, nan_equal: bool) -> Tensor {
-        let near = (self - other).abs().le(&(other.abs() * relative + absolute));
+        let whole = self.is_whole() && other.is_whole();
+        let wide = if self.dtype().size().max(other.dtype().size()) > 2 { DType::F64 } else { DType::F32 };
+        let float = |t: &Tensor| if whole { t.cast(wide) } else { t.clone() };
+        let near = float(&self.distance(other)).le(&(float(other).abs() * relative + absolute));
         // Infinities are close to nothing but themselves.
         let near = near.and(&other.is_finite()).or(&self.eq(other));
         if nan_equal { near.or(&self.is_nan().and(&other.is_nan())) } else { near }

@@ -110,7 +110,7 @@ impl Tensor {
                 Ok(t.reshape(&shape))
             };
             let (mean, variance) = (channels(mean)?, channels(variance)?);
-            Ok((self - mean) * (variance + epsilon).rsqrt())
+            Ok((self.as_float() - mean) * (variance + epsilon).rsqrt())
         })
     }
 
@@ -123,22 +123,28 @@ impl Tensor {
         }
     }
 
-    /// The square of the distance to a target.
+    /// The square of the distance to a target. The distance of integers is exact, then counts as f32.
     #[track_caller]
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        (self - target).square().reduced(reduction)
+        self.difference(target).square().reduced(reduction)
     }
 
-    /// The distance to a target.
+    /// The difference to a target; of integers its size, exact, as f32.
+    #[track_caller]
+    fn difference(&self, target: &Tensor) -> Tensor {
+        if self.is_whole() && target.is_whole() { self.distance(target).as_float() } else { self - target }
+    }
+
+    /// The distance to a target. The distance of integers is exact, then counts as f32.
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        (self - target).abs().reduced(reduction)
+        self.distance(target).as_float().reduced(reduction)
     }
 
     /// Half the square of the distance to a target up to `delta`, then a line with the slope `delta`.
     #[track_caller]
     pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
-        let distance = (self - target).abs();
+        let distance = self.distance(target).as_float();
         let near = distance.square() * 0.5;
         distance.le(delta).choose(&near, &((&distance - 0.5 * delta) * delta)).reduced(reduction)
     }
@@ -155,7 +161,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nll_loss(&self, classes: &Tensor, reduction: Reduction) -> Tensor {
-        (-self.take_along_axis(&classes.unsqueeze(1), 1)).squeeze(1).reduced(reduction)
+        (-self.as_float().take_along_axis(&classes.unsqueeze(1), 1)).squeeze(1).reduced(reduction)
     }
 
     /// [`Tensor::nll_loss`] of the logarithm of the softmax along axis 1.
@@ -181,8 +187,9 @@ impl Tensor {
     /// The cosine of the angle between vectors along an axis; lengths below `epsilon` count as `epsilon`.
     #[track_caller]
     pub fn cosine_similarity(&self, other: &Tensor, axis: isize, epsilon: f64) -> Tensor {
+        let (x, y) = (self.as_float(), other.as_float());
         let length = |t: &Tensor| t.square().sum(&[axis], Keep::No).sqrt().maximum(epsilon);
-        (self * other).sum(&[axis], Keep::No) / (length(self) * length(other))
+        (&x * &y).sum(&[axis], Keep::No) / (length(&x) * length(&y))
     }
 
     /// The last axes in other sizes, one for each, the elements between those that are there found as the mode says.

@@ -7,6 +7,7 @@ use millstream_core::what::{Dims, Strides};
 use millstream_core::{DType, Error, Layout, Result, Scalar};
 
 use crate::graph::{Pad, one};
+use crate::ops::arithmetic::whole_number;
 use crate::{Operand, Tensor};
 
 /// One number for every axis, or one for each.
@@ -99,7 +100,7 @@ impl Slide {
 pub(crate) fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
     match value {
         Operand::Float(v) if dtype.is_float() || dtype.is_complex() => Ok(Scalar::from_f64(v, dtype)),
-        Operand::Int(v) => Ok(Scalar::from_i64(v, dtype)),
+        Operand::Int(v) => whole_number(v, dtype),
         Operand::Bool(v) => Ok(Scalar::from_i64(i64::from(v), dtype)),
         Operand::Float(v) => {
             Err(Error::dtype(format!("{v} among elements of {dtype}")).suggest("cast the tensor first"))
