@@ -1,5 +1,6 @@
 //! Numbers at the edges of their types: what a type does not hold is answered rightly or refused, never wrapped in silence.
 
+use crate::common::Random;
 use millstream::{ErrorKind, Reduction, Tensor};
 
 #[test]
@@ -71,4 +72,50 @@ fn distances_of_integers_do_not_overflow() {
     assert_eq!(loss(low.huber_loss(&high, 1.0, Reduction::Mean)), 199.5);
     let ones = Tensor::from_slice(&[100i8, 100]);
     assert!((loss(ones.cosine_similarity(&ones, 0, 1e-8)) - 1.0).abs() < 1e-6);
+}
+
+/// The sum over all labels by loops.
+fn einsum_by_loops(parts: &[Vec<usize>], out: &[usize], sizes: &[usize], data: &[Vec<f64>]) -> Vec<f64> {
+    let place = |labels: &[usize], at: &[usize]| labels.iter().fold(0, |p, &l| p * sizes[l] + at[l]);
+    let mut result = vec![0.0; out.iter().map(|&l| sizes[l]).product()];
+    let used: Vec<usize> = (0..sizes.len()).filter(|l| parts.iter().any(|p| p.contains(l))).collect();
+    for mut index in 0..used.iter().map(|&l| sizes[l]).product::<usize>() {
+        let mut at = vec![0; sizes.len()];
+        for &l in &used {
+            at[l] = index % sizes[l];
+            index /= sizes[l];
+        }
+        let product: f64 = parts.iter().zip(data).map(|(p, d)| d[place(p, &at)]).product();
+        result[place(out, &at)] += product;
+    }
+    result
+}
+
+#[test]
+fn einsum_agrees_with_loops_for_random_formulas() {
+    let mut random = Random::new(7);
+    let mut next = |n: usize| random.below(n);
+    for case in 0..300 {
+        let sizes: Vec<usize> = (0..4).map(|_| 1 + next(3)).collect();
+        let parts: Vec<Vec<usize>> = (0..1 + next(4)).map(|_| (0..next(4)).map(|_| next(4)).collect()).collect();
+        let mut out: Vec<usize> = Vec::new();
+        for l in parts.iter().flatten() {
+            if !out.contains(l) && next(2) == 0 {
+                out.push(*l);
+            }
+        }
+        let count = |p: &[usize]| p.iter().map(|&l| sizes[l]).product::<usize>();
+        let data: Vec<Vec<f64>> = parts.iter().map(|p| (0..count(p)).map(|_| next(5) as f64 - 2.0).collect()).collect();
+        let name = |p: &[usize]| p.iter().map(|&l| ['a', 'b', 'c', 'd'][l]).collect::<String>();
+        let names: Vec<String> = parts.iter().map(|p| name(p)).collect();
+        let formula = format!("{}->{}", names.join(","), name(&out));
+        let tensors: Vec<Tensor> = parts
+            .iter()
+            .zip(&data)
+            .map(|(p, d)| Tensor::from_shape(&p.iter().map(|&l| sizes[l]).collect::<Vec<_>>(), d))
+            .collect();
+        let found = Tensor::einsum(&formula, &tensors.iter().collect::<Vec<_>>()).to_vec::<f64>();
+        let found = found.unwrap_or_else(|e| panic!("case {case}, {formula}: {e}"));
+        assert_eq!(found, einsum_by_loops(&parts, &out, &sizes, &data), "case {case}, {formula}, sizes {sizes:?}");
+    }
 }

@@ -141,7 +141,12 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
     let shared: Labels = a.labels.iter().copied().filter(|&l| has(&b, l)).collect();
     let k: Labels = shared.iter().copied().filter(|&l| !keep(l)).collect();
     let mut out: Labels = order.iter().copied().filter(|&l| has(&a, l) || has(&b, l)).collect();
-    out.extend(a.labels.iter().chain(&b.labels).copied().filter(|l| keep(*l) && !order.contains(l)));
+    for &l in a.labels.iter().chain(&b.labels) {
+        // A label that a later operand needs may stand in both.
+        if keep(l) && !out.contains(&l) {
+            out.push(l);
+        }
+    }
     let mut roles = Roles::new();
     for &l in &out {
         roles.push(match (has(&a, l), has(&b, l)) {
