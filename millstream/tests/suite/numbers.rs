@@ -1,7 +1,7 @@
 //! Numbers at the edges of their types: what a type does not hold is answered rightly or refused, never wrapped in silence.
 
 use crate::common::Random;
-use millstream::{ErrorKind, Reduction, Tensor};
+use millstream::{ErrorKind, Interpolation, Reduction, Tensor};
 
 #[test]
 fn comparisons_with_numbers_out_of_range_are_right() {
@@ -117,5 +117,13 @@ fn einsum_agrees_with_loops_for_random_formulas() {
         let found = Tensor::einsum(&formula, &tensors.iter().collect::<Vec<_>>()).to_vec::<f64>();
         let found = found.unwrap_or_else(|e| panic!("case {case}, {formula}: {e}"));
         assert_eq!(found, einsum_by_loops(&parts, &out, &sizes, &data), "case {case}, {formula}, sizes {sizes:?}");
+    }
+}
+
+#[test]
+fn a_size_that_no_tensor_has_is_an_error_of_interpolate() {
+    let x = Tensor::from_shape(&[1, 1], &[1.0f32]);
+    for mode in [Interpolation::Nearest, Interpolation::Linear] {
+        assert!(x.interpolate(&[1 << 62, 2], mode).eval().is_err());
     }
 }

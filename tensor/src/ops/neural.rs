@@ -214,6 +214,7 @@ impl Tensor {
             let mut out = self.as_float();
             for (i, &size) in sizes.iter().enumerate() {
                 out = resized(&out, first + i, size, mode);
+                out.check()?;
             }
             Ok(out)
         })
