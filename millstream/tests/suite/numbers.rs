@@ -2,6 +2,7 @@
 
 use crate::common::Random;
 use millstream::{ErrorKind, Interpolation, Reduction, Tensor};
+use num_complex::Complex;
 
 #[test]
 fn comparisons_with_numbers_out_of_range_are_right() {
@@ -125,5 +126,26 @@ fn a_size_that_no_tensor_has_is_an_error_of_interpolate() {
     let x = Tensor::from_shape(&[1, 1], &[1.0f32]);
     for mode in [Interpolation::Nearest, Interpolation::Linear] {
         assert!(x.interpolate(&[1 << 62, 2], mode).eval().is_err());
+    }
+}
+
+#[test]
+fn reciprocals_of_large_and_small_complex_numbers_exist() {
+    let z = Tensor::from_slice(&[Complex::new(1e20f32, 1e20)]);
+    let r = z.recip().item::<Complex<f32>>().unwrap();
+    assert!((r.re / 5e-21 - 1.0).abs() < 1e-6 && (r.im / -5e-21 - 1.0).abs() < 1e-6, "{r}");
+    let z = Tensor::from_slice(&[Complex::new(1e-200f64, 0.0)]);
+    let r = z.recip().item::<Complex<f64>>().unwrap();
+    assert!((r.re / 1e200 - 1.0).abs() < 1e-15 && r.im == 0.0, "{r}");
+}
+
+#[test]
+fn atanh_of_negative_reals_is_that_of_positive_ones_with_the_other_sign() {
+    for x in [0.5f64, 0.99, 1.0 - 1e-9, 1e-9, 3.0, 1e6] {
+        let z = Tensor::from_slice(&[Complex::new(x, 0.0), Complex::new(-x, 0.0)]);
+        let found = z.atanh().to_vec::<Complex<f64>>().unwrap();
+        let right = if x < 1.0 { x.atanh() } else { (1.0 / x).atanh() };
+        assert!((found[0].re / right - 1.0).abs() < 1e-14, "{x}: {} {right}", found[0]);
+        assert_eq!(found[1].re, -found[0].re, "{x}");
     }
 }

@@ -85,8 +85,10 @@ fn asin(z: &Tensor) -> Tensor {
 fn atanh(z: &Tensor) -> Tensor {
     let (x, y) = (z.real(), z.imag());
     let square = y.square();
-    let rest = 1.0 - &x;
-    let re = (&x * 4.0 / (rest.square() + &square)).log1p() * 0.25;
-    let im = (&y * 2.0).atan2(&(&rest * (&x + 1.0) - &square)) * 0.5;
+    // The real part is odd, the imaginary one even in x: of negative x the logarithm would cancel.
+    let size = x.abs();
+    let rest = 1.0 - &size;
+    let re = ((&size * 4.0 / (rest.square() + &square)).log1p() * 0.25).copysign(&x);
+    let im = (&y * 2.0).atan2(&(&rest * (&size + 1.0) - &square)) * 0.5;
     Tensor::complex(&re, &im)
 }

@@ -46,8 +46,8 @@ macro_rules! number {
                         if r == 0.0 { Complex::new(0.0, 0.0) } else { z / r }
                     }
                     SQRT => z.sqrt(),
-                    RSQRT => ONE / z.sqrt(),
-                    RECIP => ONE / z,
+                    RSQRT => divide(ONE, z.sqrt()),
+                    RECIP => divide(ONE, z),
                     EXP => z.exp(),
                     EXPM1 => {
                         // e^z - 1 without the cancellation near 0: e^x cos y - 1 = expm1(x) cos y - 2 sin^2(y/2).
