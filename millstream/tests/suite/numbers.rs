@@ -1,7 +1,7 @@
 //! Numbers at the edges of their types: what a type does not hold is answered rightly or refused, never wrapped in silence.
 
 use crate::common::Random;
-use millstream::{ErrorKind, Interpolation, Reduction, Tensor};
+use millstream::{ErrorKind, Interpolation, Keep, Reduction, Tensor};
 use num_complex::Complex;
 
 #[test]
@@ -148,4 +148,14 @@ fn atanh_of_negative_reals_is_that_of_positive_ones_with_the_other_sign() {
         assert!((found[0].re / right - 1.0).abs() < 1e-14, "{x}: {} {right}", found[0]);
         assert_eq!(found[1].re, -found[0].re, "{x}");
     }
+}
+
+#[test]
+fn medians_lie_between_infinities_and_huge_numbers() {
+    let median = |v: &[f32]| Tensor::from_slice(v).median(&[], Keep::No).item::<f32>().unwrap();
+    assert_eq!(median(&[f32::NEG_INFINITY, 1.0]), f32::NEG_INFINITY);
+    assert_eq!(median(&[1.0, f32::INFINITY]), f32::INFINITY);
+    assert_eq!(median(&[f32::INFINITY; 2]), f32::INFINITY);
+    assert_eq!(median(&[-3e38, 3e38]), 0.0);
+    assert!(median(&[f32::NEG_INFINITY, f32::INFINITY]).is_nan());
 }

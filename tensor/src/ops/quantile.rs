@@ -62,8 +62,9 @@ impl Tensor {
         let mut value = low.clone();
         if part > 0.0 {
             let high = sorted.select(1, at.floor() as isize + 1);
-            // Equal ones may be infinite, of which there is no difference.
-            value = low.eq(&high).choose(&low, &(&low + (&high - &low) * part));
+            // Where the difference overflows, or is one of infinities, the two are weighed.
+            let gap = &high - &low;
+            value = gap.is_finite().choose(&(&low + &gap * part), &(&low * (1.0 - part) + &high * part));
         }
         // NaN sorts last.
         let last = sorted.select(1, -1);
