@@ -1,7 +1,7 @@
 //! Numbers at the edges of their types: what a type does not hold is answered rightly or refused, never wrapped in silence.
 
 use crate::common::Random;
-use millstream::{ErrorKind, Interpolation, Keep, Reduction, Tensor};
+use millstream::{DType, ErrorKind, Generator, Interpolation, Keep, Reduction, Tensor};
 use num_complex::Complex;
 
 #[test]
@@ -158,4 +158,13 @@ fn medians_lie_between_infinities_and_huge_numbers() {
     assert_eq!(median(&[f32::INFINITY; 2]), f32::INFINITY);
     assert_eq!(median(&[-3e38, 3e38]), 0.0);
     assert!(median(&[f32::NEG_INFINITY, f32::INFINITY]).is_nan());
+}
+
+#[test]
+fn a_probability_lies_from_0_to_1() {
+    for p in [7.0, -0.1, f64::NAN] {
+        assert_eq!(Generator::new(1).bernoulli(&[3], p).eval().unwrap_err().kind(), ErrorKind::Argument);
+    }
+    assert_eq!(Generator::new(1).bernoulli(&[3], 1.0).to_vec::<bool>().unwrap(), [true; 3]);
+    assert_eq!(Generator::new(1).bernoulli(&[1], 0.0).dtype(), DType::Bool);
 }

@@ -133,9 +133,14 @@ impl Generator {
         }
     }
 
-    /// True with this probability, else false.
+    /// True with this probability, from 0 to 1, else false.
     #[track_caller]
     pub fn bernoulli(&mut self, shape: &[usize], probability: f64) -> Tensor {
+        if !(0.0..=1.0).contains(&probability) {
+            return Tensor::build("bernoulli", || {
+                Err(Error::argument(format!("a probability of {probability} does not lie from 0 to 1")))
+            });
+        }
         self.uniform(shape, DType::F32).lt(probability)
     }
 }
