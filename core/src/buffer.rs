@@ -53,7 +53,7 @@ enum Held {
 impl Storage {
     /// Fresh memory on a device, for use on this stream.
     pub fn alloc(device: &Device, bytes: usize, kind: MemoryKind, stream: &Stream) -> Result<Arc<Storage>> {
-        let block = device.pool().alloc(bytes, kind, stream.id())?;
+        let block = device.guard(device.pool().alloc(bytes, kind, stream.id()))?;
         Ok(Arc::new(Storage { device: device.clone(), held: Held::Pooled(block) }))
     }
 

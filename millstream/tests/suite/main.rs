@@ -13,6 +13,7 @@ mod devices;
 mod edges;
 mod elementwise;
 mod errors;
+mod failures;
 mod faults;
 mod fft;
 mod fusion;
