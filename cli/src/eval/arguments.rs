@@ -5,7 +5,7 @@ use millstream::{DType, Keep, Sizes, Tensor};
 
 use super::functions::Function;
 use super::trouble::Trouble;
-use super::value::{Array, Beside, Numbers, Value, pair};
+use super::value::{Array, Beside, Numbers, Value, pair, wraps};
 
 /// The arguments of one call. Each is taken at most once.
 pub struct Arguments<'a> {
@@ -76,7 +76,7 @@ impl<'a> Arguments<'a> {
     /// Two values for an operation on pairs.
     pub fn pair(&mut self, a: &str, b: &str) -> Result<(Tensor, Beside), Trouble> {
         let ((x, at), (y, _)) = (self.value(a)?, self.value(b)?);
-        pair(&x, &y)
+        pair(&x, &y, wraps(self.function.name))
             .ok_or_else(|| Trouble::new(at, format!("{} takes tensors and numbers, not dtypes", self.function.name)))
     }
 

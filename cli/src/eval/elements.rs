@@ -1,9 +1,9 @@
 //! Functions of single elements that are made of others, and tensors made of numbers.
 
-use millstream::{DType, Operand, Scalar, Tensor};
+use millstream::{DType, Operand, Tensor};
 
 use super::arguments::Arguments;
-use super::functions::Function;
+use super::functions::{Function, number};
 use super::trouble::Trouble;
 use super::value::{Beside, Value};
 
@@ -189,7 +189,7 @@ pub const MORE: &[Function] = &[
         about: "one number everywhere, in the same shape and dtype",
         call: |a| {
             let x = a.tensor("x")?;
-            Ok(x.full_like(Scalar::from_f64(a.float("value")?, x.dtype())))
+            Ok(x.full_like(number(a, Some(x.dtype()))?))
         },
     },
 ];

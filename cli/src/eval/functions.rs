@@ -399,16 +399,23 @@ const VIEWS: &[Function] = &[
     },
 ];
 
-/// A number in the dtype asked for, or its own.
-fn number(a: &mut Arguments<'_>) -> Result<Scalar, Trouble> {
-    let dtype = a.dtype_if("dtype")?;
+/// The argument `value` in a dtype, or in its own.
+pub(super) fn number(a: &mut Arguments<'_>, dtype: Option<DType>) -> Result<Scalar, Trouble> {
     let (value, at) = a.value("value")?;
-    Ok(match value {
-        Value::Int(v) => Scalar::from_i64(v, dtype.unwrap_or(DType::I64)),
-        Value::Float(v) => Scalar::from_f64(v, dtype.unwrap_or(DType::F32)),
-        Value::Bool(v) => Scalar::from_i64(i64::from(v), dtype.unwrap_or(DType::Bool)),
+    let (number, text) = match value {
+        Value::Int(v) => (Scalar::whole(v, dtype.unwrap_or(DType::I64)), v.to_string()),
+        Value::Float(v) => (Scalar::within(v, dtype.unwrap_or(DType::F32)), v.to_string()),
+        Value::Bool(v) => (Scalar::whole(i64::from(v), dtype.unwrap_or(DType::Bool)), v.to_string()),
         other => return Err(Trouble::new(at, format!("\"value\" must be a number, not {}", other.what()))),
-    })
+    };
+    let dtype = dtype.unwrap_or(DType::F32);
+    number.ok_or_else(|| Trouble::new(at, format!("{text} does not fit in {dtype}")))
+}
+
+/// The same with the dtype that the call names.
+fn typed(a: &mut Arguments<'_>) -> Result<Scalar, Trouble> {
+    let dtype = a.dtype_if("dtype")?;
+    number(a, dtype)
 }
 
 const MAKERS: &[Function] = &[
@@ -416,7 +423,7 @@ const MAKERS: &[Function] = &[
         name: "full",
         form: "shape, value, dtype=its own",
         about: "one number everywhere",
-        call: |a| Ok(Tensor::full(&a.sizes("shape")?, number(a)?)),
+        call: |a| Ok(Tensor::full(&a.sizes("shape")?, typed(a)?)),
     },
     Function {
         name: "zeros",
@@ -440,7 +447,7 @@ const MAKERS: &[Function] = &[
         name: "scalar",
         form: "value, dtype=its own",
         about: "a tensor of one number",
-        call: |a| Ok(Tensor::scalar(number(a)?)),
+        call: |a| Ok(Tensor::scalar(typed(a)?)),
     },
 ];
 

@@ -8,7 +8,7 @@ use super::arguments::Arguments;
 use super::functions;
 use super::parser::{Program, Step};
 use super::trouble::Trouble;
-use super::value::{Array, Value, fold, pair};
+use super::value::{Array, Value, fold, pair, wraps};
 
 /// The names' values.
 pub type Names = BTreeMap<String, Value>;
@@ -113,7 +113,7 @@ fn infix(sign: &str, x: &Value, y: &Value, at: usize) -> Result<Value, Trouble> 
     if let Some(folded) = fold(sign, x, y) {
         return folded.map_err(|text| Trouble::new(at, text));
     }
-    let (a, b) = pair(x, y).ok_or_else(|| Trouble::new(at, format!("{sign} does not take a dtype")))?;
+    let (a, b) = pair(x, y, wraps(sign)).ok_or_else(|| Trouble::new(at, format!("{sign} does not take a dtype")))?;
     let result = match sign {
         "+" => &a + &b,
         "-" => &a - &b,
@@ -193,6 +193,41 @@ mod tests {
         assert_eq!(eval("d * [0.1, 0.1]").to_vec::<f64>().unwrap(), [0.1 * 0.1, 0.2 * 0.1]);
         assert_eq!(eval("cast(0.1, f64)").item::<f64>().unwrap(), 0.1);
         assert_eq!(eval("2 < b").to_vec::<bool>().unwrap(), [false, false, true]);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_answered_or_refused() {
+        for (text, right) in [
+            ("b == 257", [false; 3]),
+            ("257 == b", [false; 3]),
+            ("b > -1", [true; 3]),
+            ("-1 < b", [true; 3]),
+            ("300 >= b", [true; 3]),
+            ("b == [257, 2, -253]", [false, true, false]),
+        ] {
+            assert_eq!(eval(text).to_vec::<bool>().unwrap(), right, "{text}");
+        }
+        assert_eq!(eval("clip(b, -1, 300)").to_vec::<u8>().unwrap(), [1, 2, 3]);
+        assert_eq!(eval("clamp(b, -1, 300)").to_vec::<u8>().unwrap(), [1, 2, 3]);
+        assert_eq!(eval("300 + b").to_vec::<u8>().unwrap(), eval("b + 300").to_vec::<u8>().unwrap());
+        assert_eq!(eval("full_like(cast([0], i64), 9007199254740993)").to_vec::<i64>().unwrap(), [(1 << 53) + 1]);
+        for text in [
+            "full([1], 300, dtype=u8)",
+            "full([1], 300.5, dtype=u8)",
+            "full([1], nan, dtype=i32)",
+            "scalar(-1, dtype=u64)",
+            "full_like(cast([0], u8), 300)",
+            "full_like(cast([0], u8), -1)",
+            "pad(cast([0], u8), [1, 1], 300)",
+            "assign(cast([0], u8), 300)",
+            "linspace(0, 300, 4, dtype=u8)",
+            "arange_by(0, 300, 1, dtype=i8)",
+            "geomspace(1, 300, 4, dtype=u8)",
+            "logspace(0, 3, 4, dtype=u8)",
+        ] {
+            let message = fails(text).1;
+            assert!(message.contains("does not fit"), "{text}: {message}");
+        }
     }
 
     #[test]

@@ -86,6 +86,8 @@ impl Numbers {
         match (self, beside) {
             (Numbers::Bools(_), _) => DType::Bool,
             (Numbers::Ints(_), None | Some(DType::Bool)) => DType::I64,
+            // What the dtype does not hold keeps its value.
+            (Numbers::Ints(v), Some(d)) if v.iter().any(|&i| Scalar::whole(i, d).is_none()) => DType::I64,
             (Numbers::Ints(_), Some(d)) => d,
             (Numbers::Floats(_), Some(d)) if d.is_float() || d.is_complex() => d,
             (Numbers::Floats(_), _) => DType::F32,
@@ -202,9 +204,19 @@ impl Value {
     }
 }
 
-/// Two values for an operation of the library: a tensor, and what stands beside it. `None` if one is a dtype.
-pub fn pair(a: &Value, b: &Value) -> Option<(Tensor, Beside)> {
-    let left = a.tensor(b.own_dtype())?;
+/// Whether an operation gives the same, modulo the width of integers, if its operands are wrapped first.
+pub fn wraps(sign: &str) -> bool {
+    let names = ["add", "sub", "mul", "and", "or", "xor", "bitwise_and", "bitwise_or", "bitwise_xor"];
+    ["+", "-", "*", "&", "|", "^"].contains(&sign) || names.contains(&sign)
+}
+
+/// Two values for an operation of the library: a tensor, and what stands beside it. `None` if one is a dtype. With `wrap`, a
+/// whole number on the left takes the dtype on the right even where that does not hold it, as it does on the right.
+pub fn pair(a: &Value, b: &Value, wrap: bool) -> Option<(Tensor, Beside)> {
+    let left = match (a, b.own_dtype()) {
+        (Value::Int(v), Some(d)) if wrap && d.is_integer() => Tensor::scalar(Scalar::from_i64(*v, d)),
+        (_, d) => a.tensor(d)?,
+    };
     let right = match b {
         Value::Int(v) => Beside::Int(*v),
         Value::Float(v) => Beside::Float(*v),
@@ -267,8 +279,8 @@ pub fn fold(sign: &str, a: &Value, b: &Value) -> Option<Result<Value, String>> {
         "-" => Value::Float(x - y),
         "*" => Value::Float(x * y),
         "/" => Value::Float(x / y),
-        "//" => Value::Float((x / y).floor()),
-        "%" => Value::Float(if y == 0.0 { f64::NAN } else { x - (x / y).floor() * y }),
+        "//" => Value::Float(quotient(x, y)),
+        "%" => Value::Float(remainder(x, y)),
         "**" => Value::Float(x.powf(y)),
         "==" => Value::Bool(x == y),
         "!=" => Value::Bool(x != y),
@@ -278,6 +290,22 @@ pub fn fold(sign: &str, a: &Value, b: &Value) -> Option<Result<Value, String>> {
         ">=" => Value::Bool(x >= y),
         _ => return Some(Err(format!("{sign} takes whole numbers, not fractions"))),
     }))
+}
+
+/// The remainder with the divisor's sign, exact but for the step to that sign.
+fn remainder(x: f64, y: f64) -> f64 {
+    let r = x % y;
+    if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
+}
+
+/// The quotient rounded toward minus infinity: of what is left without the remainder, which divides evenly.
+fn quotient(x: f64, y: f64) -> f64 {
+    let r = x % y;
+    if y == 0.0 || r.is_nan() {
+        return (x / y).floor();
+    }
+    let whole = ((x - r) / y).round();
+    if r != 0.0 && (r < 0.0) != (y < 0.0) { whole - 1.0 } else { whole }
 }
 
 fn fold_ints(sign: &str, x: i64, y: i64) -> Result<Value, String> {
@@ -338,6 +366,21 @@ mod tests {
         assert!(ints("**", 2, 64).contains("64 bits"));
         assert_eq!((ints("<<", 1, 70), ints(">>", -5, 70)), ("Int(0)".into(), "Int(-1)".into()));
         assert!(ints("<<", 1, -1).contains("bits"));
+    }
+
+    #[test]
+    fn fractions_divide_exactly() {
+        let float = |sign: &str, x: f64, y: f64| match fold(sign, &Value::Float(x), &Value::Float(y)) {
+            Some(Ok(Value::Float(v))) => v,
+            other => panic!("{x} {sign} {y}: {other:?}"),
+        };
+        assert_eq!((float("%", 1e17, 3.0), float("//", 1e17, 3.0)), (1.0, 33_333_333_333_333_332.0));
+        assert_eq!((float("%", 1.0, f64::INFINITY), float("//", 1.0, f64::INFINITY)), (1.0, 0.0));
+        assert_eq!((float("%", -1.0, f64::INFINITY), float("//", -1.0, f64::INFINITY)), (f64::INFINITY, -1.0));
+        assert_eq!((float("//", 7.0, 0.1), float("//", -7.0, 0.1)), (69.0, -70.0));
+        assert_eq!((float("%", -7.0, 2.0), float("//", -7.0, 2.0)), (1.0, -4.0));
+        assert!(float("%", 1.0, 0.0).is_nan() && float("//", 1.0, 0.0) == f64::INFINITY);
+        assert!(float("%", f64::INFINITY, 2.0).is_nan());
     }
 
     #[test]

@@ -102,6 +102,22 @@ impl Scalar {
         }
     }
 
+    /// The whole number in this type; `None` where it is an integer type that does not hold it.
+    pub fn whole(value: i64, dtype: DType) -> Option<Scalar> {
+        let scalar = Scalar::from_i64(value, dtype);
+        let integer = matches!(dtype.kind(), Kind::Signed | Kind::Unsigned);
+        let holds = !integer || scalar.to_i64() == value && (dtype != DType::U64 || value >= 0);
+        holds.then_some(scalar)
+    }
+
+    /// The number in this type, without its fraction where that is an integer type; `None` where such a type does not hold it.
+    pub fn within(value: f64, dtype: DType) -> Option<Scalar> {
+        let integer = matches!(dtype.kind(), Kind::Signed | Kind::Unsigned);
+        // The highest ones of 64 bits round up to what lies above them.
+        let (low, above) = (Scalar::lowest(dtype).to_f64(), Scalar::highest(dtype).to_f64() + 1.0);
+        (!integer || value.trunc() >= low && value.trunc() < above).then(|| Scalar::from_f64(value, dtype))
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

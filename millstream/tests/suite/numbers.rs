@@ -168,3 +168,55 @@ fn a_probability_lies_from_0_to_1() {
     assert_eq!(Generator::new(1).bernoulli(&[3], 1.0).to_vec::<bool>().unwrap(), [true; 3]);
     assert_eq!(Generator::new(1).bernoulli(&[1], 0.0).dtype(), DType::Bool);
 }
+
+#[test]
+fn sequences_of_integers_are_exact() {
+    let ints = |t: Tensor| t.to_vec::<i64>().unwrap();
+    let far = 1i64 << 53;
+    assert_eq!(ints(Tensor::linspace(0.0, 16_777_217.0, 2, DType::I64)), [0, 16_777_217]);
+    assert_eq!(ints(Tensor::linspace(-(far as f64), far as f64, 3, DType::I64)), [-far, 0, far]);
+    assert_eq!(ints(Tensor::linspace(0.0, 3.0, 31, DType::I64).slice(0, 0, 31, 10)), [0, 1, 2, 3]);
+    assert_eq!(ints(Tensor::linspace(0.0, 3.0, 7, DType::I64)), [0, 0, 1, 1, 2, 2, 3]);
+    assert_eq!(ints(Tensor::geomspace(1.0, 1000.0, 4, DType::I64)), [1, 10, 100, 1000]);
+    assert_eq!(
+        ints(Tensor::geomspace(-1.0, -1e15, 16, DType::I64)),
+        (0..16).map(|i| -10i64.pow(i)).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        ints(Tensor::logspace(0.0, 15.0, 16, 10.0, DType::I64)),
+        (0..16).map(|i| 10i64.pow(i)).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        ints(Tensor::logspace(0.0, 20.0, 21, 3.0, DType::I64)),
+        (0..21).map(|i| 3i64.pow(i)).collect::<Vec<_>>()
+    );
+    assert_eq!(ints(Tensor::arange_by(-1.0, 1.0, 0.1, DType::I64).slice(0, 0, 20, 10)), [-1, 0]);
+    assert_eq!(
+        ints(Tensor::arange_by(16_777_216.5, 16_777_220.0, 1.5, DType::I64)),
+        [16_777_216, 16_777_218, 16_777_219]
+    );
+    let bytes = Tensor::linspace(0.0, 255.0, 256, DType::U8).to_vec::<u8>().unwrap();
+    assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+    for t in [
+        Tensor::linspace(0.0, 256.0, 4, DType::U8),
+        Tensor::geomspace(1.0, 300.0, 4, DType::U8),
+        Tensor::logspace(0.0, 3.0, 4, 10.0, DType::U8),
+        Tensor::arange_by(-1.0, 3.0, 1.0, DType::U8),
+        Tensor::linspace(0.0, 9.3e18, 2, DType::I64),
+    ] {
+        assert_eq!(t.check().unwrap_err().kind(), ErrorKind::Argument);
+    }
+    assert_eq!(Tensor::linspace(300.0, 300.0, 0, DType::U8).len(), 0);
+}
+
+#[test]
+fn sequences_of_floats_have_their_ends() {
+    for (start, stop, count) in [(1.0, 1000.0, 4), (0.3, 0.7, 11), (3.0, 1e30, 50), (-2.0, -7.0, 3)] {
+        let found = Tensor::geomspace(start, stop, count, DType::F32).to_vec::<f32>().unwrap();
+        assert_eq!((found[0], found[count - 1]), (start as f32, stop as f32));
+        let found = Tensor::geomspace(start, stop, count, DType::F64).to_vec::<f64>().unwrap();
+        assert_eq!((found[0], found[count - 1]), (start, stop));
+    }
+    let found = Tensor::logspace(0.5, 7.3, 9, 10.0, DType::F64).to_vec::<f64>().unwrap();
+    assert_eq!((found[0], found[8]), (10f64.powf(0.5), 10f64.powf(7.3)));
+}

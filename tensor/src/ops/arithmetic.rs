@@ -43,11 +43,7 @@ operands!(f64 => Float as f64, f32 => Float as f64, i64 => Int as i64, i32 => In
 
 /// Whether a dtype holds this number; floats hold all, rounded.
 fn fits(number: i64, dtype: DType) -> bool {
-    match dtype.kind() {
-        Family::Signed | Family::Unsigned if dtype == DType::U64 => number >= 0,
-        Family::Signed | Family::Unsigned => Scalar::from_i64(number, dtype).to_i64() == number,
-        _ => true,
-    }
+    Scalar::whole(number, dtype).is_some()
 }
 
 fn unfit(number: i64, dtype: DType) -> Error {
@@ -56,7 +52,7 @@ fn unfit(number: i64, dtype: DType) -> Error {
 
 /// The whole number in a dtype; an error where it does not fit.
 pub(crate) fn whole_number(number: i64, dtype: DType) -> Result<Scalar> {
-    if fits(number, dtype) { Ok(Scalar::from_i64(number, dtype)) } else { Err(unfit(number, dtype)) }
+    Scalar::whole(number, dtype).ok_or_else(|| unfit(number, dtype))
 }
 
 impl Operand<'_> {

@@ -2,8 +2,8 @@
 
 use millstream_core::{DType, Error, Scalar};
 
-use crate::Tensor;
 use crate::graph::{Fill, Inputs, Iota};
+use crate::{Operand, Tensor};
 
 /// Which way the first two tensors of a grid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,9 +15,38 @@ pub enum Indexing {
     Ij,
 }
 
-/// The dtype in which numbers of this one are computed.
+/// The dtype in which numbers of this one are computed. Integers are in f64, which holds them or what was given of them.
 fn computed(dtype: DType) -> DType {
-    if dtype == DType::F64 || dtype == DType::C128 { DType::F64 } else { DType::F32 }
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 | DType::C64 => DType::F32,
+        _ => DType::F64,
+    }
+}
+
+/// An error where the dtype is one of integers and does not hold one of these numbers.
+#[track_caller]
+fn unfit(op: &'static str, numbers: &[f64], dtype: DType) -> Option<Tensor> {
+    let number = numbers.iter().find(|n| Scalar::within(**n, dtype).is_none())?;
+    Some(Tensor::build(op, || Err(Error::argument(format!("{number} does not fit in {dtype}")))))
+}
+
+/// Computed numbers in their dtype. As integers they lose their fractions; what is less than `slack` from a whole number, by
+/// rounding, is that number.
+#[track_caller]
+fn settled(numbers: &Tensor, slack: Operand<'_>, dtype: DType) -> Tensor {
+    if !dtype.is_integer() {
+        return numbers.cast(dtype);
+    }
+    let whole = numbers.round();
+    (numbers - &whole).abs().le(slack).choose(&whole, numbers).cast(dtype)
+}
+
+/// Numbers whose first and last one are these.
+#[track_caller]
+fn between(numbers: &Tensor, first: f64, last: f64) -> Tensor {
+    let index = indices(numbers.len());
+    let inner = index.eq(numbers.len() as i64 - 1).choose(last, numbers);
+    index.eq(0).choose(first, &inner)
 }
 
 impl Tensor {
@@ -80,12 +109,19 @@ impl Tensor {
                 Err(Error::argument(format!("from {start} to {stop} by {step} there is no end")))
             });
         }
+        let last = start + (count - 1.0) * step;
+        if count >= 1.0
+            && let Some(error) = unfit("arange_by", &[start, last], dtype)
+        {
+            return error;
+        }
         let index = Tensor::arange(0, count.max(0.0) as i64);
         let whole = |x: f64| x.fract() == 0.0 && x.abs() < 9e15;
         if whole(start) && whole(step) && !dtype.is_float() && !dtype.is_complex() {
             return (index * step as i64 + start as i64).cast(dtype);
         }
-        (index.cast(computed(dtype)) * step + start).cast(dtype)
+        let numbers = index.cast(computed(dtype)) * step + start;
+        settled(&numbers, Operand::Float(slack(start, last)), dtype)
     }
 
     /// `count` numbers from `start` to `stop`, both included, evenly apart; the ends are exact.
@@ -97,27 +133,36 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
+        if let Some(error) = unfit("linspace", &[start, stop][..count.min(2)], dtype) {
+            return error;
+        }
         let index = indices(count);
         let last = count.saturating_sub(1);
         let step = if last == 0 { 0.0 } else { (stop - start) / last as f64 };
         // Each half from its own end.
         let forth = index.cast(computed(dtype)) * step + start;
         let back = stop - (last as i64 - &index).cast(computed(dtype)) * step;
-        (index * 2).le(last as i64).choose(&forth, &back).cast(dtype)
+        let numbers = (index * 2).le(last as i64).choose(&forth, &back);
+        settled(&numbers, Operand::Float(slack(start, stop)), dtype)
     }
 
-    /// `count` powers of `base`, with exponents evenly from `start` to `stop`.
+    /// `count` powers of `base`, with exponents evenly from `start` to `stop`; the first and the last are rounded once.
     #[track_caller]
     pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Tensor {
+        let (first, last) = (base.powf(start), base.powf(stop));
+        if let Some(error) = unfit("logspace", &[first, last][..count.min(2)], dtype) {
+            return error;
+        }
         let exponents = Tensor::linspace(start, stop, count, computed(dtype));
         let powers = match base {
             2.0 => exponents.exp2(),
             _ => exponents.full_like(millstream_core::Scalar::from_f64(base, computed(dtype))).pow(&exponents),
         };
-        powers.cast(dtype)
+        let powers = between(&powers, first, last);
+        settled(&powers, (&(powers.abs() * STEEP)).into(), dtype)
     }
 
-    /// `count` numbers from `start` to `stop`, each the same multiple of the one before; both have the same sign.
+    /// `count` numbers from `start` to `stop`, each the same multiple of the one before; both have the same sign, and are exact.
     #[track_caller]
     pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
         let ratio = stop / start;
@@ -126,8 +171,12 @@ impl Tensor {
                 Err(Error::argument(format!("no multiple leads from {start} to {stop}")))
             });
         }
+        if let Some(error) = unfit("geomspace", &[start, stop][..count.min(2)], dtype) {
+            return error;
+        }
         let exponents = Tensor::linspace(0.0, ratio.log2(), count, computed(dtype));
-        (exponents.exp2() * start).cast(dtype)
+        let numbers = between(&(exponents.exp2() * start), start, stop);
+        settled(&numbers, (&(numbers.abs() * STEEP)).into(), dtype)
     }
 
     /// A matrix with ones on diagonal number `diagonal` (0 the main one, above it positive), zeros elsewhere.
@@ -210,6 +259,14 @@ impl Tensor {
         vectors.iter().enumerate().map(spread).collect()
     }
 }
+
+/// How far rounding takes numbers between these from whole ones.
+fn slack(start: f64, stop: f64) -> f64 {
+    (8.0 * f64::EPSILON * start.abs().max(stop.abs())).min(1e-6)
+}
+
+/// How far rounding takes powers of 2 to up to 64 from whole numbers, as a share of them.
+const STEEP: f64 = 64.0 * f64::EPSILON;
 
 /// The number of the diagonal of each element.
 #[track_caller]
