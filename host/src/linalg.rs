@@ -248,12 +248,12 @@ impl Code {
                 Factor::Solve { .. } => {
                     let b = b.map_or(&[][..], |b| &b[i * n * columns..(i + 1) * n * columns]);
                     let b = DMatrix::from_row_iterator(n, columns, b.iter().map(|v| v.widen()));
-                    let solved = LU::new(a).solve(&b).ok_or_else(|| which(singular("solve")))?;
-                    store(first, &solved);
+                    store(first, &solve(a, b).ok_or_else(|| which(singular("solve")))?);
                 }
                 Factor::Inv => {
+                    let (a, scale) = scaled(a);
                     let inverse = LU::new(a).try_inverse().ok_or_else(|| which(singular("inv")))?;
-                    store(first, &inverse);
+                    store(first, &inverse.unscale(scale));
                 }
                 Factor::Det => {
                     let (sign, log, det) = determinant(a);
@@ -291,11 +291,15 @@ fn finite<F: ComplexField<RealField = f64> + Copy>(a: &DMatrix<F>, name: &str) -
     }
 }
 
-fn cholesky<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> Result<DMatrix<F>> {
+fn cholesky<F: ComplexField<RealField = f64> + Copy>(mut a: DMatrix<F>) -> Result<DMatrix<F>> {
     let not = || {
         Error::numeric("cholesky of a matrix that is not positive definite")
             .suggest("the matrix has to be symmetric (Hermitian) with positive eigenvalues; eigvalsh shows them")
     };
+    // As LAPACK does: what rounding left of imaginary parts on the diagonal is nothing.
+    for i in 0..a.nrows() {
+        a[(i, i)] = F::from_real(a[(i, i)].real());
+    }
     let l = Cholesky::new(a).ok_or_else(not)?.unpack();
     // Square roots of negative complex numbers exist: the diagonal tells.
     let positive = l.diagonal().iter().all(|d| d.real() > 0.0 && d.imaginary() == 0.0 && d.is_finite());
@@ -308,14 +312,16 @@ fn qr<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>, complete: bool) ->
         let rows = if complete { m } else { m.min(n) };
         return (DMatrix::identity(m, rows), DMatrix::zeros(rows, n));
     }
+    // The algorithm squares: keep it from overflowing.
+    let (a, scale) = scaled(a);
     let qr = QR::new(a);
     if !complete {
-        return (qr.q(), qr.r());
+        return (qr.q(), qr.r().scale(scale));
     }
     let mut adjoint = DMatrix::identity(m, m);
     qr.q_tr_mul(&mut adjoint);
     let mut r = DMatrix::zeros(m, n);
-    r.rows_mut(0, m.min(n)).copy_from(&qr.r());
+    r.rows_mut(0, m.min(n)).copy_from(&qr.r().scale(scale));
     (adjoint.adjoint(), r)
 }
 
@@ -443,12 +449,19 @@ fn eigh<F: ComplexField<RealField = f64> + Copy>(mut a: DMatrix<F>, vectors: boo
     Ok((values, sorted))
 }
 
+/// x of `a x = b`; `None` where the matrix is singular. Both sides are brought to where reciprocals of pivots exist.
+fn solve<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>, b: DMatrix<F>) -> Option<DMatrix<F>> {
+    let ((a, scale), (b, right)) = (scaled(a), scaled(b));
+    Some(LU::new(a).solve(&b)?.scale(right / scale))
+}
+
 /// The sign, the logarithm of the magnitude, and the number.
 fn determinant<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> (F, f64, F) {
     let n = a.nrows();
     if n == 0 {
         return (F::one(), 0.0, F::one());
     }
+    let (a, scale) = scaled(a);
     let lu = LU::new(a);
     let mut sign: F = lu.p().determinant();
     let mut det = sign;
@@ -457,8 +470,8 @@ fn determinant<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> (F, f6
     for &d in diagonal.iter() {
         let magnitude = d.modulus();
         sign = if magnitude == 0.0 { F::zero() } else { sign * d.unscale(magnitude) };
-        log += magnitude.ln();
-        det *= d;
+        log += magnitude.ln() + scale.ln();
+        det *= d.scale(scale);
     }
     (sign, log, det)
 }

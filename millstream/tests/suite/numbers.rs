@@ -220,3 +220,46 @@ fn sequences_of_floats_have_their_ends() {
     let found = Tensor::logspace(0.5, 7.3, 9, 10.0, DType::F64).to_vec::<f64>().unwrap();
     assert_eq!((found[0], found[8]), (10f64.powf(0.5), 10f64.powf(7.3)));
 }
+
+#[test]
+fn factors_of_huge_and_tiny_matrices_exist() {
+    for scale in [1e200, 1e-310, 1e-200, 1e300] {
+        let data = [4.0, 1.0, 2.0, 3.0].map(|v| v * scale);
+        let a = Tensor::from_shape(&[2, 2], &data);
+        let near = |found: &[f64], right: &[f64]| {
+            // Subnormal numbers have fewer digits.
+            let slack = if scale < 1e-300 { 1e-12 } else { 1e-14 };
+            found
+                .iter()
+                .zip(right)
+                .all(|(f, r)| (f - r).abs() <= slack * right.iter().fold(0.0, |m: f64, v| m.max(v.abs())))
+        };
+        let (q, r) = a.qr(false);
+        let back = q.matmul(&r).to_vec::<f64>().unwrap();
+        assert!(near(&back, &data), "{scale}: {back:?}");
+        let b = Tensor::from_shape(&[2, 1], &[5.0 * scale, 5.0 * scale]);
+        let x = a.solve(&b).to_vec::<f64>().unwrap();
+        assert!(near(&x, &[1.0, 1.0]), "{scale}: {x:?}");
+        let log = a.slogdet().1.item::<f64>().unwrap();
+        assert!((log - (10f64.ln() + 2.0 * scale.ln())).abs() < 1e-9, "{scale}: {log}");
+        if scale > 1e-300 {
+            let inverse = (a.inv() * scale).to_vec::<f64>().unwrap();
+            assert!(near(&inverse, &[0.3, -0.1, -0.2, 0.4]), "{scale}: {inverse:?}");
+        }
+    }
+}
+
+#[test]
+fn imaginary_roundoff_on_the_diagonal_leaves_a_cholesky_factor() {
+    let c = Complex::new;
+    let a = Tensor::from_shape(&[2, 2], &[c(4.0, 1e-17), c(2.0, -2.0), c(2.0, 2.0), c(6.0, -1e-17)]);
+    let l = a.cholesky(false).to_vec::<Complex<f64>>().unwrap();
+    assert_eq!(l, [c(2.0, 0.0), c(0.0, 0.0), c(1.0, 1.0), c(2.0, 0.0)]);
+    let indefinite = Tensor::from_shape(&[1, 1], &[c(-4.0, 0.0)]);
+    assert!(indefinite.cholesky(false).eval().is_err());
+}
+
+/// The error in units of the right result's modulus.
+fn share(found: Complex<f64>, right: Complex<f64>) -> f64 {
+    (found - right).norm() / right.norm() / f64::EPSILON
+}
