@@ -263,3 +263,44 @@ fn imaginary_roundoff_on_the_diagonal_leaves_a_cholesky_factor() {
 fn share(found: Complex<f64>, right: Complex<f64>) -> f64 {
     (found - right).norm() / right.norm() / f64::EPSILON
 }
+
+#[test]
+fn complex_powers_and_logarithms_keep_their_digits() {
+    let one =
+        |z: Complex<f64>, f: &dyn Fn(Tensor) -> Tensor| f(Tensor::from_slice(&[z])).item::<Complex<f64>>().unwrap();
+    // 2^(1000 + 3i) and 2^(-1000.5 + i): exact powers of 2 times a turn.
+    for (z, size) in [(Complex::new(1000.0, 3.0), 1000), (Complex::new(-1000.0, 1.0), -1000)] {
+        let turn = Complex::from_polar(1.0, z.im * std::f64::consts::LN_2);
+        let right = turn * 2f64.powi(size / 2) * 2f64.powi(size / 2);
+        assert!(share(one(z, &|z| z.exp2()), right) < 10.0, "{z}");
+    }
+    // log(1 + w) for small w, by its series.
+    for w in [Complex::new(1e-9, 3e-10), Complex::new(-2e-7, 5e-6), Complex::new(0.0, 1e-5)] {
+        let z = w + 1.0;
+        let w = z - 1.0;
+        let right = w - w * w / 2.0 + w * w * w / 3.0 - w * w * w * w / 4.0;
+        assert!(share(one(z, &|z| z.log()), right) < 10.0, "{z}");
+        assert!(
+            share(one(z * Complex::i(), &|z| z.log()), right + Complex::new(0.0, std::f64::consts::FRAC_PI_2)) < 10.0
+        );
+    }
+    let z = Tensor::from_slice(&[Complex::new(1.7f32, 1.9)]);
+    let found = z.pow(&Tensor::from_slice(&[Complex::new(60.0f32, 0.0)])).item::<Complex<f32>>().unwrap();
+    let right = Complex::new(f64::from(1.7f32), f64::from(1.9f32)).powu(60);
+    let found = Complex::new(f64::from(found.re), f64::from(found.im));
+    assert!((found - right).norm() / right.norm() < 2.0 * f64::from(f32::EPSILON), "{found} {right}");
+    let found = one(Complex::new(3.7, 0.0), &|z| z.pow(&Tensor::from_slice(&[Complex::new(500.5, 0.0)])));
+    assert!(share(found, Complex::new(3.7f64.powf(500.5), 0.0)) < 2.0);
+}
+
+#[test]
+fn logit_keeps_its_digits_around_one_half() {
+    for d in [1e-3, 1e-6, 3e-10, -1e-4, -1e-9, 0.2, -0.2] {
+        let x: f64 = 0.5 + d;
+        let d = x - 0.5;
+        // 2 atanh(2 d).
+        let right = (2.0 * d).atanh() * 2.0;
+        let found = Tensor::from_slice(&[x]).logit().item::<f64>().unwrap();
+        assert!((found / right - 1.0).abs() < 6.0 * f64::EPSILON, "{x}: {found} {right}");
+    }
+}

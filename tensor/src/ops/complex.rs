@@ -33,7 +33,10 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
             modulus.eq(0.0).choose(&z.zeros_like(), &(z / &modulus))
         }
         Unary::Rsqrt => z.sqrt().recip(),
-        Unary::Exp2 => (z * std::f64::consts::LN_2).exp(),
+        Unary::Exp2 => {
+            let (size, angle) = (x().exp2(), y() * std::f64::consts::LN_2);
+            Tensor::complex(&(&size * angle.cos()), &(&size * angle.sin()))
+        }
         Unary::Log2 => z.log() * std::f64::consts::LOG2_E,
         Unary::Log10 => z.log() * std::f64::consts::LOG10_E,
         Unary::Expm1 => {

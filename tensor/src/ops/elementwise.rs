@@ -332,7 +332,11 @@ impl Tensor {
     #[track_caller]
     pub fn logit(&self) -> Tensor {
         let x = self.as_float();
-        x.log() - (-&x).log1p()
+        let rest = 1.0 - &x;
+        // Around 1/2 both logarithms cancel: the quotient is 1 and a little, which is exact here.
+        let near = ((&x + &x - 1.0) / &rest).log1p();
+        let far = x.log() - (-&x).log1p();
+        x.gt(0.25).and(&x.lt(0.75)).choose(&near, &far)
     }
 
     /// Degrees as radians.

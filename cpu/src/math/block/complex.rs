@@ -14,6 +14,7 @@ trait Number: MulAddElem {
     fn join(re: Self::Real, im: Self::Real) -> Self;
     fn unary(op: u8, z: Self) -> Self;
     fn abs(z: Self) -> Self::Real;
+    fn log(z: Self) -> Self;
     fn binary(op: u8, a: Self, b: Self) -> Self;
 }
 
@@ -54,7 +55,7 @@ macro_rules! number {
                         let (e, h) = (z.re.exp_m1(), (z.im * 0.5).sin());
                         Complex::new(e * z.im.cos() - 2.0 * h * h, (e + 1.0) * z.im.sin())
                     }
-                    LOG => z.ln(),
+                    LOG => Number::log(z),
                     LOG1P => {
                         // |1 + z|^2 = 1 + (2x + x^2 + y^2), but 1 + x is exact where that sum cancels.
                         let (x, y) = (z.re, z.im);
@@ -75,14 +76,23 @@ macro_rules! number {
                     // The other sign where e^-z would overflow.
                     _ if z.re < 0.0 => {
                         let e = z.exp();
-                        e / (ONE + e)
+                        divide(e, ONE + e)
                     }
-                    _ => ONE / (ONE + (-z).exp()),
+                    _ => divide(ONE, ONE + (-z).exp()),
                 }
             }
             #[inline(always)]
             fn abs(z: Self) -> $t {
                 z.re.hypot(z.im)
+            }
+            #[inline(always)]
+            fn log(z: Self) -> Self {
+                let (x, y) = (z.re.abs(), z.im.abs());
+                let (a, b) = if x < y { (y, x) } else { (x, y) };
+                // Near |z| = 1 the rounded modulus has lost what the logarithm shows.
+                let near = a > 0.5 && a < 2.0;
+                let re = if near { 0.5 * ((a - 1.0) * (a + 1.0) + b * b).ln_1p() } else { x.hypot(y).ln() };
+                Complex::new(re, z.im.atan2(z.re))
             }
             #[inline(always)]
             fn binary(op: u8, a: Self, b: Self) -> Self {
@@ -93,7 +103,11 @@ macro_rules! number {
                     DIV => divide(a, b),
                     _ if b.re == 0.0 && b.im == 0.0 => Complex::new(1.0, 0.0),
                     _ if a.re == 0.0 && a.im == 0.0 => Complex::new(0.0, 0.0),
-                    _ => a.powc(b),
+                    _ => {
+                        let wide = |z: Self| Complex::new(f64::from(z.re), f64::from(z.im));
+                        let z = power(wide(a), wide(b));
+                        Complex::new(z.re as $t, z.im as $t)
+                    }
                 }
             }
         }
@@ -101,6 +115,17 @@ macro_rules! number {
 }
 
 number!(f32, f64);
+
+/// a^b of what is not 0, in f64 for both types: the logarithm's error grows with the exponent.
+#[inline(always)]
+fn power(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    let l = Number::log(a);
+    // The power of a positive real number is rounded once.
+    let real = a.im == 0.0 && a.re > 0.0 && b.im == 0.0;
+    let size = if real { a.re.powf(b.re) } else { (b.re * l.re - b.im * l.im).exp() };
+    let (sine, cosine) = (b.im * l.re + b.re * l.im).sin_cos();
+    Complex::new(size * cosine, size * sine)
+}
 
 /// a / b with the divisor scaled by its larger part, so that squares neither overflow nor vanish (Smith's method).
 #[inline(always)]
