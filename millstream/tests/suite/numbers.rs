@@ -304,3 +304,21 @@ fn logit_keeps_its_digits_around_one_half() {
         assert!((found / right - 1.0).abs() < 6.0 * f64::EPSILON, "{x}: {found} {right}");
     }
 }
+
+#[test]
+fn adaptive_pools_make_no_table_of_their_windows() {
+    let x = Tensor::from_shape(&[1, 1, 5], &[1.0f32, 5.0, 2.0, 4.0, 3.0]);
+    // The graph alone: the result would take terabytes.
+    let large = x.adaptive_max_pool1d(1usize << 40);
+    assert!(large.check().is_err() || large.shape() == [1, 1, 1 << 40]);
+    assert!(large.eval().is_err());
+    assert_eq!(x.adaptive_max_pool1d(7).to_vec::<f32>().unwrap(), [1.0, 5.0, 5.0, 2.0, 4.0, 4.0, 3.0]);
+    assert_eq!(x.adaptive_avg_pool1d(3).to_vec::<f32>().unwrap(), [3.0, 11.0 / 3.0, 3.5]);
+}
+
+/// The error in units in the last place of f32.
+fn ulps(found: f32, right: f64) -> f64 {
+    let near = right as f32;
+    let unit = f64::from(f32::from_bits(near.to_bits() + 1)) - f64::from(near);
+    ((f64::from(found) - right) / unit).abs()
+}

@@ -2,9 +2,10 @@
 //! or has its channels last.
 
 use millstream_core::what::Dims;
-use millstream_core::{Error, Result, Scalar};
+use millstream_core::{DType, Error, Result, Scalar};
 
 use crate::ops::conv::{Channels, channels_at, channels_first};
+use crate::ops::creation::indices;
 use crate::ops::join::many;
 use crate::ops::padding::Slide;
 use crate::{Keep, Sizes, Tensor};
@@ -241,18 +242,19 @@ impl Tensor {
             if n == out {
                 continue;
             }
-            // Which elements belong to which window, as a table; one axis after the other.
-            let bounds = |i: usize| (i * n / out, ((i + 1) * n).div_ceil(out));
-            let mut inside: Vec<bool> = room(many(out, n)?)?;
-            inside.extend((0..out).flat_map(|i| (0..n).map(move |j| (bounds(i).0..bounds(i).1).contains(&j))));
-            let mut counts: Vec<f32> = room(out)?;
-            counts.extend((0..out).map(|i| (bounds(i).1 - bounds(i).0) as f32));
+            // Which elements belong to which window; computed where it is needed, since a table would take more than the result.
+            let whole = if many(out.saturating_add(1), n.saturating_add(1))? <= i32::MAX as usize {
+                DType::I32
+            } else {
+                DType::I64
+            };
+            let (i, j) = (indices(out).cast(whole), indices(n).cast(whole));
+            let first = (&i * n as i64).floor_div(out as i64);
+            let end = ((&i + 1) * n as i64 + (out as i64 - 1)).floor_div(out as i64);
             let mut shape = vec![1; axes + 1];
             (shape[a], shape[a + 1]) = (out, n);
-            let (mut inside, mut counts) = (Tensor::from_shape(&shape, &inside), Tensor::from_shape(&[out], &counts));
-            if y.node.device.is_some() {
-                (inside, counts) = (inside.to(&y.device()?), counts.to(&y.device()?));
-            }
+            let counts = (&end - &first).cast(DType::F32);
+            let inside = j.ge(&first.unsqueeze(1)).and(&j.lt(&end.unsqueeze(1))).reshape(&shape);
             let axis = 2 + a as isize;
             let spread = y.unsqueeze(axis);
             let dtype = y.dtype();
