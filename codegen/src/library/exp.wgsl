@@ -68,7 +68,7 @@ fn tanh_f32(x: f32) -> f32 {
     // would have it, since the cancellation in h is worst just above.
     let size = abs(x);
     let a = select(size, 9.02f, size > 9.02f);
-    let t = keep_f32(fma(a, 2.88539f, -0.1f) + ROUND_F32);
+    let t = keep_f32(keep_f32(fma(a, 2.88539f, -0.1f)) + ROUND_F32);
     let n = t - ROUND_F32;
     let r = fma(-n, 7.143034e-7f, keep_f32(fma(-n, 0.34657288f, a)));
     let r2 = r * r;

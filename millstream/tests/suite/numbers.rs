@@ -1,6 +1,6 @@
 //! Numbers at the edges of their types: what a type does not hold is answered rightly or refused, never wrapped in silence.
 
-use crate::common::Random;
+use crate::common::{Random, devices};
 use millstream::{DType, ErrorKind, Generator, Interpolation, Keep, Reduction, Tensor};
 use num_complex::Complex;
 
@@ -321,4 +321,24 @@ fn ulps(found: f32, right: f64) -> f64 {
     let near = right as f32;
     let unit = f64::from(f32::from_bits(near.to_bits() + 1)) - f64::from(near);
     ((f64::from(found) - right) / unit).abs()
+}
+
+#[test]
+fn functions_keep_their_bounds_where_they_are_hardest() {
+    let steps: Vec<f32> = (0..20_000).map(|i| 0.17 + i as f32 * 2e-6).collect();
+    type Function = (&'static str, fn(&Tensor) -> Tensor, fn(f64) -> f64);
+    let all: [(&[f32], Function); 1] = [(&steps, ("tanh", Tensor::tanh, f64::tanh))];
+    let mut broken = Vec::new();
+    for device in devices() {
+        let bound = if device.name().starts_with("cpu") { 2.0 } else { 4.0 };
+        for (values, (name, function, right)) in all {
+            let found = function(&Tensor::from_slice(values).to(&device)).to_vec::<f32>().unwrap();
+            let worst = values.iter().zip(&found).map(|(&x, &y)| (ulps(y, right(f64::from(x))), x, y));
+            let worst = worst.fold((0.0, 0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+            if worst.0 > bound {
+                broken.push(format!("{} {name}({}) = {}: {:.1} ulp", device.name(), worst.1, worst.2, worst.0));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
