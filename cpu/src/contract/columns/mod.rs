@@ -16,7 +16,7 @@ mod recognise;
 use std::cell::RefCell;
 
 use crate::contract::direct::{Border, Filters, part, scatter};
-use crate::contract::packed::{Output, PackedLayout, TileAt};
+use crate::contract::packed::{Chain, Output, PackedLayout, TileAt};
 use crate::links::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
@@ -291,125 +291,30 @@ impl Columns {
         thread_local! {
             static ROOM: RefCell<[Vec<Line>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
         }
-        let layout = self.layout();
-        let wide = self.panel();
-        let (padded, (all_lines, each)) = (self.m.next_multiple_of(ROWS), self.strips());
-        let strips = all_lines * each;
-        // Elements from one row to the next, of an operand that is copied strip by strip unless it is kept.
-        let (rows_apart, windows) = match &self.right {
-            Right::Rows(apart, _) => (*apart, None),
-            Right::Windows(windows) => (0, Some(windows)),
-        };
-        let chain = out.chain(task.b);
+        let (wide, of) = (self.panel(), self.panel() / LINE);
+        let (windows, chain) = (self.windows(), out.chain(task.b));
         ROOM.with_borrow_mut(|[lines, sums, copy]| {
-            let blank = Line([0.0; LINE]);
-            let of = wide / LINE;
-            // The image, and which of its lines is the first in the table.
-            let (mut right, mut first_line) = (right, 0);
-            if let Some(Part { border, apart, .. }) = windows.and_then(|w| w.copy.as_ref()) {
-                let room = border.elements().div_ceil(LINE);
-                if copy.len() < room {
-                    copy.resize(room, blank);
-                }
-                first_line = task.strip / each;
-                let fewer = windows.map_or(0, |w| w.lines.len()) - task.strips / each;
-                // SAFETY: the caller's for what is read; the room has the border's elements.
-                unsafe { border.copy_from(first_line, fewer, *apart, right, copy.as_mut_ptr().cast()) };
-                right = copy.as_ptr().cast::<f32>().wrapping_add(border.first);
-            }
-            if lines.len() < layout.kc * of {
-                lines.resize(layout.kc * of, blank);
-            }
-            if sums.len() < task.rows * of {
-                sums.resize(task.rows * of, blank);
-            }
+            // SAFETY: the caller's.
+            let (right, first_line) = unsafe { self.own_copy(task, right, copy) };
+            at_least(lines, self.layout().kc * of);
+            at_least(sums, task.rows * of);
             let sums: *mut f32 = sums.as_mut_ptr().cast();
-            let tiles = task.rows.div_ceil(ROWS);
-            for strip in task.strip..task.strip + task.strips {
-                let (line, at, width) = self.strip(strip);
+            for i in task.strip..task.strip + task.strips {
+                let (line, at, width) = self.strip(i);
                 let (col, begin) = match windows {
                     None => (at, at as isize),
                     Some(w) => (line * w.wide + at, w.lines[line - first_line] + at as isize),
                 };
                 // Results that are whole vectors go where they belong straight from registers.
                 let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
-                let mut start = 0;
-                while start < self.k {
-                    let depth = layout.kc.min(self.k - start);
-                    let last = start + depth == self.k;
-                    let from = right.wrapping_offset(start as isize * rows_apart + begin);
-                    let (columns, depths): (*const f32, *const i32) = match (packed, windows) {
-                        (_, Some(windows)) => (from, windows.depths[start..].as_ptr()),
-                        (Some(all), None) => {
-                            (all[strips * wide * start + col * depth..][..depth * wide].as_ptr(), std::ptr::null())
-                        }
-                        (None, None) => {
-                            // SAFETY: the operand's elements in these rows and columns.
-                            unsafe { self.kernels.pack(from, rows_apart, width, &mut lines[..depth * of]) };
-                            (lines.as_ptr().cast(), std::ptr::null())
-                        }
-                    };
-                    // What is copied after this: each tile asks for its share of it.
-                    let next = if last {
-                        right.wrapping_add(col + wide)
-                    } else {
-                        from.wrapping_offset(depth as isize * rows_apart)
-                    };
-                    let share = if packed.is_some() || windows.is_some() { 0 } else { depth.div_ceil(tiles) };
-                    let panel = left.wrapping_add(padded * start + task.row * depth);
-                    let most = self.kernels.most_rows(width);
-                    let (mut row, mut asked) = (0, 0);
-                    while row < task.rows {
-                        let left = task.rows - row;
-                        let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
-                        // Tiles of as many rows, a few at a time, so that what is needed later is asked for little by little.
-                        let some = (left / rows).min(TILES);
-                        let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
-                        let more = (panels * share).min(depth - asked);
-                        let from = next.wrapping_offset(asked as isize * rows_apart);
-                        fetch_pieces::<false>(from, rows_apart, more, wide);
-                        asked += more;
-                        // The rows of the next part: over all strips, each tile asks for its panel there.
-                        let each = panels * ROWS * depth / LINE / strips + 1;
-                        let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
-                        fetch::<false>(later.wrapping_add(strip * each * LINE), LINE as isize, each);
-                        let sums = sums.wrapping_add(row * wide);
-                        let mut tile = Tile {
-                            tiles: some,
-                            k: depth,
-                            left: panel.wrapping_add(row * depth),
-                            right: columns,
-                            depths,
-                            from: if start > 0 { sums } else { std::ptr::null() },
-                            to: sums,
-                            apart: wide as isize,
-                            row: task.row + row,
-                            col,
-                            ahead: (0, 0),
-                            rows: 0,
-                            cols: wide,
-                        };
-                        let chain = chain.filter(|_| last);
-                        if let Some(chain) = chain {
-                            tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
-                            tile.apart = chain.row;
-                            // The tiles after these: asked for now, their lines come in time.
-                            let after = if all < left { row + all } else { 0 };
-                            tile.ahead = (task.row + after, if after > 0 { col } else { col + width });
-                            tile.rows = all.min(task.rows - after);
-                        }
-                        // SAFETY: the packed operand has these panels, the strip `depth` rows; sums have a panel's elements for each row, and
-                        // the output and what it is made of have these rows and columns, which are the task's.
-                        unsafe { self.kernels.run(&tile, chain, rows, width) };
-                        row += all;
-                    }
-                    start += depth;
-                }
+                let strip = Strip { task, i, left, right, packed, sums, chain, begin, col, width };
+                // SAFETY: the caller's; the room has a block's lines and a panel's accumulators for each row.
+                unsafe { self.compute(&strip, lines) };
                 if chain.is_some() {
                     continue;
                 }
                 let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: wide };
-                // SAFETY: there are a panel's sums for each row.
+                // SAFETY: there are a panel's accumulators for each row.
                 let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * wide) };
                 match out {
                     Output::Sink(sink) => sink.store(&at, tile),
@@ -417,6 +322,135 @@ impl Columns {
                 }
             }
         });
+    }
+
+    fn windows(&self) -> Option<&Windows> {
+        match &self.right {
+            Right::Rows(..) => None,
+            Right::Windows(windows) => Some(windows),
+        }
+    }
+
+    /// The image as a task reads it, copied to the room if it has a border, and which of its lines is the first in the table.
+    ///
+    /// # Safety
+    /// As for [`Columns::run`].
+    unsafe fn own_copy(&self, task: &Task, right: *const f32, room: &mut Vec<Line>) -> (*const f32, usize) {
+        let Some(windows) = self.windows() else { return (right, 0) };
+        let Some(Part { border, apart, .. }) = &windows.copy else { return (right, 0) };
+        at_least(room, border.elements().div_ceil(LINE));
+        let (_, each) = self.strips();
+        let first = task.strip / each;
+        let fewer = windows.lines.len() - task.strips / each;
+        // SAFETY: the caller's for what is read; the room has the border's elements.
+        unsafe { border.copy_from(first, fewer, *apart, right, room.as_mut_ptr().cast()) };
+        (room.as_ptr().cast::<f32>().wrapping_add(border.first), first)
+    }
+
+    /// Computes a strip, block by block of K.
+    ///
+    /// # Safety
+    /// As for [`Columns::run`]; `lines` has room for a block, the strip's accumulators for each row of the task.
+    unsafe fn compute(&self, strip: &Strip<'_>, lines: &mut [Line]) {
+        let &Strip { task, right, packed, begin, col, width, .. } = strip;
+        let (layout, wide) = (self.layout(), self.panel());
+        let (all_lines, each) = self.strips();
+        // Elements from one row to the next, of an operand that is copied strip by strip unless it is packed.
+        let (rows_apart, windows) = match &self.right {
+            Right::Rows(apart, _) => (*apart, None),
+            Right::Windows(windows) => (0, Some(windows)),
+        };
+        let mut start = 0;
+        while start < self.k {
+            let depth = layout.kc.min(self.k - start);
+            let last = start + depth == self.k;
+            let from = right.wrapping_offset(start as isize * rows_apart + begin);
+            let (columns, depths): (*const f32, *const i32) = match (packed, windows) {
+                (_, Some(windows)) => (from, windows.depths[start..].as_ptr()),
+                (Some(all), None) => {
+                    (all[all_lines * each * wide * start + col * depth..][..depth * wide].as_ptr(), std::ptr::null())
+                }
+                (None, None) => {
+                    // SAFETY: the operand's elements in these rows and columns.
+                    unsafe { self.kernels.pack(from, rows_apart, width, &mut lines[..depth * (wide / LINE)]) };
+                    (lines.as_ptr().cast(), std::ptr::null())
+                }
+            };
+            // What is copied after this: each tile prefetches its share of it.
+            let next =
+                if last { right.wrapping_add(col + wide) } else { from.wrapping_offset(depth as isize * rows_apart) };
+            let tiles = task.rows.div_ceil(ROWS);
+            let share = if packed.is_some() || windows.is_some() { 0 } else { depth.div_ceil(tiles) };
+            let pass = Pass { start, depth, last, columns, depths, next, rows_apart, share };
+            // SAFETY: the caller's; the columns have `depth` rows.
+            unsafe { self.pass(strip, &pass) };
+            start += depth;
+        }
+    }
+
+    /// Multiplies all rows of a task with a block of a strip.
+    ///
+    /// # Safety
+    /// As for [`Columns::compute`], with the block's columns.
+    unsafe fn pass(&self, strip: &Strip<'_>, pass: &Pass) {
+        let &Strip { task, i, left, sums, chain, col, width, .. } = strip;
+        let &Pass { start, depth, rows_apart, .. } = pass;
+        let (wide, (all_lines, each)) = (self.panel(), self.strips());
+        let strips = all_lines * each;
+        let panel = left.wrapping_add(self.m.next_multiple_of(ROWS) * start + task.row * depth);
+        let most = self.kernels.most_rows(width);
+        let (mut row, mut fetched) = (0, 0);
+        while row < task.rows {
+            let left = task.rows - row;
+            let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
+            // Tiles of as many rows, a few at a time, so that what is needed later is prefetched little by little.
+            let some = (left / rows).min(TILES);
+            let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
+            let more = (panels * pass.share).min(depth - fetched);
+            let from = pass.next.wrapping_offset(fetched as isize * rows_apart);
+            fetch_pieces::<false>(from, rows_apart, more, wide);
+            fetched += more;
+            // The rows of the next part: over all strips, each tile prefetches its panel there.
+            let each = panels * ROWS * depth / LINE / strips + 1;
+            let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
+            fetch::<false>(later.wrapping_add(i * each * LINE), LINE as isize, each);
+            let sums = sums.wrapping_add(row * wide);
+            let mut tile = Tile {
+                tiles: some,
+                k: depth,
+                left: panel.wrapping_add(row * depth),
+                right: pass.columns,
+                depths: pass.depths,
+                from: if start > 0 { sums } else { std::ptr::null() },
+                to: sums,
+                apart: wide as isize,
+                row: task.row + row,
+                col,
+                ahead: (0, 0),
+                rows: 0,
+                cols: wide,
+            };
+            let chain = chain.filter(|_| pass.last);
+            if let Some(chain) = chain {
+                tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
+                tile.apart = chain.row;
+                // The tiles after these: prefetched now, their lines come in time.
+                let after = if all < left { row + all } else { 0 };
+                tile.ahead = (task.row + after, if after > 0 { col } else { col + width });
+                tile.rows = all.min(task.rows - after);
+            }
+            // SAFETY: the packed operand has these panels, the strip `depth` rows; there are a panel's accumulators for each row, and
+            // the output and what it is made of have these rows and columns, which are the task's.
+            unsafe { self.kernels.run(&tile, chain, rows, width) };
+            row += all;
+        }
+    }
+}
+
+/// Makes room for so many lines.
+fn at_least(room: &mut Vec<Line>, lines: usize) {
+    if room.len() < lines {
+        room.resize(lines, Line([0.0; LINE]));
     }
 }
 
@@ -435,4 +469,34 @@ struct Task {
     rows: usize,
     strip: usize,
     strips: usize,
+}
+
+/// A strip of a task's columns, and what it is computed from.
+struct Strip<'a> {
+    task: &'a Task,
+    /// Its number among those of the product.
+    i: usize,
+    left: *const f32,
+    right: *const f32,
+    packed: Option<&'a [f32]>,
+    /// The accumulators of the task's rows.
+    sums: *mut f32,
+    chain: Option<&'a Chain>,
+    /// Where it begins in the right operand, and its columns in the result.
+    begin: isize,
+    col: usize,
+    width: usize,
+}
+
+/// A block of K of a strip.
+struct Pass {
+    start: usize,
+    depth: usize,
+    last: bool,
+    columns: *const f32,
+    depths: *const i32,
+    /// What is copied after this block, from row to row, and how much of it each panel prefetches.
+    next: *const f32,
+    rows_apart: isize,
+    share: usize,
 }

@@ -166,18 +166,7 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
         // Everything is asked for little by little: a core waits for a few lines at a time.
         let steps = t.k.div_ceil(STEP).max(1);
         let each = (t.ahead * (panel / LINE)).div_ceil(steps);
-        let all = t.places;
-        // Where places are rows, and few of those between the first and the last.
-        let mut apart = false;
-        if LISTED >= PLACES && t.finish {
-            // SAFETY: the contract: there is a tile.
-            let (from, to) = unsafe { ((*all).at as usize, (*all.add(P * t.tiles - 1)).at as usize) };
-            (t.row, t.rows) = (from, to - from + 1);
-            apart = t.rows > 2 * P * t.tiles;
-            t.rows = if apart { P * t.tiles } else { t.rows };
-        }
-        let some_rows = t.rows.div_ceil(steps * t.tiles);
-        let mut asked = 0;
+        let mut results = Results::new::<P, LISTED>(&mut t, steps);
         for tile in 0..t.tiles {
             let mut sums = [[s.f32(0.0); V]; P];
             if t.add {
@@ -207,18 +196,8 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                     fetch::<true>(next, LINE as isize, each);
                 }
                 next = next.wrapping_add(each * LINE);
-                if let Some(chain) = chain.filter(|_| asked < t.rows) {
-                    let some = some_rows.min(t.rows - asked);
-                    if apart {
-                        for i in asked..asked + some {
-                            // SAFETY: the contract: there are as many places as rows.
-                            let row = unsafe { (*all.add(i)).at } as usize;
-                            soon::<false>(chain, (row, t.col), (1, t.cols));
-                        }
-                    } else {
-                        soon::<false>(chain, (t.row + asked, t.col), (some, t.cols));
-                    }
-                    asked += some;
+                if let Some(chain) = chain.filter(|_| results.asked < t.rows) {
+                    results.prefetch(&t, chain);
                 }
                 for p in 0..later {
                     // SAFETY: the contract: there is another tile.
@@ -253,25 +232,82 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                 }
             }
             // SAFETY: the contract.
-            unsafe {
-                // The first place, and how many after it each one is.
-                let (first, mut after) = ((*t.places).at as usize, [0; P]);
-                for p in 1..P {
-                    after[p] = if LISTED >= PLACES { (*t.places.add(p)).at as usize - first } else { p };
-                }
-                let (mut to, mut apart) = (place(t.sums, panel as isize, first - t.first, 0), panel as isize);
-                if let Some(chain) = chain.filter(|_| t.finish) {
-                    sums = apply_rows(s, sums, &chain.links, (first, after), t.col);
-                    (to, apart) = (place(chain.to, chain.row, first, t.col), chain.row);
-                }
-                for p in 0..P {
-                    for v in 0..V {
-                        sums[p][v].store(to.wrapping_offset(after[p] as isize * apart).add(v * lanes).cast_mut());
-                    }
-                }
-            }
+            unsafe { finish_tile::<S, P, V, LISTED>(s, &t, sums, chain) };
             t.places = t.places.wrapping_add(P);
             t.next = t.next.wrapping_add(t.ahead * panel);
+        }
+    }
+}
+
+/// The results of a chain that are prefetched little by little.
+struct Results {
+    all: *const Place,
+    /// Places are rows, and few of those between the first and the last.
+    apart: bool,
+    each: usize,
+    asked: usize,
+}
+
+impl Results {
+    #[inline(always)]
+    fn new<const P: usize, const LISTED: usize>(t: &mut Tile, steps: usize) -> Results {
+        let (all, mut apart) = (t.places, false);
+        if LISTED >= PLACES && t.finish {
+            // SAFETY: the contract: there is a tile.
+            let (from, to) = unsafe { ((*all).at as usize, (*all.add(P * t.tiles - 1)).at as usize) };
+            (t.row, t.rows) = (from, to - from + 1);
+            apart = t.rows > 2 * P * t.tiles;
+            t.rows = if apart { P * t.tiles } else { t.rows };
+        }
+        Results { all, apart, each: t.rows.div_ceil(steps * t.tiles), asked: 0 }
+    }
+
+    /// Prefetches the rows of another step.
+    #[inline(always)]
+    fn prefetch(&mut self, t: &Tile, chain: &Chain) {
+        let some = self.each.min(t.rows - self.asked);
+        if self.apart {
+            for i in self.asked..self.asked + some {
+                // SAFETY: the contract: there are as many places as rows.
+                let row = unsafe { (*self.all.add(i)).at } as usize;
+                soon::<false>(chain, (row, t.col), (1, t.cols));
+            }
+        } else {
+            soon::<false>(chain, (t.row + self.asked, t.col), (some, t.cols));
+        }
+        self.asked += some;
+    }
+}
+
+/// Writes the sums of a tile, or what the chain makes of them.
+///
+/// # Safety
+/// The contract of [`Tile`].
+#[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
+#[inline(always)]
+unsafe fn finish_tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(
+    s: S,
+    t: &Tile,
+    mut sums: [[S::F32; V]; P],
+    chain: Option<&Chain>,
+) {
+    let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
+    // SAFETY: the contract.
+    unsafe {
+        // The first place, and how many after it each one is.
+        let (first, mut after) = ((*t.places).at as usize, [0; P]);
+        for p in 1..P {
+            after[p] = if LISTED >= PLACES { (*t.places.add(p)).at as usize - first } else { p };
+        }
+        let (mut to, mut apart) = (place(t.sums, panel as isize, first - t.first, 0), panel as isize);
+        if let Some(chain) = chain.filter(|_| t.finish) {
+            sums = apply_rows(s, sums, &chain.links, (first, after), t.col);
+            (to, apart) = (place(chain.to, chain.row, first, t.col), chain.row);
+        }
+        for p in 0..P {
+            for v in 0..V {
+                sums[p][v].store(to.wrapping_offset(after[p] as isize * apart).add(v * lanes).cast_mut());
+            }
         }
     }
 }

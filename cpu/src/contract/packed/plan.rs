@@ -163,6 +163,109 @@ pub(super) fn unpacked<T>(
     [a, b]
 }
 
+/// How C is cut into tiles, and how tasks get the operands.
+struct Cut {
+    mc: usize,
+    nc: usize,
+    tiles_m: usize,
+    tiles_n: usize,
+    a: Mode,
+    b: Mode,
+}
+
+/// Tiles of each side, K and products of a chunk.
+struct Chunk {
+    tiles: [usize; 2],
+    k: usize,
+    batch: usize,
+}
+
+/// What decides how much is packed ahead of the tasks.
+struct Packing {
+    shape: Shape,
+    kc: usize,
+    /// Bytes of an element.
+    size: usize,
+    threads: usize,
+    operands: [Kind; 2],
+}
+
+/// How many of so many bytes each fit, of `most`, but at least one.
+fn fit(limit: usize, each: usize, most: usize) -> usize {
+    (limit / each.max(1)).clamp(1, most.max(1))
+}
+
+impl Packing {
+    fn area(&self, x: usize, y: usize) -> usize {
+        x.saturating_mul(y).saturating_mul(self.size)
+    }
+
+    /// Bytes of so many rows of an operand that are packed ahead.
+    fn bytes(&self, mode: Mode, rows: usize, depth: usize) -> usize {
+        if mode == Mode::Shared { self.area(rows, depth) } else { 0 }
+    }
+
+    /// Bytes that may be packed ahead where C is computed in strips.
+    fn limit(&self) -> usize {
+        let Shape { m, n, k, .. } = self.shape;
+        let together = self.area(m, k).saturating_add(self.area(n, k)).saturating_add(self.area(m, n));
+        STRIP_BYTES.max(together / SHARE)
+    }
+
+    /// The operand whose rows become strips, where few threads would pack much: the other one, with fewer rows, is packed once for all.
+    fn strips(&self, cut: &Cut) -> Option<Side> {
+        let Shape { m, n, k, .. } = self.shape;
+        let much = self.bytes(cut.a, m, k).saturating_add(self.bytes(cut.b, n, k)) > self.limit();
+        match (cut.a, cut.b) {
+            _ if !much || self.threads > FEW_THREADS => None,
+            (Mode::Shared, Mode::Shared) if m >= n => Some(Side::A),
+            (Mode::Shared, Mode::Shared) => Some(Side::B),
+            (Mode::Shared, Mode::Prepacked | Mode::Direct) => Some(Side::A),
+            (Mode::Prepacked | Mode::Direct, Mode::Shared) => Some(Side::B),
+            _ => None,
+        }
+    }
+
+    /// A chunk of strips, which are cut for as many threads.
+    fn strip_chunk(&self, cut: &mut Cut, side: Side, [mr, nr]: [usize; 2]) -> Chunk {
+        let (Shape { batch, m, n, k }, limit) = (self.shape, self.limit());
+        let wanted = if self.threads > 1 { self.threads * STRIPS_EACH } else { 1 };
+        let strip =
+            |rows: usize, tile: usize, unit: usize| even(rows, (rows / wanted).max(LEAST_STRIP * unit), unit).min(tile);
+        match side {
+            Side::A => (cut.mc, cut.a) = (strip(m, cut.mc, mr), Mode::Private),
+            Side::B => (cut.nc, cut.b) = (strip(n, cut.nc, nr), Mode::Private),
+        }
+        (cut.tiles_m, cut.tiles_n) = (m.div_ceil(cut.mc), n.div_ceil(cut.nc));
+        // The other operand's part of a chunk, if it is packed: all its rows as deep as they fit, or else fewer.
+        let packed = |depth: usize| self.bytes(cut.a, m, depth).saturating_add(self.bytes(cut.b, n, depth));
+        // Strips and tiles take the other half of the memory.
+        let chunk_k =
+            if packed(k) == 0 { k } else { k.min(self.kc.saturating_mul(fit(limit / 2, packed(self.kc), k))) };
+        let tiles = |mode: Mode, tile: usize, most: usize| fit(limit / 2, self.bytes(mode, tile, chunk_k), most);
+        let tiles = [tiles(cut.a, cut.mc, cut.tiles_m), tiles(cut.b, cut.nc, cut.tiles_n)];
+        Chunk { tiles, k: chunk_k, batch: if packed(k) == 0 { batch.max(1) } else { 1 } }
+    }
+
+    /// A chunk of tiles, over all of K.
+    fn tile_chunk(&self, cut: &Cut) -> Chunk {
+        let Shape { batch, k, .. } = self.shape;
+        let limit = SHARED_BYTES * self.threads.div_ceil(2).clamp(1, 16);
+        let (each_a, each_b) = (self.bytes(cut.a, cut.mc, k), self.bytes(cut.b, cut.nc, k));
+        let tiles = [fit(limit, each_a, cut.tiles_m), fit(limit, each_b, cut.tiles_n)];
+        // Several products at once only when each is a single chunk by itself.
+        let batch = if tiles == [cut.tiles_m, cut.tiles_n] {
+            let [a, b] = self.operands;
+            let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
+            let each = own(a, each_a).saturating_mul(cut.tiles_m).max(own(b, each_b).saturating_mul(cut.tiles_n));
+            fit(BATCH_BYTES, each, batch)
+        } else {
+            1
+        };
+        Chunk { tiles, k, batch }
+    }
+}
+
 impl Plan {
     pub fn new<T>(
         kernels: &Kernels<T>,
@@ -174,14 +277,14 @@ impl Plan {
     ) -> Plan {
         let Shape { batch, m, n, k } = shape;
         let [a, b] = operands;
-        let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
+        let (mr, nr) = (kernels.mr, kernels.nr());
         let mut mc = even(m, blocking.mc, mr);
-        let mut nc = even(n, blocking.nc, nr);
+        let nc = even(n, blocking.nc, nr);
         let kc = kernels.kc(k, blocking.kc);
-        let (mut tiles_m, mut tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
+        let (mut tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
 
         let [a_direct, b_direct] = unpacked(kernels, shape, kc, [a.direct, b.direct], threads);
-        let mut a_mode = match a.prepacked {
+        let a_mode = match a.prepacked {
             Some(p) if p == (mr, kc, k) => Mode::Prepacked,
             _ if a_direct => Mode::Direct,
             _ if tiles_n == 1 && !(a.same_for_batch && batch > 1) => Mode::Private,
@@ -203,61 +306,22 @@ impl Plan {
             tiles_m = m.div_ceil(mc);
         }
         let own = threads > 1 && a_mode != Mode::Shared && m.saturating_mul(n).saturating_mul(k) / threads <= OWN_WORK;
-        let mut b_mode = match b.prepacked {
+        let b_mode = match b.prepacked {
             Some(p) if p == (nr, kc, k) => Mode::Prepacked,
             _ if b_direct => Mode::Direct,
             _ if (tiles_m == 1 || own) && !(b.same_for_batch && batch > 1) => Mode::Private,
             _ => Mode::Shared,
         };
 
-        let fit = |limit: usize, each: usize, most: usize| (limit / each.max(1)).clamp(1, most.max(1));
-        let area = |x: usize, y: usize| x.saturating_mul(y).saturating_mul(size);
-        let bytes = |mode: Mode, rows: usize, depth: usize| if mode == Mode::Shared { area(rows, depth) } else { 0 };
-        let together = area(m, k).saturating_add(area(n, k)).saturating_add(area(m, n));
-        let limit = STRIP_BYTES.max(together / SHARE);
-        let much = bytes(a_mode, m, k).saturating_add(bytes(b_mode, n, k)) > limit;
-        // The operand with fewer rows is packed once for all: the other one's rows are the strips.
-        let strips = match (a_mode, b_mode) {
-            _ if !much || rest == Rest::Nowhere || slices > 1 || threads > FEW_THREADS => None,
-            (Mode::Shared, Mode::Shared) if m >= n => Some(Side::A),
-            (Mode::Shared, Mode::Shared) => Some(Side::B),
-            (Mode::Shared, Mode::Prepacked | Mode::Direct) => Some(Side::A),
-            (Mode::Prepacked | Mode::Direct, Mode::Shared) => Some(Side::B),
-            _ => None,
+        let mut cut = Cut { mc, nc, tiles_m, tiles_n, a: a_mode, b: b_mode };
+        let packing = Packing { shape, kc, size: size_of::<T>(), threads, operands };
+        let strips = if slices > 1 || rest == Rest::Nowhere { None } else { packing.strips(&cut) };
+        let chunk = match strips {
+            Some(side) => packing.strip_chunk(&mut cut, side, [mr, nr]),
+            None => packing.tile_chunk(&cut),
         };
-        // Tiles of each side, depth and products of a chunk.
-        let ([chunk_m, chunk_n], chunk_k, chunk_batch);
-        if let Some(side) = strips {
-            let wanted = if threads > 1 { threads * STRIPS_EACH } else { 1 };
-            let strip = |rows: usize, tile: usize, unit: usize| {
-                even(rows, (rows / wanted).max(LEAST_STRIP * unit), unit).min(tile)
-            };
-            match side {
-                Side::A => (mc, a_mode) = (strip(m, mc, mr), Mode::Private),
-                Side::B => (nc, b_mode) = (strip(n, nc, nr), Mode::Private),
-            }
-            (tiles_m, tiles_n) = (m.div_ceil(mc), n.div_ceil(nc));
-            // The other operand's part of a chunk, if it is packed: all its rows as deep as they fit, or else fewer.
-            let packed = |depth: usize| bytes(a_mode, m, depth).saturating_add(bytes(b_mode, n, depth));
-            // Strips and tiles take the other half of the memory.
-            chunk_k = if packed(k) == 0 { k } else { k.min(kc.saturating_mul(fit(limit / 2, packed(kc), k))) };
-            let tiles = |mode: Mode, tile: usize, most: usize| fit(limit / 2, bytes(mode, tile, chunk_k), most);
-            [chunk_m, chunk_n] = [tiles(a_mode, mc, tiles_m), tiles(b_mode, nc, tiles_n)];
-            chunk_batch = if packed(k) == 0 { batch.max(1) } else { 1 };
-        } else {
-            let limit = SHARED_BYTES * threads.div_ceil(2).clamp(1, 16);
-            let (each_a, each_b) = (bytes(a_mode, mc, k), bytes(b_mode, nc, k));
-            [chunk_m, chunk_n] = [fit(limit, each_a, tiles_m), fit(limit, each_b, tiles_n)];
-            chunk_k = k;
-            // Several products at once only when each is a single chunk by itself.
-            chunk_batch = if chunk_m == tiles_m && chunk_n == tiles_n {
-                let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
-                let each = own(a, each_a).saturating_mul(tiles_m).max(own(b, each_b).saturating_mul(tiles_n));
-                fit(BATCH_BYTES, each, batch)
-            } else {
-                1
-            };
-        }
+        let Cut { mc, nc, tiles_m, tiles_n, a: a_mode, b: b_mode } = cut;
+        let Chunk { tiles: [chunk_m, chunk_n], k: chunk_k, batch: chunk_batch } = chunk;
 
         let copies = |kind: Kind| if kind.same_for_batch { 1 } else { chunk_batch };
         let when = |condition: bool, elements: usize| if condition { elements } else { 0 };

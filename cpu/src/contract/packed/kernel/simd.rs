@@ -135,7 +135,6 @@ macro_rules! simd_kernels {
         /// The contract of [`Tile`], and the feature must be present.
         #[target_feature(enable = $feature)]
         unsafe fn kernel<const M: usize, const V: usize, const READING: u8>(t: &Tile<$t>) {
-            const AHEAD: usize = 1024 / size_of::<$t>();
             const PACKED: u8 = Reading::Packed as u8;
             const MASKED: u8 = Reading::Masked as u8;
             let (ar, ak, bk) = match READING {
@@ -201,10 +200,7 @@ macro_rules! simd_kernels {
                 // Kernels for unpacked operands are many, so they are kept short.
                 for _ in 0..unrolled {
                     if READING == PACKED {
-                        // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
-                        for line in 0..(4 * $mr * size_of::<$t>()).div_ceil(64) {
-                            $prefetch(a.wrapping_add(AHEAD).cast::<i8>().wrapping_add(64 * line));
-                        }
+                        simd_kernels!(@panel a, $t, $mr, $prefetch);
                         if fetched < M {
                             fetch_row!(fetched);
                             fetched += 1;
@@ -235,19 +231,29 @@ macro_rules! simd_kernels {
                     }
                     step!();
                 }
-                if t.add {
-                    for i in 0..M {
-                        for v in 0..V {
-                            let p = t.c.offset(i as isize * t.c_row).add(v * $lanes);
-                            $store(p, $add($load(p), acc[i][v]));
-                        }
-                    }
-                } else {
-                    for i in 0..M {
-                        for v in 0..V {
-                            $store(t.c.offset(i as isize * t.c_row).add(v * $lanes), acc[i][v]);
-                        }
-                    }
+                simd_kernels!(@store t, acc, M, V, $lanes, $load, $store, $add);
+            }
+        }
+    };
+    // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
+    (@panel $a:ident, $t:ty, $mr:literal, $prefetch:expr) => {
+        for line in 0..(4 * $mr * size_of::<$t>()).div_ceil(64) {
+            $prefetch($a.cast::<i8>().wrapping_add(1024 + 64 * line));
+        }
+    };
+    // Writes the accumulators, or adds them to what is there. An arm and not a function, which might not be inlined.
+    (@store $t:ident, $acc:ident, $m:ident, $v:ident, $lanes:literal, $load:expr, $store:expr, $add:expr) => {
+        if $t.add {
+            for i in 0..$m {
+                for v in 0..$v {
+                    let p = $t.c.offset(i as isize * $t.c_row).add(v * $lanes);
+                    $store(p, $add($load(p), $acc[i][v]));
+                }
+            }
+        } else {
+            for i in 0..$m {
+                for v in 0..$v {
+                    $store($t.c.offset(i as isize * $t.c_row).add(v * $lanes), $acc[i][v]);
                 }
             }
         }
