@@ -20,8 +20,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::how::{Candidate, DeviceProfile, Schedule, Variant};
-use crate::kept::Kept;
 use crate::memory::{MemoryKind, RawMemory, StreamId};
+use crate::pack_cache::PackCache;
 use crate::what::{Op, Scalar};
 
 /// A device, as its family's driver shows it.
@@ -32,7 +32,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The profile by which ways to compute an operation are compared, where that must not be the present one: a device whose
     /// numbers depend on the way has a profile for it that depends neither on measurements nor on how many threads there are.
-    fn judge(&self) -> Option<&DeviceProfile> {
+    fn reference_profile(&self) -> Option<&DeviceProfile> {
         None
     }
 
@@ -221,7 +221,7 @@ pub struct Binding<'a> {
     /// The first byte after those that belong to this operand.
     pub end: usize,
     /// Where forms of the operand may be put for later launches, if it is a value that stays the same.
-    pub kept: Option<&'a Arc<Kept>>,
+    pub pack_cache: Option<&'a Arc<PackCache>>,
 }
 
 /// All that a launch needs beside what was prepared.

@@ -17,8 +17,8 @@ use crate::backend::{Place, Support};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::kept::Kept;
 use crate::memory::{MemoryKind, RawMemory};
+use crate::pack_cache::PackCache;
 use crate::pool::Block;
 use crate::profiler::{Record, RecordKind};
 use crate::stream::Stream;
@@ -153,7 +153,7 @@ pub struct Resident {
     /// The last write, if it may still be running.
     pub ready: Option<Event>,
     /// What the device derives from the value, if it is to be kept.
-    pub kept: Option<Arc<Kept>>,
+    pub kept: Option<Arc<PackCache>>,
 }
 
 impl Resident {
@@ -165,7 +165,7 @@ impl Resident {
 
 struct Replica {
     /// What the device derives from the value, if it is to be kept.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<PackCache>>,
     storage: Arc<Storage>,
     version: u64,
     ready: Option<Event>,
@@ -309,7 +309,7 @@ impl Buffer {
         let (version, kept) = (state.version, state.kept);
         if let Some(r) = state.replicas.iter_mut().find(|r| r.version == version && self.serves(r, device)) {
             if kept && r.kept.is_none() {
-                r.kept = Some(Arc::new(Kept::new(&r.storage.device, self.0.bytes)));
+                r.kept = Some(Arc::new(PackCache::new(&r.storage.device, self.0.bytes)));
             }
             return Ok(r.resident());
         }
@@ -419,7 +419,7 @@ impl Buffer {
         };
         state.replicas.retain(|r| !r.storage.device.same(device));
         let mut replica = Replica::new(resident.storage, version, resident.ready);
-        replica.kept = state.kept.then(|| Arc::new(Kept::new(device, self.0.bytes)));
+        replica.kept = state.kept.then(|| Arc::new(PackCache::new(device, self.0.bytes)));
         let resident = replica.resident();
         state.replicas.push(replica);
         Ok(resident)

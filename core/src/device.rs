@@ -257,10 +257,10 @@ impl Device {
     }
 
     /// Seconds by which this way to compute an operation is compared with others: those of [`Cost`], or those of the backend's
-    /// judge, if it has one ([`crate::Backend::judge`]).
+    /// reference profile, if it has one ([`crate::Backend::reference_profile`]).
     pub fn compared(&self, op: &Op, candidate: &Candidate) -> f64 {
-        match self.0.backend.judge() {
-            Some(judge) => cost(op, Some(&candidate.traffic), judge).seconds,
+        match self.0.backend.reference_profile() {
+            Some(profile) => cost(op, Some(&candidate.traffic), profile).seconds,
             None => cost(op, Some(&candidate.traffic), &self.profile()).seconds,
         }
     }

@@ -360,7 +360,7 @@ fn stream_number(id: StreamId) -> u64 {
 
 /// A binding for the whole of an allocation's part, beginning at its first byte plus `offset`.
 pub fn bind<'a>(memory: &'a crate::memory::RawMemory, start: usize, bytes: usize, offset: usize) -> Binding<'a> {
-    Binding { memory, offset: start + offset, start, end: start + bytes, kept: None }
+    Binding { memory, offset: start + offset, start, end: start + bytes, pack_cache: None }
 }
 
 #[cfg(test)]

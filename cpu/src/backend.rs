@@ -96,7 +96,7 @@ impl Machine {
 pub struct CpuBackend {
     machine: Arc<Machine>,
     profile: DeviceProfile,
-    judge: DeviceProfile,
+    reference: DeviceProfile,
     memory: Memory,
     /// Whether the default stream was handed out.
     has_default: AtomicBool,
@@ -113,12 +113,12 @@ impl CpuBackend {
         let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
         let topology = Topology::detect();
         let profile = profile::estimate(&topology, isa, threads);
-        let judge = profile::judge(&topology, isa);
+        let reference = profile::reference(&topology, isa);
         let machine = Machine::new(isa, topology, threads);
         Ok(CpuBackend {
             machine: Arc::new(machine),
             profile,
-            judge,
+            reference,
             memory: Memory::default(),
             has_default: AtomicBool::new(false),
         })
@@ -140,8 +140,8 @@ impl Backend for CpuBackend {
         self.profile.clone()
     }
 
-    fn judge(&self) -> Option<&DeviceProfile> {
-        Some(&self.judge)
+    fn reference_profile(&self) -> Option<&DeviceProfile> {
+        Some(&self.reference)
     }
 
     fn measure(&self) -> Result<DeviceProfile> {
@@ -197,7 +197,7 @@ impl Backend for CpuBackend {
             Body::Gather(_) => plain("gather"),
             Body::Scan { .. } => plain("scan"),
             Body::Attention(_) => plain("attention"),
-            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.judge),
+            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.reference),
             Body::Host(_) => plain("host"),
             _ => Vec::new(),
         }

@@ -60,7 +60,7 @@ pub(crate) fn estimate(topology: &Topology, isa: Isa, threads: usize) -> DeviceP
 
 /// The profile that ways to compute an operation are compared by: one core with these caches and instructions, at a clock that
 /// nobody measured. Sums are grouped in another way by each, so that no number may depend on what differs from run to run.
-pub(crate) fn judge(topology: &Topology, isa: Isa) -> DeviceProfile {
+pub(crate) fn reference(topology: &Topology, isa: Isa) -> DeviceProfile {
     describe(topology, isa, 1, USUAL_CLOCK)
 }
 
@@ -145,13 +145,13 @@ pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)>
         // A tile instruction takes 16 cycles for 16 x 16 x 32 products, or 64 of bytes; two vector instructions one cycle for 32.
         Isa::Avx512 => &[
             (G::Amx, &[DType::BF16], 16.0),
-            (G::AmxFours { signed: [true; 2] }, &BYTES, 32.0),
+            (G::AmxDot4 { signed: [true; 2] }, &BYTES, 32.0),
             (G::Avx512Bf16, &[DType::BF16], 2.0),
-            (G::Avx512Fours, &BYTES, 4.0),
+            (G::Avx512Dot4, &BYTES, 4.0),
             (G::Avx512Pairs, &INTEGERS, 2.0),
         ],
-        Isa::Avx2 => &[(G::Avx2Fours, &BYTES, 4.0), (G::Avx2Pairs, &INTEGERS, 2.0)],
-        Isa::Neon => &[(G::NeonFours, &BYTES, 4.0)],
+        Isa::Avx2 => &[(G::Avx2Dot4, &BYTES, 4.0), (G::Avx2Pairs, &INTEGERS, 2.0)],
+        Isa::Neon => &[(G::NeonDot4, &BYTES, 4.0)],
         Isa::Portable => &[],
     };
     for (_, dtypes, more) in several.iter().filter(|(isa, ..)| isa.available()) {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use millstream_core::backend::{BackendStream, Binding, Bindings, Launch};
 use millstream_core::event::Event;
 use millstream_core::memory::{RawMemory, StreamId};
-use millstream_core::{Error, Kept, Result, Scalar};
+use millstream_core::{Error, PackCache, Result, Scalar};
 use parking_lot::{Condvar, Mutex};
 
 use crate::workers::Workers;
@@ -75,7 +75,7 @@ pub(crate) fn host_address(memory: &RawMemory, offset: usize) -> Result<*mut u8>
     }
 }
 
-/// A range of bytes to copy. The memory is kept alive by whoever queued it, and by `owner` where it has one.
+/// A range of bytes to copy. The memory is pack_cache alive by whoever queued it, and by `owner` where it has one.
 pub(crate) struct CopyRange {
     pub(crate) from: RawMemory,
     pub(crate) from_offset: usize,
@@ -138,19 +138,25 @@ struct OwnedBinding {
     offset: usize,
     start: usize,
     end: usize,
-    kept: Option<Arc<Kept>>,
+    pack_cache: Option<Arc<PackCache>>,
 }
 
 impl From<&Binding<'_>> for OwnedBinding {
     fn from(b: &Binding<'_>) -> OwnedBinding {
-        OwnedBinding { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, kept: b.kept.cloned() }
+        OwnedBinding {
+            memory: b.memory.clone(),
+            offset: b.offset,
+            start: b.start,
+            end: b.end,
+            pack_cache: b.pack_cache.cloned(),
+        }
     }
 }
 
 impl OwnedBinding {
     fn lend(&self) -> Binding<'_> {
-        let kept = self.kept.as_ref();
-        Binding { memory: &self.memory, offset: self.offset, start: self.start, end: self.end, kept }
+        let pack_cache = self.pack_cache.as_ref();
+        Binding { memory: &self.memory, offset: self.offset, start: self.start, end: self.end, pack_cache }
     }
 }
 

@@ -107,7 +107,7 @@ fn narrow_integers_of_any_sign_are_multiplied_exactly() {
     for lhs in narrow {
         for rhs in narrow {
             for acc in [DType::I32, DType::I8, DType::U16, DType::U32, DType::I64] {
-                // Around whole panels and whole fours.
+                // Around whole panels and whole groups of four.
                 let (m, n, k) = (31 + random.below(13), 30 + random.below(6), 61 + random.below(9));
                 let (mi, ni, ki) = (m as isize, n as isize, k as isize);
                 let a = Access::new(lhs, [&[ki, 0, 1], &[1, 0, mi], &[-ki, 0, 1], &[2 * ki, 0, 2]][random.below(4)]);
@@ -505,7 +505,7 @@ fn prices_know_how_fast_narrow_integers_are_multiplied() {
         Op::contract(&[1024; 3], inputs, vec![Access::new(DType::F32, &[1024, 1, 0])], contract).unwrap()
     };
     for backend in common::backends() {
-        let profile = backend.judge().unwrap();
+        let profile = backend.reference_profile().unwrap();
         let seconds = |dtype: DType| cost(&op(dtype), None, profile).floor;
         for narrow in [DType::I8, DType::U8, DType::I16] {
             let faster = profile.rate(narrow) / profile.rate(DType::I32);
@@ -520,7 +520,7 @@ fn prices_know_of_kernels_for_edges_and_of_blocks_that_are_not_full() {
     let (m, n) = (29, 70);
     let op = matmul(m, n, 400, plain(DType::F32, DType::F32), DType::F32);
     for backend in common::backends() {
-        let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.judge().unwrap()).seconds;
+        let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.reference_profile().unwrap()).seconds;
         let packed: Vec<Candidate> =
             backend.variants(&op).into_iter().filter(|v| v.variant.family.name() == "packed").collect();
         assert!(!packed.is_empty());
@@ -554,7 +554,7 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
             case.check(DType::F32, &mut random);
             let op = case.op(DType::F32);
             for backend in common::backends() {
-                let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.judge().unwrap()).seconds;
+                let seconds = |v: &Candidate| cost(&op, Some(&v.traffic), backend.reference_profile().unwrap()).seconds;
                 let ways: Vec<Candidate> =
                     backend.variants(&op).into_iter().filter(|v| v.variant.family.name() == "direct").collect();
                 assert!(backend.isa() == Isa::Portable || !ways.is_empty());
@@ -772,7 +772,7 @@ fn ways_to_convolve() {
             let shape = format!("{:?}{}", &op.dims[1..], if channels_last { ", channels last" } else { "" });
             let inputs: Vec<_> = op.inputs.iter().map(|a| random.tensor(DType::F32, extent(a, &op.dims).0)).collect();
             for variant in backend.variants(&op) {
-                let judged = cost(&op, Some(&variant.traffic), backend.judge().unwrap());
+                let priced = cost(&op, Some(&variant.traffic), backend.reference_profile().unwrap());
                 let mut best = f64::INFINITY;
                 for _ in 0..5 {
                     let begin = std::time::Instant::now();
@@ -780,9 +780,9 @@ fn ways_to_convolve() {
                     best = best.min(begin.elapsed().as_secs_f64());
                 }
                 println!(
-                    "{shape}: {}: judged {:.3} ms, took {:.3} ms",
+                    "{shape}: {}: priced {:.3} ms, took {:.3} ms",
                     variant.label(),
-                    judged.seconds * 1e3,
+                    priced.seconds * 1e3,
                     best * 1e3
                 );
             }

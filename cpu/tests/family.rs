@@ -27,12 +27,12 @@ fn threads_come_from_the_option_and_nonsense_is_a_bad_argument() {
 
 #[test]
 fn ways_are_compared_alike_for_any_number_of_threads() {
-    let judge = |threads| {
+    let reference = |threads| {
         let backend = CpuBackend::open(CpuOptions { threads: Some(threads), isa: None }).unwrap();
-        backend.judge().cloned()
+        backend.reference_profile().cloned()
     };
-    assert!(judge(1).is_some_and(|j| j.units == 1));
-    assert_eq!(judge(1), judge(5));
+    assert!(reference(1).is_some_and(|p| p.units == 1));
+    assert_eq!(reference(1), reference(5));
 }
 
 #[test]

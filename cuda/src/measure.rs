@@ -280,7 +280,7 @@ pub(crate) fn matrix_rates(context: &Arc<Context>, products: &Arc<cublas::Shared
 }
 
 fn binding(room: &Room) -> Binding<'_> {
-    Binding { memory: &room.0, offset: 0, start: 0, end: room.0.bytes, kept: None }
+    Binding { memory: &room.0, offset: 0, start: 0, end: room.0.bytes, pack_cache: None }
 }
 
 /// A product of two square matrices.

@@ -6,7 +6,7 @@ use super::stream::SimStream;
 use super::{Call, Sim, SimLaunch};
 use crate::backend::{BackendStream, Binding, Bindings, Captured, Moved};
 use crate::error::{Error, Result};
-use crate::kept::Kept;
+use crate::pack_cache::PackCache;
 use crate::memory::RawMemory;
 use crate::what::Scalar;
 
@@ -24,17 +24,17 @@ struct Operand {
     offset: usize,
     start: usize,
     end: usize,
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<PackCache>>,
 }
 
 impl Operand {
     fn new(b: &Binding<'_>) -> Operand {
-        Operand { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, kept: b.kept.cloned() }
+        Operand { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, kept: b.pack_cache.cloned() }
     }
 
     fn binding(&self) -> Binding<'_> {
         let Operand { memory, offset, start, end, kept } = self;
-        Binding { memory, offset: *offset, start: *start, end: *end, kept: kept.as_ref() }
+        Binding { memory, offset: *offset, start: *start, end: *end, pack_cache: kept.as_ref() }
     }
 }
 

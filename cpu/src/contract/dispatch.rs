@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::contract::packed::{Batch, Element, Fours, Isa, PackSource, Pairs, Side, Strided};
+use crate::contract::packed::{Batch, Dot4, Element, Isa, PackSource, Pairs, Side, Strided};
 use crate::simd::{Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
@@ -173,11 +173,11 @@ macro_rules! sums {
             if !narrow(lhs) || !narrow(rhs) {
                 return None;
             }
-            let tiles = Isa::AmxFours { signed: [lhs == DType::I8, rhs == DType::I8] };
+            let tiles = Isa::AmxDot4 { signed: [lhs == DType::I8, rhs == DType::I8] };
             let list: &[Isa] = match isa {
-                crate::simd::Isa::Avx512 => &[tiles, Isa::Avx512Fours, Isa::Avx512Pairs, Isa::Avx2Pairs],
-                crate::simd::Isa::Avx2 => &[Isa::Avx2Fours, Isa::Avx2Pairs],
-                crate::simd::Isa::Neon => &[Isa::NeonFours],
+                crate::simd::Isa::Avx512 => &[tiles, Isa::Avx512Dot4, Isa::Avx512Pairs, Isa::Avx2Pairs],
+                crate::simd::Isa::Avx2 => &[Isa::Avx2Dot4, Isa::Avx2Pairs],
+                crate::simd::Isa::Neon => &[Isa::NeonDot4],
                 crate::simd::Isa::Portable => &[],
             };
             let four = bytes(lhs) && bytes(rhs);
@@ -197,8 +197,8 @@ macro_rules! sums {
             // SAFETY: passed on.
             unsafe {
                 Some(match (dtype, how.isa.together()) {
-                    (DType::I8, 4) => Box::new(Fours::<i8>::from_raw(place, other, base.cast(), strides, batch, depth)),
-                    (DType::U8, 4) => Box::new(Fours::<u8>::from_raw(place, other, base.cast(), strides, batch, depth)),
+                    (DType::I8, 4) => Box::new(Dot4::<i8>::from_raw(place, other, base.cast(), strides, batch, depth)),
+                    (DType::U8, 4) => Box::new(Dot4::<u8>::from_raw(place, other, base.cast(), strides, batch, depth)),
                     (DType::I8, 2) => Box::new(Pairs::<i8>::from_raw(place, base.cast(), strides, batch, depth)),
                     (DType::U8, 2) => Box::new(Pairs::<u8>::from_raw(place, base.cast(), strides, batch, depth)),
                     (DType::I16, 2) => Box::new(Pairs::<i16>::from_raw(place, base.cast(), strides, batch, depth)),

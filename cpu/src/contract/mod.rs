@@ -101,7 +101,7 @@ fn way(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
         f if *f == direct::FAMILY => boxed(DirectWay::recognise(asked)),
         f if *f == columns::FAMILY => boxed(ColumnsWay::recognise(asked)),
         f if *f == depthwise::FAMILY => boxed(Planes::recognise(asked)),
-        f if *f == depthwise::ACROSS => boxed(Channels::recognise(asked)),
+        f if *f == depthwise::CHANNELS => boxed(Channels::recognise(asked)),
         _ => match winograd {
             Some((_, m)) => boxed(WinogradWay::recognise(asked, m)),
             None => return Ok(None),

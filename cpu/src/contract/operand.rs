@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use millstream_core::backend::{Binding, Bindings};
-use millstream_core::kept::FormName;
+use millstream_core::pack_cache::FormName;
 use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
 
 use super::dispatch::{Extent, How, Sum};
@@ -134,7 +134,7 @@ impl Operand {
 
     /// The whole operand, as many of its products as these, packed one after the other in this layout, if its value is kept and there is
     /// room for that. `source` is what packs it, for this instruction set and side, and for another operand of this dtype if that matters.
-    pub(super) fn kept<T: Sum>(
+    pub(super) fn packed_once<T: Sum>(
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
@@ -144,7 +144,7 @@ impl Operand {
     ) -> Result<Option<Arc<Storage>>> {
         let Some((input, name, walk)) = &self.form else { return Ok(None) };
         let binding = find(bindings.inputs, *input)?;
-        let Some(kept) = binding.kept else { return Ok(None) };
+        let Some(cache) = binding.pack_cache else { return Ok(None) };
         // Whatever decides about the bytes is part of the name.
         let PackedLayout { rows, depth, panel, kc } = layout;
         let place = binding.offset.wrapping_sub(binding.start);
@@ -156,7 +156,7 @@ impl Operand {
             name.extend(walk.iter().copied());
         }
         let elements = layout.elements().saturating_mul(products);
-        kept.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
+        cache.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
             // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.
             let elements = unsafe {
                 at.write_bytes(0, elements * size_of::<T>());
@@ -244,7 +244,7 @@ pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, produ
     let elements = layout.elements().checked_mul(products)?;
     let bytes = form.memory().bytes.checked_sub(form.offset())?;
     let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
-    // SAFETY: a form is memory that `Operand::kept` filled with such elements, and that nobody writes any more.
+    // SAFETY: a form is memory that `Operand::packed_once` filled with such elements, and that nobody writes any more.
     Some(unsafe { std::slice::from_raw_parts(first.cast::<T>(), elements) })
 }
 

@@ -238,7 +238,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
             offset: shift + t.offset * t.dtype.size(),
             start: shift,
             end: shift + t.bytes.len(),
-            kept: None,
+            pack_cache: None,
         })
         .collect();
     let spans: Vec<(isize, isize)> = op.outputs.iter().map(|a| reach(a, &op.dims)).collect();
@@ -262,7 +262,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
             offset: MARGIN + shift + (-s.0) as usize * a.dtype.size(),
             start: MARGIN + shift,
             end: MARGIN + shift + (s.1 - s.0) as usize * a.dtype.size(),
-            kept: None,
+            pack_cache: None,
         })
         .collect();
     let launch = kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap();
@@ -270,7 +270,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
     let space_memory = RawMemory::foreign(space.as_mut_ptr().cast::<u8>(), space.len() * 16);
     let skip = (space.as_ptr() as usize).wrapping_neg() % 64;
     let workspace =
-        Some(Binding { memory: &space_memory, offset: skip, start: skip, end: space.len() * 16, kept: None });
+        Some(Binding { memory: &space_memory, offset: skip, start: skip, end: space.len() * 16, pack_cache: None });
     let bindings = Bindings { inputs: &bound, outputs: &out_bound, params, workspace };
     launch.run(&bindings, &InlineStream::new(StreamId(1))).unwrap();
     for (o, want) in expected.iter().enumerate() {
@@ -312,7 +312,7 @@ pub(crate) fn prepared(
     let ins: Vec<RawMemory> = inputs.iter().zip(&op.inputs).map(|(&p, a)| RawMemory::foreign(p, bytes(a))).collect();
     let outs: Vec<RawMemory> =
         outputs.iter().zip(&op.outputs).map(|(&p, a)| RawMemory::foreign(p.cast_const(), bytes(a))).collect();
-    let bind = |memory| Binding { memory, offset: 0, start: 0, end: RawMemory::clone(memory).bytes, kept: None };
+    let bind = |memory| Binding { memory, offset: 0, start: 0, end: RawMemory::clone(memory).bytes, pack_cache: None };
     let (ins, outs): (Vec<_>, Vec<_>) = (ins.iter().map(bind).collect(), outs.iter().map(bind).collect());
     let bindings = Bindings { inputs: &ins, outputs: &outs, params: &[], workspace: None };
     launch.run(&bindings, &InlineStream::new(StreamId(1))).unwrap();

@@ -99,7 +99,7 @@ fn small(name: &str, op: &Op, kernel: &dyn Kernel) {
         .collect();
     let raw: Vec<RawMemory> = memory.iter().map(|m| RawMemory::foreign(m.0.as_ptr(), m.1.size())).collect();
     let bound: Vec<Binding<'_>> =
-        raw.iter().map(|memory| Binding { memory, offset: 0, start: 0, end: memory.bytes, kept: None }).collect();
+        raw.iter().map(|memory| Binding { memory, offset: 0, start: 0, end: memory.bytes, pack_cache: None }).collect();
     let (inputs, outputs) = bound.split_at(op.inputs.len());
     let bindings = Bindings { inputs, outputs, params: &[], workspace: None };
     let (launch, stream) =

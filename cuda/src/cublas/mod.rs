@@ -214,7 +214,7 @@ impl Launch for CublasLaunch {
         self.plan.run(lhs, rhs, at, map_at + map_bytes as u64, stream)?;
         let part = |from: u64, bytes: usize| {
             let offset = (from - binding.memory.address) as usize;
-            Binding { memory: binding.memory, offset, start: offset, end: offset + bytes, kept: None }
+            Binding { memory: binding.memory, offset, start: offset, end: offset + bytes, pack_cache: None }
         };
         let mut inputs: SmallVec<[Binding<'_>; 8]> = SmallVec::new();
         inputs.push(part(at, epilogue.split.bytes));

@@ -124,7 +124,7 @@ fn a_result_that_is_wanted_keeps_its_order() {
     let second = first.conv2d(&apart, None, &Conv::new().padding(1).groups(64)).relu();
     let third = second.conv2d(&narrow, None, &Conv::new()) + &x;
     let text = third.explain().unwrap();
-    assert!(text.contains("channels last") && text.contains("depthwise across"), "{text}");
+    assert!(text.contains("channels last") && text.contains("depthwise channels"), "{text}");
     // The first is wanted, too: it is stored as it is seen.
     Tensor::eval_all(&[&first, &third]).unwrap();
     assert_eq!(first.to_vec::<f32>().unwrap(), {
@@ -149,7 +149,7 @@ fn depthwise_layers_are_computed_by_kernels_of_their_own() {
     for (channels, side, stride) in [(32, 112, 1), (96, 112, 2), (192, 28, 2), (384, 14, 1), (960, 7, 1)] {
         let w = numbers(r, &[channels, 1, 3, 3], 1, &device);
         let bias = numbers(r, &[channels], 1, &device);
-        for (order, kernel) in [(Channels::First, "variant depthwise\n"), (Channels::Last, "depthwise across")] {
+        for (order, kernel) in [(Channels::First, "variant depthwise\n"), (Channels::Last, "depthwise channels")] {
             let shape = match order {
                 Channels::First => [1, channels, side, side],
                 Channels::Last => [1, side, side, channels],

@@ -273,12 +273,12 @@ impl Run<'_, '_> {
         let start = storage.offset();
         let elements = edge as isize + operand.offset;
         let offset = start as isize + elements * operand.size as isize;
-        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, kept })
+        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, pack_cache: kept })
     }
 }
 
 fn in_arena(arena: Option<&Storage>, offset: usize, bytes: usize) -> Result<Binding<'_>> {
     let arena = arena.ok_or_else(|| Error::internal("a plan without an arena uses it"))?;
     let start = arena.offset() + offset;
-    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes, kept: None })
+    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes, pack_cache: None })
 }

@@ -193,8 +193,8 @@ impl Way for ColumnsWay {
         let Some(scratch) = numbers(room, self.kernel.scratch()) else { return Ok(Ran::ROOM) };
         let (workers, isa) = (&parts.machine.workers, product_isa(parts.machine.isa));
         let (layout, source) = (self.kernel.layout(), parts.lhs.source::<f32>(bindings)?);
-        let kept = parts.lhs.kept(bindings, &*source, (isa, Side::A, None), (layout, 1), workers)?;
-        let filters = match kept.as_ref().and_then(|form| packed(form, &layout, 1)) {
+        let form = parts.lhs.packed_once(bindings, &*source, (isa, Side::A, None), (layout, 1), workers)?;
+        let filters = match form.as_ref().and_then(|form| packed(form, &layout, 1)) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };
@@ -202,8 +202,8 @@ impl Way for ColumnsWay {
         let columns = match self.kernel.right_layout().filter(|_| self.kernel.batches.len() == 1) {
             Some(layout) => {
                 let source = parts.rhs.source::<f32>(bindings)?;
-                let kept = parts.rhs.kept(bindings, &*source, (isa, Side::B, None), (layout, 1), workers)?;
-                kept.map(|form| (form, layout))
+                let form = parts.rhs.packed_once(bindings, &*source, (isa, Side::B, None), (layout, 1), workers)?;
+                form.map(|form| (form, layout))
             }
             None => None,
         };

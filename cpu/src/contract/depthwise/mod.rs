@@ -4,12 +4,12 @@
 //! neighbouring places of a row: every tap of a filter is one vector load from where the image lies and one multiply-add for as many results as a
 //! vector has lanes, and results go straight to where they belong if that is a row, too ([`kernel`]). How the work is cut depends on the sizes
 //! only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
-//! Where channels lie side by side, vectors are channels ([`across`]).
+//! Where channels lie side by side, vectors are channels ([`channels`]).
 
-pub(crate) mod across;
+pub(crate) mod channels;
 mod kernel;
 mod recognise;
-mod recognise_across;
+mod recognise_channels;
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 use kernel::{Piece, Pieces, Walk};
 pub(super) use recognise::{FAMILY, Planes};
-pub(super) use recognise_across::{Channels, FAMILY as ACROSS};
+pub(super) use recognise_channels::{Channels, FAMILY as CHANNELS};
 
 /// Elements of results that wait to be given away at once: half of a first-level cache.
 const WAITING: usize = (16 << 10) / size_of::<f32>();

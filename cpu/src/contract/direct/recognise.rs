@@ -187,8 +187,8 @@ impl Way for DirectWay {
         let (layout, source) = (self.kernel.layout(), operand.source::<f32>(bindings)?);
         let how = (product_isa(parts.machine.isa), side, None);
         let products = if source.same_for_batch() { 1 } else { self.products };
-        let kept = operand.kept(bindings, &*source, how, (layout, products), workers)?;
-        let filters = match kept.as_ref().and_then(|form| packed(form, &layout, products)) {
+        let form = operand.packed_once(bindings, &*source, how, (layout, products), workers)?;
+        let filters = match form.as_ref().and_then(|form| packed(form, &layout, products)) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };

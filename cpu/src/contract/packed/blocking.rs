@@ -23,20 +23,20 @@ pub enum Isa {
     Avx512Bf16,
     /// Pairs of bf16 in AMX tiles; as above.
     Amx,
-    /// Four 8-bit integers at a time with AVX-VNNI; operands are [`super::Fours`].
-    Avx2Fours,
+    /// Four 8-bit integers at a time with AVX-VNNI; operands are [`super::Dot4`].
+    Avx2Dot4,
     /// Four 8-bit integers at a time with AVX512-VNNI; as above.
-    Avx512Fours,
+    Avx512Dot4,
     /// Four 8-bit integers at a time with NEON's dot products; as above.
-    NeonFours,
+    NeonDot4,
     /// Four 8-bit integers at a time in AMX tiles; as above.
-    AmxFours {
+    AmxDot4 {
         /// Whether the numbers of A and those of B have a sign.
         signed: [bool; 2],
     },
 }
 
-/// Pairs, or fours, in a row of an AMX tile.
+/// Pairs, or groups of four, in a row of an AMX tile.
 pub(super) const TILE: usize = 16;
 
 impl Isa {
@@ -62,15 +62,15 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Fours => Isa::Avx2.available() && is_x86_feature_detected!("avxvnni"),
+            Isa::Avx2Dot4 => Isa::Avx2.available() && is_x86_feature_detected!("avxvnni"),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Fours => Isa::Avx512.available() && is_x86_feature_detected!("avx512vnni"),
+            Isa::Avx512Dot4 => Isa::Avx512.available() && is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "aarch64")]
-            Isa::NeonFours => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod"),
+            Isa::NeonDot4 => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod"),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             Isa::Amx => Isa::Avx512.available() && super::kernel::amx::has_bf16(),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::AmxFours { .. } => Isa::Avx512.available() && super::kernel::amx::has_int8(),
+            Isa::AmxDot4 { .. } => Isa::Avx512.available() && super::kernel::amx::has_int8(),
             _ => false,
         }
     }
@@ -79,10 +79,10 @@ impl Isa {
     pub(super) fn vectors(self) -> crate::simd::Isa {
         match self {
             Isa::Portable => crate::simd::Isa::Portable,
-            Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Fours => crate::simd::Isa::Avx2,
-            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Avx512Fours => crate::simd::Isa::Avx512,
-            Isa::Amx | Isa::AmxFours { .. } => crate::simd::Isa::Avx512,
-            Isa::Neon | Isa::NeonFours => crate::simd::Isa::Neon,
+            Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Dot4 => crate::simd::Isa::Avx2,
+            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Avx512Dot4 => crate::simd::Isa::Avx512,
+            Isa::Amx | Isa::AmxDot4 { .. } => crate::simd::Isa::Avx512,
+            Isa::Neon | Isa::NeonDot4 => crate::simd::Isa::Neon,
         }
     }
 
@@ -91,13 +91,13 @@ impl Isa {
         match self {
             Isa::Portable | Isa::Avx2 | Isa::Avx512 | Isa::Neon => 1,
             Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx => 2,
-            Isa::Avx2Fours | Isa::Avx512Fours | Isa::NeonFours | Isa::AmxFours { .. } => 4,
+            Isa::Avx2Dot4 | Isa::Avx512Dot4 | Isa::NeonDot4 | Isa::AmxDot4 { .. } => 4,
         }
     }
 
     /// Whether operands are multiplied in AMX tiles, so that those of A are packed in a way of their own.
     pub(super) fn tiled(self) -> bool {
-        matches!(self, Isa::Amx | Isa::AmxFours { .. })
+        matches!(self, Isa::Amx | Isa::AmxDot4 { .. })
     }
 
     /// Whether both operands are packed in the same way, so that a product may be computed as its transpose.
@@ -116,10 +116,10 @@ impl Isa {
             Isa::Avx512Pairs => 5,
             Isa::Avx512Bf16 => 6,
             Isa::Amx => 7,
-            Isa::Avx2Fours => 8,
-            Isa::Avx512Fours => 9,
-            Isa::NeonFours => 10,
-            Isa::AmxFours { .. } => 11,
+            Isa::Avx2Dot4 => 8,
+            Isa::Avx512Dot4 => 9,
+            Isa::NeonDot4 => 10,
+            Isa::AmxDot4 { .. } => 11,
         }
     }
 
@@ -128,18 +128,18 @@ impl Isa {
         match self {
             _ if self.tiled() => k.div_ceil(self.together() * TILE) * TILE,
             _ if self.together() == 4 => {
-                let fours = k.div_ceil(4);
-                fours + fours.div_ceil(self.fours())
+                let groups = k.div_ceil(4);
+                groups + groups.div_ceil(self.dot4_block())
             }
             _ => k.div_ceil(self.together()),
         }
     }
 
-    /// Fours in a block of the depth, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
-    pub(super) const fn fours(self) -> usize {
+    /// Groups of four in a block of the depth, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
+    pub(super) const fn dot4_block(self) -> usize {
         match self {
             // A panel of B is to be in the first-level cache; wide ones need not be.
-            Isa::Avx512Fours => 512,
+            Isa::Avx512Dot4 => 512,
             _ => 256,
         }
     }

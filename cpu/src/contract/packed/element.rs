@@ -247,7 +247,7 @@ impl Element for i32 {
     fn kernels(isa: Isa) -> &'static Kernels<Self> {
         #[cfg(target_arch = "x86_64")]
         use super::kernel::{
-            AVX2_I32, AVX2_I32_FOURS, AVX2_I32_PAIRS, AVX512_I32, AVX512_I32_FOURS, AVX512_I32_PAIRS,
+            AVX2_I32, AVX2_I32_DOT4, AVX2_I32_PAIRS, AVX512_I32, AVX512_I32_DOT4, AVX512_I32_PAIRS,
             AVX512_I32_PAIRS_VNNI,
         };
         match isa {
@@ -262,15 +262,15 @@ impl Element for i32 {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Pairs => &AVX512_I32_PAIRS,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Fours => &AVX2_I32_FOURS,
+            Isa::Avx2Dot4 => &AVX2_I32_DOT4,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Fours => &AVX512_I32_FOURS,
+            Isa::Avx512Dot4 => &AVX512_I32_DOT4,
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::AmxFours { signed: [a, b] } => &super::kernel::amx::I32_FOURS[usize::from(a)][usize::from(b)],
+            Isa::AmxDot4 { signed: [a, b] } => &super::kernel::amx::I32_DOT4[usize::from(a)][usize::from(b)],
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => &super::kernel::NEON_I32,
             #[cfg(target_arch = "aarch64")]
-            Isa::NeonFours => &super::kernel::NEON_I32_FOURS,
+            Isa::NeonDot4 => &super::kernel::NEON_I32_DOT4,
             _ => Portable::<Self>::TABLE,
         }
     }

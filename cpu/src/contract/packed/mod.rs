@@ -9,7 +9,7 @@
 //! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
 //! - How each sum is grouped depends on the shape and the [`Blocking`] only, so results are the same for any number of
 //!   threads, bit by bit, however C is cut among them.
-//! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Fours`].
+//! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Dot4`].
 //! - All memory comes from the caller's workspace.
 //!
 //! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
@@ -17,9 +17,9 @@
 
 mod blocking;
 mod candidates;
+mod dot4;
 mod driver;
 mod element;
-mod fours;
 mod gather;
 mod gemv;
 mod halves;
@@ -37,8 +37,8 @@ mod way;
 pub(crate) use blocking::even;
 pub use blocking::{Blocking, Isa, Shape};
 pub(super) use candidates::candidates;
+pub use dot4::{Byte, Dot4};
 pub use element::{Element, Widen};
-pub use fours::{Byte, Fours};
 pub use gather::{Gathered, Guard};
 pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
@@ -110,7 +110,7 @@ pub struct Gemm<'a, T> {
 }
 
 /// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` sums that are
-/// not complete (a plain one with adjacent columns or, but for AMX and fours, rows; a sink with a [`TileSink::home`]), that is less.
+/// not complete (a plain one with adjacent columns or, but for AMX and groups of four, rows; a sink with a [`TileSink::home`]), that is less.
 pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
     let table = kernels::<T>(isa);
     let most = |shape: Shape, blocking: &Blocking| {
@@ -218,7 +218,7 @@ impl<T: Element> Gemm<'_, T> {
         PackedLayout::new::<T>(side, this.isa, this.shape, &this.blocking)
     }
 
-    /// Whether it is computed as its transpose. The two sides of AMX, and those of fours, are packed in different ways.
+    /// Whether it is computed as its transpose. The two sides of AMX, and those of groups of four, are packed in different ways.
     fn turned(&self) -> bool {
         self.isa.turns() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
     }

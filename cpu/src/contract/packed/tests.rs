@@ -1,4 +1,4 @@
-mod fours;
+mod dot4;
 mod pairs;
 mod products;
 mod sources;

@@ -75,7 +75,7 @@ impl<T: Sum> PackedWay<T> {
     }
 
     /// The packed form of an operand that stays the same, if it is one.
-    fn kept(
+    fn packed_once(
         &self,
         parts: &Parts,
         gemm: &Gemm<'_, T>,
@@ -93,7 +93,8 @@ impl<T: Sum> PackedWay<T> {
         }
         let layout = gemm.packed_layout(side);
         let other = if gemm.isa.together() == 4 { other.stored() } else { None };
-        let form = operand.kept(bindings, source, (gemm.isa, side, other), (layout, 1), &parts.machine.workers)?;
+        let form =
+            operand.packed_once(bindings, source, (gemm.isa, side, other), (layout, 1), &parts.machine.workers)?;
         Ok(form.map(|f| (f, layout)))
     }
 
@@ -141,10 +142,10 @@ impl<T: Sum> Way for PackedWay<T> {
         };
         let mut gemm = Gemm { isa, shape, a: &*a, b: &*b, out, blocking };
         // Operands that stay the same are packed once.
-        let kept_a = self.kept(parts, &gemm, Side::A, bindings)?;
-        let kept_b = self.kept(parts, &gemm, Side::B, bindings)?;
-        let packed_a = kept_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
-        let packed_b = kept_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
+        let form_a = self.packed_once(parts, &gemm, Side::A, bindings)?;
+        let form_b = self.packed_once(parts, &gemm, Side::B, bindings)?;
+        let packed_a = form_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
+        let packed_b = form_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
         // Results at odd addresses, or in memory that their expression reads, cannot hold sums, and operands at odd addresses are not

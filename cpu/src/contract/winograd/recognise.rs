@@ -2,7 +2,7 @@
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, ContractSizes, Family, Tile, Traffic, Variant};
-use millstream_core::kept::FormName;
+use millstream_core::pack_cache::FormName;
 use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
 
@@ -125,14 +125,14 @@ impl Way for WinogradWay {
         let (binding, filters) = self.filters.find(bindings)?;
         let (Some(image), Some(filters)) = (self.image.find(bindings)?.1, filters) else { return Ok(Ran::ODD) };
         let Some(scratch) = numbers(room, w.scratch()) else { return Ok(Ran::ROOM) };
-        let kept = match binding.kept {
-            Some(kept) => {
+        let packed = match binding.pack_cache {
+            Some(cache) => {
                 let FilterPlaces { first, output, channel, y, x } = w.filters;
                 let place = binding.offset.wrapping_sub(binding.start) as u64;
                 let mut name: FormName = [FORM, w.m as u64, place].into_iter().collect();
                 name.extend([first, output, channel, y, x].map(|n| n as u64));
                 name.extend([w.sizes.channels, w.sizes.filters, w.panel()].map(|n| n as u64));
-                kept.form(&name, w.transformed() * size_of::<f32>(), |at| {
+                cache.form(&name, w.transformed() * size_of::<f32>(), |at| {
                     // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
                     let to = unsafe {
                         at.write_bytes(0, w.transformed() * size_of::<f32>());
@@ -146,7 +146,7 @@ impl Way for WinogradWay {
             None => None,
         };
         let (room, scratch) = scratch.split_at_mut(w.transformed());
-        let transformed: *const f32 = match &kept {
+        let transformed: *const f32 = match &packed {
             Some(form) => {
                 form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
             }

@@ -1,6 +1,6 @@
 //! AMX: tiles of 16 rows of 64 bytes. Four of the eight registers hold a 32 x 32 block of sums, two hold A, two hold B.
 //!
-//! A's panels are not as those of other kernels: for each 16 groups of depth (pairs of bf16, fours of bytes) there are 32 rows of 16
+//! A's panels are not as those of other kernels: for each 16 groups of depth (pairs of bf16, groups of four bytes) there are 32 rows of 16
 //! groups, so that a tile is one kilobyte in a piece. B's panels are as ever: for each group of depth 32 columns.
 //!
 //! The instructions for bf16 take subnormal numbers for zeros and make zeros of subnormal sums; whoever uses them knows that there
@@ -20,8 +20,8 @@ pub(in crate::contract::packed) const ROWS: usize = 2 * SIDE;
 
 /// The kernels for pairs of bf16.
 pub(in crate::contract::packed) static BF16_PAIRS: Kernels<f32> = table::<Bf16>();
-/// The kernels for fours of bytes, those of A and of B without a sign (0) or with one (1).
-pub(in crate::contract::packed) static I32_FOURS: [[Kernels<i32>; 2]; 2] =
+/// The kernels for groups of four bytes, those of A and of B without a sign (0) or with one (1).
+pub(in crate::contract::packed) static I32_DOT4: [[Kernels<i32>; 2]; 2] =
     [[table::<U8U8>(), table::<U8I8>()], [table::<I8U8>(), table::<I8I8>()]];
 
 const fn table<P: Products>() -> Kernels<P::Sum> {

@@ -2,7 +2,7 @@
 
 pub(in crate::contract::packed) use f32_kernels::F32;
 pub(in crate::contract::packed) use f64_kernels::F64;
-pub(in crate::contract::packed) use i32_fours::I32_FOURS;
+pub(in crate::contract::packed) use i32_dot4::I32_DOT4;
 pub(in crate::contract::packed) use i32_kernels::I32;
 pub(in crate::contract::packed) use i32_pairs::I32_PAIRS;
 
@@ -74,7 +74,7 @@ mod i32_kernels {
     }
 }
 
-mod i32_fours {
+mod i32_dot4 {
     //! Four 8-bit integers at a time, those of A without sign and those of B with one: one instruction of AVX-VNNI multiplies them
     //! and adds the products to the sum, exactly.
 
@@ -83,7 +83,7 @@ mod i32_fours {
     use core::arch::x86_64::*;
 
     simd_kernels! {
-        packed I32_FOURS, heads true, unit Isa::Avx2Fours.fours() + 1,
+        packed I32_DOT4, heads true, unit Isa::Avx2Dot4.dot4_block() + 1,
         element i32, vector __m256i, lanes 8, feature "avx2,avxvnni",
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),

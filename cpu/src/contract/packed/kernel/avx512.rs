@@ -3,7 +3,7 @@
 pub(in crate::contract::packed) use bf16_pairs::BF16_PAIRS;
 pub(in crate::contract::packed) use f32_kernels::F32;
 pub(in crate::contract::packed) use f64_kernels::F64;
-pub(in crate::contract::packed) use i32_fours::I32_FOURS;
+pub(in crate::contract::packed) use i32_dot4::I32_DOT4;
 pub(in crate::contract::packed) use i32_kernels::I32;
 pub(in crate::contract::packed) use i32_pairs::I32_PAIRS;
 pub(in crate::contract::packed) use i32_pairs_vnni::I32_PAIRS_VNNI;
@@ -97,7 +97,7 @@ mod i64_kernels {
     }
 }
 
-mod i32_fours {
+mod i32_dot4 {
     //! Four 8-bit integers at a time, those of A without sign and those of B with one: one instruction of AVX512-VNNI multiplies them
     //! and adds the products to the sum, exactly.
 
@@ -106,7 +106,7 @@ mod i32_fours {
     use core::arch::x86_64::*;
 
     simd_kernels! {
-        packed I32_FOURS, heads true, unit Isa::Avx512Fours.fours() + 1,
+        packed I32_DOT4, heads true, unit Isa::Avx512Dot4.dot4_block() + 1,
         element i32, vector __m512i, lanes 16, feature "avx512f,avx512vnni",
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),

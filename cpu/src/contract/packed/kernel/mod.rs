@@ -172,16 +172,14 @@ pub(super) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
 }
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64, I32 as NEON_I32, I32_FOURS as NEON_I32_FOURS};
+pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64, I32 as NEON_I32, I32_DOT4 as NEON_I32_DOT4};
 pub(super) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {
-    avx2::{
-        F32 as AVX2_F32, F64 as AVX2_F64, I32 as AVX2_I32, I32_FOURS as AVX2_I32_FOURS, I32_PAIRS as AVX2_I32_PAIRS,
-    },
+    avx2::{F32 as AVX2_F32, F64 as AVX2_F64, I32 as AVX2_I32, I32_DOT4 as AVX2_I32_DOT4, I32_PAIRS as AVX2_I32_PAIRS},
     avx512::{
         BF16_PAIRS as AVX512_BF16_PAIRS, F32 as AVX512_F32, F64 as AVX512_F64, I32 as AVX512_I32,
-        I32_FOURS as AVX512_I32_FOURS, I32_PAIRS as AVX512_I32_PAIRS, I32_PAIRS_VNNI as AVX512_I32_PAIRS_VNNI,
+        I32_DOT4 as AVX512_I32_DOT4, I32_PAIRS as AVX512_I32_PAIRS, I32_PAIRS_VNNI as AVX512_I32_PAIRS_VNNI,
         I64 as AVX512_I64,
     },
 };

@@ -2,7 +2,7 @@
 
 pub(in crate::contract::packed) use f32_kernels::F32;
 pub(in crate::contract::packed) use f64_kernels::F64;
-pub(in crate::contract::packed) use i32_fours::I32_FOURS;
+pub(in crate::contract::packed) use i32_dot4::I32_DOT4;
 pub(in crate::contract::packed) use i32_kernels::I32;
 
 /// The processor's own prefetcher follows panels well; C's lines are few.
@@ -83,7 +83,7 @@ mod i32_kernels {
     }
 }
 
-mod i32_fours {
+mod i32_dot4 {
     //! Four 8-bit integers at a time, all with a sign: one instruction multiplies them and adds the products to the sum, exactly.
 
     use super::super::{Kernels, Reading, Tile};
@@ -106,7 +106,7 @@ mod i32_fours {
     }
 
     simd_kernels! {
-        packed I32_FOURS, heads true, unit Isa::NeonFours.fours() + 1,
+        packed I32_DOT4, heads true, unit Isa::NeonDot4.dot4_block() + 1,
         element i32, vector int32x4_t, lanes 4, feature "neon,dotprod",
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),

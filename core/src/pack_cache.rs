@@ -1,7 +1,7 @@
 //! Values that are used many times, and what devices derive from them.
 //!
 //! [`Buffer::keep`](crate::Buffer::keep) says that a value is worth it. From then on every launch that reads it gets the value's
-//! [`Kept`] with its binding, and a kernel may put forms of the value there, such as an operand in the order in which it reads it,
+//! [`PackCache`] with its binding, and a kernel may put forms of the value there, such as an operand in the order in which it reads it,
 //! for later launches to find. A form belongs to one value of one buffer on one device: a write ends the value, and what was
 //! derived from it goes with the last launch that still reads it. Nothing is ever looked up by address, so that memory which is
 //! used again for something else cannot be mistaken.
@@ -24,7 +24,7 @@ const MOST: (usize, usize) = (4, 64 << 10);
 pub type FormName = SmallVec<[u64; 12]>;
 
 /// A value that stays the same, and its forms on one device.
-pub struct Kept {
+pub struct PackCache {
     device: Device,
     /// The most bytes that all forms together take.
     most: usize,
@@ -32,10 +32,10 @@ pub struct Kept {
     forms: Mutex<Vec<(FormName, Arc<Storage>, usize)>>,
 }
 
-impl Kept {
-    pub(crate) fn new(device: &Device, bytes: usize) -> Kept {
+impl PackCache {
+    pub(crate) fn new(device: &Device, bytes: usize) -> PackCache {
         let most = bytes.saturating_mul(MOST.0).saturating_add(MOST.1);
-        Kept { device: device.clone(), most, forms: Mutex::default() }
+        PackCache { device: device.clone(), most, forms: Mutex::default() }
     }
 
     /// The form of that name, in memory of this device's pool that the host addresses. If it is not there yet, `make` writes all
@@ -73,8 +73,8 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for PackCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({}, at most {} bytes)", self.device.name(), self.most)
+        write!(f, "PackCache({}, at most {} bytes)", self.device.name(), self.most)
     }
 }

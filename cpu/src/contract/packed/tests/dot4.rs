@@ -1,31 +1,31 @@
 use super::super::*;
 use super::{Matrix, Random, Tested, Value, random_blocking, run};
 
-fn fours_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_signed: bool, k: usize) -> Fours<'a, S> {
+fn groups_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_signed: bool, k: usize) -> Dot4<'a, S> {
     let strides = match side {
         Side::A => (m.row, m.col),
         Side::B => (m.col, m.row),
     };
     let base = m.data.as_ptr().wrapping_add(m.origin);
     // SAFETY: the matrix holds every element that the tests ask for.
-    unsafe { Fours::from_raw((isa, side), other_signed, base, strides, Batch::Stride(m.each), k) }
+    unsafe { Dot4::from_raw((isa, side), other_signed, base, strides, Batch::Stride(m.each), k) }
 }
 
 /// The instruction sets that multiply such numbers.
 fn sets<A: Byte, B: Byte>() -> [Isa; 4] {
-    [Isa::Avx2Fours, Isa::Avx512Fours, Isa::NeonFours, Isa::AmxFours { signed: [A::SIGNED, B::SIGNED] }]
+    [Isa::Avx2Dot4, Isa::Avx512Dot4, Isa::NeonDot4, Isa::AmxDot4 { signed: [A::SIGNED, B::SIGNED] }]
 }
 
 /// Depths of a block: AMX has no heads, and any multiple of 16.
 fn block(isa: Isa) -> usize {
-    if isa.tiled() { 48 } else { isa.fours() + 1 }
+    if isa.tiled() { 48 } else { isa.dot4_block() + 1 }
 }
 
-/// Sums of what is packed, computed as the instructions do, for one panel of each operand: heads, then fours.
+/// Sums of what is packed, computed as the instructions do, for one panel of each operand: heads, then groups of four.
 fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), depth: usize) -> i32 {
     let signed = match isa {
-        Isa::AmxFours { signed } => signed,
-        _ => [isa == Isa::NeonFours, true],
+        Isa::AmxDot4 { signed } => signed,
+        _ => [isa == Isa::NeonDot4, true],
     };
     let value = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
     (0..depth).fold(0i32, |sum, q| {
@@ -48,7 +48,7 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
         let (m, n) = (1 + r.below(40), 1 + r.below(300));
         let (a, b) = (Matrix::<A>::random(&mut r, 1, m, k, true), Matrix::<B>::random(&mut r, 1, k, n, true));
         let sources: [&dyn PackSource<i32>; 2] =
-            [&fours_of(&a, isa, Side::A, B::SIGNED, k), &fours_of(&b, isa, Side::B, A::SIGNED, k)];
+            [&groups_of(&a, isa, Side::A, B::SIGNED, k), &groups_of(&b, isa, Side::B, A::SIGNED, k)];
         let panels = if isa.tiled() { (32, 32) } else { (r.pick(&[6, 8, 14]), r.pick(&[12, 16, 32, 48])) };
         let depth = isa.depth(k);
         let pack = |source: &dyn PackSource<i32>, rows, panel| {
@@ -79,7 +79,7 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
 }
 
 #[test]
-fn fours_are_packed_so_that_their_products_are_those_of_the_numbers() {
+fn groups_of_four_are_packed_so_that_their_products_are_those_of_the_numbers() {
     packed_products::<i8, i8>(60);
     packed_products::<i8, u8>(60);
     packed_products::<u8, i8>(60);
@@ -94,15 +94,15 @@ fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
             let size = |r: &mut Random| if r.below(3) == 0 { 1 + r.below(8) } else { 1 + r.below(120) };
             let (batch, m, n) = (r.pick(&[1, 1, 2, 3]), size(&mut r), size(&mut r));
             // Around the ends of blocks of the depth, too.
-            let block = 4 * isa.fours();
+            let block = 4 * isa.dot4_block();
             let k = if r.below(4) == 0 { block * (1 + r.below(3)) + r.below(9) - 4 } else { size(&mut r) };
             let a = Matrix::<A>::random(&mut r, batch, m, k, false);
             let b = Matrix::<B>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<i32>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
             let shape = Shape { batch, m, n, k: isa.depth(k) };
-            let pa = fours_of(&a, isa, Side::A, B::SIGNED, k);
-            let pb = fours_of(&b, isa, Side::B, A::SIGNED, k);
+            let pa = groups_of(&a, isa, Side::A, B::SIGNED, k);
+            let pb = groups_of(&b, isa, Side::B, A::SIGNED, k);
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
             for _ in 0..100 {
                 let (p, i, j) = (r.below(batch), r.below(m), r.below(n));
@@ -114,7 +114,7 @@ fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
 }
 
 #[test]
-fn bytes_multiply_exactly_in_fours() {
+fn bytes_multiply_exactly_in_dot4() {
     random_products::<i8, i8>(60);
     random_products::<i8, u8>(60);
     random_products::<u8, i8>(60);
@@ -122,15 +122,15 @@ fn bytes_multiply_exactly_in_fours() {
 }
 
 #[test]
-fn the_largest_bytes_multiply_exactly_in_fours() {
+fn the_largest_bytes_multiply_exactly_in_dot4() {
     for isa in sets::<i8, i8>().into_iter().filter(|isa| isa.available()) {
         let (m, n, k) = (17, 35, 5000);
         for (x, y) in [(i8::MIN, i8::MIN), (i8::MIN, i8::MAX), (i8::MAX, i8::MAX)] {
             let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
             // SAFETY: the vectors have as many elements as the product asks for.
             let (sa, sb) = unsafe {
-                let a = Fours::from_raw((isa, Side::A), true, a.as_ptr(), (k as isize, 1), Batch::SAME, k);
-                (a, Fours::from_raw((isa, Side::B), true, b.as_ptr(), (1, n as isize), Batch::SAME, k))
+                let a = Dot4::from_raw((isa, Side::A), true, a.as_ptr(), (k as isize, 1), Batch::SAME, k);
+                (a, Dot4::from_raw((isa, Side::B), true, b.as_ptr(), (1, n as isize), Batch::SAME, k))
             };
             let shape = Shape::new(m, n, isa.depth(k));
             let blocking = Blocking { mr: 0, nr: 0, mc: 64, nc: 64, kc: 64 };

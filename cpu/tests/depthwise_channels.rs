@@ -119,7 +119,7 @@ impl Case {
         println!("{self:?}");
         let op = self.op();
         for backend in backends() {
-            let known = backend.variants(&op).iter().any(|v| v.variant.family.name() == "depthwise across");
+            let known = backend.variants(&op).iter().any(|v| v.variant.family.name() == "depthwise channels");
             assert!(known, "{self:?}");
         }
         let image = self.images * self.channels * self.lines.iter().map(|l| l.size).product::<usize>();

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The last two terms, one for each row of A and one for each column of B, are the heads of a block ([`Kernels::heads`]): the first of its
-//! depths, followed by its fours. All is exact in 32 bits that wrap.
+//! depths, followed by its groups of four. All is exact in 32 bits that wrap.
 //!
-//! AMX takes any signs: numbers stay as they are, and there are no heads. Its tiles of A are 16 rows of 16 fours: rows of memory with adjacent
+//! AMX takes any signs: numbers stay as they are, and there are no heads. Its tiles of A are 16 rows of 16 groups of four: rows of memory with adjacent
 //! depths, copied 64 bytes at a time.
 //!
 //! [`Kernels::heads`]: super::kernel::Kernels::heads
@@ -58,7 +58,7 @@ byte!(i8: true, u8: false);
 
 /// Whether an instruction set wants the numbers of an operand to have a sign.
 fn wants_sign(isa: Isa, side: Side) -> bool {
-    side == Side::B || isa == Isa::NeonFours
+    side == Side::B || isa == Isa::NeonDot4
 }
 
 /// What is to be added to numbers in the form that an instruction set wants, for them to be as they are stored.
@@ -71,9 +71,9 @@ fn moved(isa: Isa, side: Side, signed: bool) -> i32 {
     }
 }
 
-/// A matrix in memory with any strides, packed in fours for an instruction set that multiplies them.
+/// A matrix in memory with any strides, packed in groups of four for an instruction set that multiplies them.
 #[derive(Clone, Copy, Debug)]
-pub struct Fours<'a, S> {
+pub struct Dot4<'a, S> {
     isa: Isa,
     base: *const S,
     row: isize,
@@ -92,19 +92,19 @@ pub struct Fours<'a, S> {
 }
 
 // SAFETY: it only reads, and the constructor demands that nobody writes during the lifetime.
-unsafe impl<S: Sync> Sync for Fours<'_, S> {}
+unsafe impl<S: Sync> Sync for Dot4<'_, S> {}
 // SAFETY: as above.
-unsafe impl<S: Sync> Send for Fours<'_, S> {}
+unsafe impl<S: Sync> Send for Dot4<'_, S> {}
 
 /// Depths of a packed block, one after the other.
 enum Part {
-    /// The heads of these fours.
+    /// The heads of these groups of four.
     Heads { first: usize, count: usize },
-    /// So many fours from this one on.
-    Fours { first: usize, count: usize },
+    /// So many groups of four from this one on.
+    Numbers { first: usize, count: usize },
 }
 
-impl<'a, S: Byte> Fours<'a, S> {
+impl<'a, S: Byte> Dot4<'a, S> {
     /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements, with `k` depths. For
     /// B, rows are its columns. The numbers of the other operand are `other_signed` or not.
     ///
@@ -117,13 +117,13 @@ impl<'a, S: Byte> Fours<'a, S> {
         (row, depth): (isize, isize),
         batch: Batch<'a>,
         k: usize,
-    ) -> Fours<'a, S> {
+    ) -> Dot4<'a, S> {
         let own = moved(isa, side, S::SIGNED);
         let (other, less) = if side == Side::A { (Side::B, own) } else { (Side::A, 0) };
         let flip = if own == 0 { 0 } else { 0x80 };
         let factor = moved(isa, other, other_signed);
         let tiled = isa.tiled() && side == Side::A;
-        Fours { isa, base, row, depth, batch, k, tiled, flip, less, factor, life: PhantomData }
+        Dot4 { isa, base, row, depth, batch, k, tiled, flip, less, factor, life: PhantomData }
     }
 
     #[inline(always)]
@@ -132,38 +132,38 @@ impl<'a, S: Byte> Fours<'a, S> {
         self.base.wrapping_offset(offset)
     }
 
-    /// Fours of which all numbers exist.
+    /// Groups of four of which all numbers exist.
     fn whole(&self) -> usize {
         self.k / 4
     }
 
     /// What each of a block's depths is: the first of them, counted from the block's first, and its part.
     fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, Part)> + use<S> {
-        let (size, start, end) = (self.isa.fours(), block.k, block.k + block.depth);
+        let (size, start, end) = (self.isa.dot4_block(), block.k, block.k + block.depth);
         let heads = !self.isa.tiled();
         let mut q = start;
         std::iter::from_fn(move || {
             if !heads {
-                let all = (0, Part::Fours { first: start, count: end - start });
+                let all = (0, Part::Numbers { first: start, count: end - start });
                 return (std::mem::replace(&mut q, end) < end).then_some(all);
             }
             let (unit, within) = (q / (size + 1), q % (size + 1));
             let first = unit * size + within.saturating_sub(1);
             let count = if within == 0 { 1 } else { (size + 1 - within).min(end.saturating_sub(q)) };
-            let part = if within == 0 { Part::Heads { first, count: size } } else { Part::Fours { first, count } };
+            let part = if within == 0 { Part::Heads { first, count: size } } else { Part::Numbers { first, count } };
             let at = q - start;
             q += count;
             (at < end - start).then_some((at, part))
         })
     }
 
-    /// The depths of some fours, as far as there are any.
+    /// The depths of some groups of four, as far as there are any.
     #[inline(always)]
     fn depths(&self, first: usize, count: usize) -> std::ops::Range<usize> {
         (4 * first).min(self.k)..(4 * (first + count)).min(self.k)
     }
 
-    /// The head of fours whose numbers, so many of them, have this sum.
+    /// The head of groups of four whose numbers, so many of them, have this sum.
     #[inline(always)]
     fn head(&self, sum: i32, count: usize) -> i32 {
         self.factor.wrapping_mul(sum.wrapping_sub(self.less.wrapping_mul(count as i32)))
@@ -183,7 +183,7 @@ impl<'a, S: Byte> Fours<'a, S> {
         i32::from_le_bytes(bytes)
     }
 
-    /// For every 16 fours of depth, a panel's rows of 16 fours.
+    /// For every 16 groups of four of depth, a panel's rows of 16 groups of four.
     #[inline(always)]
     fn pack_tiles(&self, block: &PackBlock, dst: &mut [i32]) {
         const SIDE: usize = 32;
@@ -203,7 +203,7 @@ impl<'a, S: Byte> Fours<'a, S> {
                         unsafe { interleave(line, self.depth, 0, &mut to[..have]) };
                     }
                     let strides = Strides { row: SIDE as isize, depth: 1 };
-                    // SAFETY: the buffer holds 16 lines of `SIDE` fours.
+                    // SAFETY: the buffer holds 16 lines of `SIDE` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, TILE, SIDE, TILE, out) };
                     continue;
                 }
@@ -218,15 +218,15 @@ impl<'a, S: Byte> Fours<'a, S> {
             for r in 0..if self.depth == 1 && whole > 0 { panel } else { 0 } {
                 let line = self.at(batch, top + r, 4 * k).cast::<[i32; TILE]>();
                 for (g, out) in out.chunks_exact_mut(panel * TILE).enumerate().take(whole) {
-                    // SAFETY: depths are adjacent, those of whole tiles exist, and the row is in the block; any bytes are fours.
-                    let fours = if r < have { unsafe { line.add(g).read_unaligned() } } else { [0; TILE] };
-                    out[r * TILE..][..TILE].copy_from_slice(&fours);
+                    // SAFETY: depths are adjacent, those of whole tiles exist, and the row is in the block; any bytes are groups of four.
+                    let groups = if r < have { unsafe { line.add(g).read_unaligned() } } else { [0; TILE] };
+                    out[r * TILE..][..TILE].copy_from_slice(&groups);
                 }
             }
         }
     }
 
-    /// Depths are adjacent: fours are collected row by row, then dealt to the panels.
+    /// Depths are adjacent: groups of four are collected row by row, then dealt to the panels.
     #[inline(always)]
     fn pack_depths(&self, block: &PackBlock, dst: &mut [i32]) {
         const ROWS: usize = 32;
@@ -239,7 +239,7 @@ impl<'a, S: Byte> Fours<'a, S> {
             let have = panel.min(rows - p * panel);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
-                    Part::Fours { first, count } => (first, count),
+                    Part::Numbers { first, count } => (first, count),
                     Part::Heads { first, count } => {
                         let range = self.depths(first, count);
                         out[at * panel..][..panel].fill(0);
@@ -256,7 +256,7 @@ impl<'a, S: Byte> Fours<'a, S> {
                     let whole = part.min(self.whole().saturating_sub(four));
                     for r in 0..have {
                         let to = &mut buffer[r * DEPTH..][..part];
-                        // SAFETY: depths are adjacent, all numbers of `whole` fours exist, and the row is in the block.
+                        // SAFETY: depths are adjacent, all numbers of `whole` groups of four exist, and the row is in the block.
                         unsafe { collect(self.at(batch, top + r, 4 * four), flip, whole, to.as_mut_ptr()) };
                         if whole < part {
                             // SAFETY: the row is in the block.
@@ -265,7 +265,7 @@ impl<'a, S: Byte> Fours<'a, S> {
                     }
                     let strides = Strides { row: DEPTH as isize, depth: 1 };
                     let out = &mut out[(at + done) * panel..][..part * panel];
-                    // SAFETY: the buffer holds `have` rows of `part` fours.
+                    // SAFETY: the buffer holds `have` rows of `part` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };
                 }
             }
@@ -287,7 +287,7 @@ impl<'a, S: Byte> Fours<'a, S> {
             let wide = (panels * panel).min(rows - start);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
-                    Part::Fours { first, count } => (first, count),
+                    Part::Numbers { first, count } => (first, count),
                     Part::Heads { first, count } => {
                         let range = self.depths(first, count);
                         for p in 0..panels {
@@ -367,7 +367,7 @@ impl<'a, S: Byte> Fours<'a, S> {
             for (at, part) in self.parts(block) {
                 let (first, count, heads) = match part {
                     Part::Heads { first, count } => (first, count, true),
-                    Part::Fours { first, count } => (first, count, false),
+                    Part::Numbers { first, count } => (first, count, false),
                 };
                 for (r, here) in (p * panel..(p + 1) * panel).enumerate() {
                     if heads {
@@ -448,10 +448,10 @@ unsafe fn add<S: Byte>(numbers: *const S, sums: &mut [i32]) {
     }
 }
 
-/// Writes fours of adjacent numbers, whose bits are flipped by those of `flip`.
+/// Writes groups of four of adjacent numbers, whose bits are flipped by those of `flip`.
 ///
 /// # Safety
-/// Four times `count` numbers are readable, and `to` is writable for as many fours.
+/// Four times `count` numbers are readable, and `to` is writable for as many groups of four.
 #[inline(always)]
 unsafe fn collect<S: Byte>(numbers: *const S, flip: i32, count: usize, to: *mut i32) {
     for i in 0..count {
@@ -496,17 +496,17 @@ unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, apart: isize,
         let line = |n: isize| *line.wrapping_offset(n * apart).cast::<[S; N]>();
         [line(0), line(1), line(2), line(3)]
     };
-    let mut fours = [0; N];
+    let mut groups = [0; N];
     for i in 0..N {
         let byte = |x: S, place: u32| i32::from(x.bits()) << (8 * place);
-        fours[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
+        groups[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
     }
     // SAFETY: passed on.
-    unsafe { *out.cast::<[i32; N]>() = fours };
+    unsafe { *out.cast::<[i32; N]>() = groups };
 }
 
 /// Packs a block with the vectors of an instruction set.
-struct Packing<'p, 'a, S>(&'p Fours<'a, S>, &'p PackBlock, &'p mut [i32]);
+struct Packing<'p, 'a, S>(&'p Dot4<'a, S>, &'p PackBlock, &'p mut [i32]);
 
 impl<S: Byte> Kernel for Packing<'_, '_, S> {
     type Output = ();
@@ -526,7 +526,7 @@ impl<S: Byte> Kernel for Packing<'_, '_, S> {
     }
 }
 
-impl<S: Byte> PackSource<i32> for Fours<'_, S> {
+impl<S: Byte> PackSource<i32> for Dot4<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [i32]) {
         if dst.len() >= block.len() && !block.is_empty() {
             vectorize(self.isa.vectors(), Packing(self, block, &mut dst[..block.len()]));

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
-use millstream_core::kept::FormName;
+use millstream_core::pack_cache::FormName;
 use millstream_core::what::Windows;
 use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
 
-use super::across::{Across, Places, Spot};
+use super::channels::{ChannelKernel, Places, Spot};
 use crate::contract::epilogue::Epilogue;
 use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 use crate::simd::Isa;
 
 /// The family of these kernels.
-pub(in crate::contract) const FAMILY: Family = Family::new("depthwise across");
+pub(in crate::contract) const FAMILY: Family = Family::new("depthwise channels");
 /// What the name of a form of filters begins with; names of packed operands begin with a dtype.
 const FORM: u64 = u64::from_le_bytes(*b"dw chans");
 /// Entries beyond which tables would take more memory than they are worth.
@@ -23,7 +23,7 @@ const MOST_ENTRIES: usize = 1 << 20;
 
 /// A convolution that is computed by vectors of channels.
 pub(in crate::contract) struct Channels {
-    across: Across,
+    kernel: ChannelKernel,
     /// What becomes of its sums: rows are places and columns channels, which are products of a batch in the operation.
     epilogue: Epilogue,
     image: InPlace,
@@ -96,28 +96,28 @@ impl Channels {
             fill: if a.is_plain() { 0.0 } else { a.fill.get::<f32>()? },
         };
         let order: Vec<usize> = others.into_iter().chain(places).chain([channel]).chain(taps.clone()).collect();
-        let turned = turned(op, c, &order, order.len() - taps.len());
-        let Body::Contract(by_channels) = &turned.body else { return None };
-        let epilogue = Epilogue::new::<f32>(&turned, by_channels, isa).ok()?;
+        let transposed = transposed(op, c, &order, order.len() - taps.len());
+        let Body::Contract(by_channels) = &transposed.body else { return None };
+        let epilogue = Epilogue::new::<f32>(&transposed, by_channels, isa).ok()?;
         let image = InPlace::new(image, a, &op.dims)?;
         let filters = InPlace::new(filters, f, &op.dims)?;
-        let across = Across::new(of, isa)?;
+        let kernel = ChannelKernel::new(of, isa)?;
         let (weights, weight) = (weights(taps), f.strides[channel]);
         let places_are_rows = windows.pixels_are_rows();
-        Some(Channels { across, epilogue, image, filters, weights, weight, places_are_rows })
+        Some(Channels { kernel, epilogue, image, filters, weights, weight, places_are_rows })
     }
 
     /// Bytes of all windows, each written out: what the packed product would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
-        let (places, taps) = self.across.sizes();
-        let planes = self.across.places.batches.len() as u64 * self.across.places.channels as u64;
+        let (places, taps) = self.kernel.sizes();
+        let planes = self.kernel.places.batches.len() as u64 * self.kernel.places.channels as u64;
         planes * (places * taps * size_of::<f32>()) as u64
     }
 }
 
 impl Way for Channels {
     fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
-        let (places, taps) = self.across.sizes();
+        let (places, taps) = self.kernel.sizes();
         // Vectors of channels in registers; from farther levels an element comes once for all taps.
         let block = |far: usize, near: usize, k: usize| match self.places_are_rows {
             true => Block { m: near, n: far, k },
@@ -128,14 +128,14 @@ impl Way for Channels {
     }
 
     fn workspace(&self) -> usize {
-        bytes_of(self.across.filters())
+        bytes_of(self.kernel.filters())
     }
 
     fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
         let Some(image) = self.image.first(bindings)? else { return Ok(Ran::ODD) };
         let (binding, Some(filters)) = self.filters.find(bindings)? else { return Ok(Ran::ODD) };
-        let elements = self.across.filters();
-        let channels = self.across.places.channels;
+        let elements = self.kernel.filters();
+        let channels = self.kernel.places.channels;
         let arrange = |to: &mut [f32]| {
             for (line, &at) in to.chunks_exact_mut(channels).zip(&self.weights) {
                 for (c, w) in line.iter_mut().enumerate() {
@@ -144,13 +144,13 @@ impl Way for Channels {
                 }
             }
         };
-        let kept = match binding.kept {
-            Some(kept) => {
+        let packed = match binding.pack_cache {
+            Some(cache) => {
                 // Whatever decides about the numbers is part of the name.
                 let place = binding.offset.wrapping_sub(binding.start) as u64;
                 let mut name: FormName = [FORM, place, channels as u64, self.weight as u64].into_iter().collect();
                 name.extend(self.weights.iter().map(|&at| at as u64));
-                kept.form(&name, elements * size_of::<f32>(), |at| {
+                cache.form(&name, elements * size_of::<f32>(), |at| {
                     // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
                     arrange(unsafe {
                         at.write_bytes(0, elements * size_of::<f32>());
@@ -161,7 +161,7 @@ impl Way for Channels {
             }
             None => None,
         };
-        let first: *const f32 = match &kept {
+        let first: *const f32 = match &packed {
             Some(form) => {
                 form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
             }
@@ -175,14 +175,14 @@ impl Way for Channels {
         let filters = unsafe { std::slice::from_raw_parts(first, elements) };
         self.epilogue.with_output(bindings, |out| {
             // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
-            unsafe { self.across.run(&parts.machine.workers, image, filters, out) };
+            unsafe { self.kernel.run(&parts.machine.workers, image, filters, out) };
             Ok(Ran::Done)
         })
     }
 
     fn describe(&self) -> String {
-        let (places, taps) = self.across.sizes();
-        let channels = self.across.places.channels;
+        let (places, taps) = self.kernel.sizes();
+        let channels = self.kernel.places.channels;
         format!(
             "by vectors of {channels} channels: {places} places, {taps} taps, input {} is the image\n",
             self.image.input
@@ -192,7 +192,7 @@ impl Way for Channels {
 
 /// The operation over its dimensions in this order, the last before `k` being n and those that are no longer a batch m. It is no
 /// contraction any more, since its operands depend on n both; only its results matter.
-fn turned(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
+fn transposed(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
     let access = |a: &Access| Access {
         strides: order.iter().map(|&d| a.strides[d]).collect(),
         guards: a

@@ -48,7 +48,7 @@ pub(crate) struct Places {
 }
 
 /// A convolution ready for any memory.
-pub(crate) struct Across {
+pub(crate) struct ChannelKernel {
     pub(crate) places: Places,
     isa: Isa,
     /// Neighbouring columns whose taps are found together: the first, and how many. Of several, no tap leaves the image along the row.
@@ -61,9 +61,9 @@ pub(crate) struct Across {
     most: usize,
 }
 
-impl Across {
+impl ChannelKernel {
     /// A convolution; `None` where there is nothing to do, or too little for vectors of channels.
-    pub(crate) fn new(places: Places, isa: Isa) -> Option<Across> {
+    pub(crate) fn new(places: Places, isa: Isa) -> Option<ChannelKernel> {
         let p = &places;
         let none = p.batches.is_empty() || p.rows.is_empty() || p.columns == 0 || p.taps.is_empty();
         if none || p.channels < super::kernel::lanes(isa) {
@@ -91,7 +91,7 @@ impl Across {
         let piece = most.next_multiple_of(PLACES);
         pieces.extend(inner.clone().step_by(piece).map(|x| (x, piece.min(inner.end - x))));
         pieces.extend((inner.end..p.columns).map(|x| (x, 1)));
-        Some(Across { isa, pieces, outside: vec![p.fill; p.channels], together, most, places })
+        Some(ChannelKernel { isa, pieces, outside: vec![p.fill; p.channels], together, most, places })
     }
 
     /// Places of a product, and taps.
@@ -104,7 +104,7 @@ impl Across {
         self.places.taps.len() * self.places.channels
     }
 
-    /// Computes it; the image's address is that of its element of index 0, filters are those of [`Across::filters`].
+    /// Computes it; the image's address is that of its element of index 0, filters are those of [`ChannelKernel::filters`].
     ///
     /// # Safety
     /// Every element of the image whose coordinates are in their limits is readable; nobody writes it meanwhile. The output is that
@@ -123,7 +123,7 @@ impl Across {
     }
 
     /// # Safety
-    /// As for [`Across::run`], with the image of this product.
+    /// As for [`ChannelKernel::run`], with the image of this product.
     unsafe fn rows(&self, b: usize, rows: Range<usize>, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
         thread_local! {
             static ROOM: RefCell<(Vec<f32>, Vec<Tap>)> = const { RefCell::new((Vec::new(), Vec::new())) };
