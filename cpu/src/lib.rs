@@ -21,6 +21,7 @@ mod map;
 pub mod math;
 mod measure;
 mod memory;
+mod prefetch;
 mod profile;
 mod program;
 mod rows;

@@ -4,24 +4,18 @@
 //! registers.
 
 use crate::contract::packed::{Chain, Link, LinkOp, LinkWith};
+use crate::prefetch::prefetch;
 use crate::simd::{Float, Simd};
 
 /// Elements of a cache line.
 pub(crate) const LINE: usize = 64 / size_of::<f32>();
 
-/// Asks for `count` lines, `apart` elements from one to the next; the elements need not be readable. They are wanted in the
-/// first-level cache if `NEAR`, else in the second.
+/// Prefetches `count` lines, `apart` elements from one to the next; the elements need not be readable.
 #[inline(always)]
 pub(crate) fn fetch<const NEAR: bool>(from: *const f32, apart: isize, count: usize) {
-    #[cfg(target_arch = "x86_64")]
     for i in 0..count {
-        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        let at = from.wrapping_offset(i as isize * apart).cast();
-        // SAFETY: SSE is part of x86-64; an address that cannot be read is ignored.
-        unsafe { if NEAR { _mm_prefetch::<_MM_HINT_T0>(at) } else { _mm_prefetch::<_MM_HINT_T1>(at) } };
+        prefetch::<NEAR>(from.wrapping_offset(i as isize * apart).cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (from, apart, count);
 }
 
 /// As [`fetch`], for pieces of `wide` elements, of which most begin inside a line, unless they are aligned.
@@ -35,7 +29,7 @@ pub(crate) fn fetch_pieces<const NEAR: bool>(from: *const f32, apart: isize, cou
     }
 }
 
-/// Asks for the lines on which a chain's results for so many rows of `wide` columns, and what they are made of, lie.
+/// Prefetches the lines on which a chain's results for so many rows of `wide` columns, and what they are made of, lie.
 #[inline(always)]
 pub(crate) fn soon<const NEAR: bool>(chain: &Chain, (row, col): (usize, usize), (rows, wide): (usize, usize)) {
     // Not by the list itself, whose iterator is a call.

@@ -28,6 +28,20 @@ impl<T> Shared<T> {
         self.0.wrapping_add(n)
     }
 
+    /// The same, this many elements further on.
+    pub(crate) fn add(self, n: usize) -> Shared<T> {
+        Shared(self.at(n))
+    }
+
+    /// So many elements.
+    ///
+    /// # Safety
+    /// They are inside the allocation, and no other task accesses them meanwhile.
+    pub(crate) unsafe fn slice<'a>(self, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller's.
+        unsafe { std::slice::from_raw_parts_mut(self.0, len) }
+    }
+
     /// The element at this distance, before or after the address.
     pub(crate) fn offset(self, n: isize) -> *mut T {
         self.0.wrapping_offset(n)

@@ -75,7 +75,7 @@ pub(crate) fn host_address(memory: &RawMemory, offset: usize) -> Result<*mut u8>
     }
 }
 
-/// A range of bytes to copy. The memory is pack_cache alive by whoever queued it, and by `owner` where it has one.
+/// A range of bytes to copy. The memory is kept alive by whoever queued it, and by `owner` where it has one.
 pub(crate) struct CopyRange {
     pub(crate) from: RawMemory,
     pub(crate) from_offset: usize,

@@ -24,7 +24,7 @@ fn scale(n: usize) -> Op {
 }
 
 fn bind<'a>(room: &'a Room<'_>) -> Binding<'a> {
-    Binding { memory: &room.1, offset: 0, start: 0, end: room.1.bytes, kept: None }
+    Binding { memory: &room.1, offset: 0, start: 0, end: room.1.bytes, pack_cache: None }
 }
 
 fn prepared(backend: &CudaBackend, op: &Op) -> Arc<dyn Launch> {

@@ -1,13 +1,13 @@
 //! A few queries, as a model has that writes word by word: keys and values are read once for each, where they lie.
 
-use millstream_core::{DType, Error, Result};
+use millstream_core::{DType, Error, Result, Unary};
 
 use super::memory::Memory;
 use super::tile::Score;
 use super::{Attend, Stored};
 use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Shape, Strided};
 use crate::contract::product_isa;
-use crate::math::{self, BlockFn, Elem, FmaForm, ReduceOp, UnaryOp};
+use crate::math::{self, BlockFn, FmaForm, ReduceOp};
 use crate::program::Base;
 use crate::simd::Isa;
 use crate::workers::Workers;
@@ -25,12 +25,12 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    pub(super) fn new(isa: Isa, elem: Elem) -> Result<Kernels> {
+    pub(super) fn new(isa: Isa, elem: DType) -> Result<Kernels> {
         let missing = || Error::internal("the CPU lacks a kernel for attention");
         Ok(Kernels {
             most: math::reduce(isa, ReduceOp::Max, elem).ok_or_else(missing)?,
             line: math::fma(isa, elem, FmaForm::VSS).ok_or_else(missing)?,
-            exp: math::unary(isa, UnaryOp::Exp, elem).ok_or_else(missing)?,
+            exp: math::unary(isa, Unary::Exp, elem).ok_or_else(missing)?,
             sum: math::reduce(isa, ReduceOp::Sum, elem).ok_or_else(missing)?,
         })
     }

@@ -1,14 +1,15 @@
 //! Scores of some keys for as many queries as a panel has columns: a query in each lane, so that nothing goes across lanes.
 
 use crate::contract::packed::Element;
-use crate::math::{Elem, double, single};
+use crate::math::{double, single};
 use crate::simd::{Float, Kernel, Mask, Real, Simd};
+use millstream_core::DType;
 
 /// A type in which scores are computed.
 pub(super) trait Score: Element + Real {
     const LOWEST: Self;
     const ONE: Self;
-    const ELEM: Elem;
+    const ELEM: DType;
 
     fn less(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
@@ -22,7 +23,7 @@ macro_rules! scores {
         impl Score for $t {
             const LOWEST: $t = $t::NEG_INFINITY;
             const ONE: $t = 1.0;
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
 
             fn less(self, other: $t) -> $t {
                 self - other

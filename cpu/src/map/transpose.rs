@@ -240,7 +240,7 @@ mod x86 {
                     for c in 0..SIDE {
                         let next = source.wrapping_offset(c as isize * whole.across_from).wrapping_add(SIDE * 4);
                         for line in 0..LINES {
-                            _mm_prefetch::<_MM_HINT_T1>(next.wrapping_add(line * 64).cast());
+                            crate::prefetch::prefetch::<false>(next.wrapping_add(line * 64).cast());
                         }
                         let turned = buffer.offset(c as isize * pitch).cast::<f32>();
                         let target = to.offset((j + c) as isize * whole.down_to).add(i * 4).cast::<f32>();

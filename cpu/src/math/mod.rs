@@ -6,8 +6,8 @@
 //!
 //!    ```ignore
 //!    let isa = Isa::detect();
-//!    let tanh: BlockFn = math::unary(isa, UnaryOp::Tanh, Elem::F32).ok_or(...)?;
-//!    let add: BlockFn = math::binary(isa, BinaryOp::Add, Elem::F32, Form::VS)?; // block + single value
+//!    let tanh: BlockFn = math::unary(isa, Unary::Tanh, DType::F32).ok_or(...)?;
+//!    let add: BlockFn = math::binary(isa, Binary::Add, DType::F32, Form::VS)?; // block + single value
 //!    // for each block; operands that a kernel does not have are null
 //!    unsafe { tanh(dst, a, null(), null(), n) };
 //!    unsafe { add(dst, a, &raw const scalar as *const u8, null(), n) };
@@ -22,7 +22,7 @@
 //!
 //! Error bounds: every function is within 2 ulp of the exact value over its whole range, for f32 and f64, with the
 //! special values of IEEE 754 / C99; `Pow` of f64 and sine, cosine and tangent of f64 beyond 1e5 are the platform's. What an
-//! operation means for each type is said at [`UnaryOp`], [`BinaryOp`], [`CompareOp`], [`ReduceOp`] and [`cast`].
+//! operation means for each type is said at [`Unary`], [`Binary`], [`Binary`], [`ReduceOp`] and [`cast`].
 
 pub mod coefficients;
 pub mod double;
@@ -36,7 +36,7 @@ mod pow;
 mod precision;
 mod trig;
 
-pub use block::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+pub use block::{BlockFn, FmaForm, Form, ReduceOp};
 pub use block::{
     binary, cast, compare, exp_less, fma, place, random, random_run, reduce, select, stacked, streaming,
     streaming_copy, unary,

@@ -321,7 +321,7 @@ impl<'e> Assembler<'e> {
         let at = self.place(difference);
         let only = self.uses(difference) == 1 && matches!(at, At::Register(_));
         let (Node::Binary(Binary::Sub, ..), true) = (self.expr.node(difference), only) else { return false };
-        let elem = resolve::elem(self.expr.dtype(difference).compute());
+        let elem = self.expr.dtype(difference).compute();
         match self.segments[segment.0].last_mut() {
             Some(Step::Call { f, name, dst, src: [x, At::Single(_), At::None], .. })
                 if *dst == at && !matches!(x, At::Single(_)) =>

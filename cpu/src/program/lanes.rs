@@ -127,15 +127,3 @@ pub(crate) fn fence() {
         std::arch::x86_64::_mm_sfence();
     }
 }
-
-/// Asks for bytes that will be read soon, in the second-level cache. Any address is allowed.
-#[inline(always)]
-pub(crate) fn prefetch(from: *const u8, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for at in (0..bytes).step_by(64) {
-        // SAFETY: SSE is part of x86-64; a prefetch does not fault, whatever the address.
-        unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(from.wrapping_add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (from, bytes);
-}

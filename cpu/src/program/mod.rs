@@ -27,9 +27,9 @@ pub use assemble::Lane;
 pub(crate) use assemble::{Assembler, From, Segment, Writing};
 pub(crate) use code::{At, Code, Step};
 pub(crate) use frame::{Cursor, Folder, Frame, NoFolds};
-pub(crate) use lanes::{fence, prefetch};
+pub(crate) use lanes::fence;
 pub(crate) use nest::{Base, Bases, Operand, bases, may_be_direct, seek, step, with_scratch};
 pub(crate) use resolve::{
-    binary as find_binary, copy as find_copy, elem, fma as find_fma, splat as find_splat, stacked as find_stacked,
+    binary as find_binary, copy as find_copy, fma as find_fma, splat as find_splat, stacked as find_stacked,
     unary as find_unary,
 };

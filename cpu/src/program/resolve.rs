@@ -3,7 +3,7 @@
 use millstream_core::{Binary, DType, Error, Result, Unary};
 
 use super::moves;
-use crate::math::{self, BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, UnaryOp};
+use crate::math::{self, BlockFn, FmaForm, Form};
 use crate::simd::Isa;
 
 /// A kernel and which of its operands may be single values.
@@ -15,115 +15,20 @@ pub(crate) struct Found {
     pub exact: bool,
 }
 
-/// The element type in memory.
-pub(crate) fn elem(dtype: DType) -> Elem {
-    match dtype {
-        DType::Bool => Elem::Bool,
-        DType::I8 => Elem::I8,
-        DType::I16 => Elem::I16,
-        DType::I32 => Elem::I32,
-        DType::I64 => Elem::I64,
-        DType::U8 => Elem::U8,
-        DType::U16 => Elem::U16,
-        DType::U32 => Elem::U32,
-        DType::U64 => Elem::U64,
-        DType::F16 => Elem::F16,
-        DType::BF16 => Elem::Bf16,
-        DType::F32 => Elem::F32,
-        DType::F64 => Elem::F64,
-        DType::C64 => Elem::C64,
-        DType::C128 => Elem::C128,
-    }
-}
-
 fn missing(what: &str, dtype: DType) -> Error {
     Error::internal(format!("the CPU has no kernel for {what} of {dtype}"))
 }
 
 /// `dst[i] = op(a[i])`.
 pub(crate) fn unary(isa: Isa, op: Unary, dtype: DType) -> Result<BlockFn> {
-    let name = match op {
-        Unary::Neg => UnaryOp::Neg,
-        Unary::Abs => UnaryOp::Abs,
-        Unary::Sign => UnaryOp::Sign,
-        Unary::Not => UnaryOp::Not,
-        Unary::Sqrt => UnaryOp::Sqrt,
-        Unary::Rsqrt => UnaryOp::Rsqrt,
-        Unary::Recip => UnaryOp::Recip,
-        Unary::Exp => UnaryOp::Exp,
-        Unary::Expm1 => UnaryOp::Expm1,
-        Unary::Log => UnaryOp::Log,
-        Unary::Log1p => UnaryOp::Log1p,
-        Unary::Sin => UnaryOp::Sin,
-        Unary::Cos => UnaryOp::Cos,
-        Unary::Tan => UnaryOp::Tan,
-        Unary::Asin => UnaryOp::Asin,
-        Unary::Acos => UnaryOp::Acos,
-        Unary::Atan => UnaryOp::Atan,
-        Unary::Sinh => UnaryOp::Sinh,
-        Unary::Cosh => UnaryOp::Cosh,
-        Unary::Asinh => UnaryOp::Asinh,
-        Unary::Acosh => UnaryOp::Acosh,
-        Unary::Atanh => UnaryOp::Atanh,
-        Unary::Exp2 => UnaryOp::Exp2,
-        Unary::Log2 => UnaryOp::Log2,
-        Unary::Log10 => UnaryOp::Log10,
-        Unary::Tanh => UnaryOp::Tanh,
-        Unary::Erf => UnaryOp::Erf,
-        Unary::Sigmoid => UnaryOp::Sigmoid,
-        Unary::Floor => UnaryOp::Floor,
-        Unary::Ceil => UnaryOp::Ceil,
-        Unary::Trunc => UnaryOp::Trunc,
-        Unary::Round => UnaryOp::Round,
-        Unary::Imag => UnaryOp::Imag,
-    };
-    math::unary(isa, name, elem(dtype.compute())).ok_or_else(|| missing(op.name(), dtype))
-}
-
-enum Name {
-    Value(BinaryOp),
-    Truth(CompareOp),
-}
-
-fn name(op: Binary) -> Name {
-    match op {
-        Binary::Add => Name::Value(BinaryOp::Add),
-        Binary::Sub => Name::Value(BinaryOp::Sub),
-        Binary::Mul => Name::Value(BinaryOp::Mul),
-        Binary::Div => Name::Value(BinaryOp::Div),
-        Binary::FloorDiv => Name::Value(BinaryOp::FloorDiv),
-        Binary::Rem => Name::Value(BinaryOp::Rem),
-        Binary::Pow => Name::Value(BinaryOp::Pow),
-        Binary::Atan2 => Name::Value(BinaryOp::Atan2),
-        Binary::Hypot => Name::Value(BinaryOp::Hypot),
-        Binary::CopySign => Name::Value(BinaryOp::CopySign),
-        Binary::NextAfter => Name::Value(BinaryOp::NextAfter),
-        Binary::Fmod => Name::Value(BinaryOp::Fmod),
-        Binary::Complex => Name::Value(BinaryOp::Complex),
-        Binary::Min => Name::Value(BinaryOp::Min),
-        Binary::Max => Name::Value(BinaryOp::Max),
-        Binary::And => Name::Value(BinaryOp::And),
-        Binary::Or => Name::Value(BinaryOp::Or),
-        Binary::Xor => Name::Value(BinaryOp::Xor),
-        Binary::Shl => Name::Value(BinaryOp::Shl),
-        Binary::Shr => Name::Value(BinaryOp::Shr),
-        Binary::Eq => Name::Truth(CompareOp::Eq),
-        Binary::Ne => Name::Truth(CompareOp::Ne),
-        Binary::Lt => Name::Truth(CompareOp::Lt),
-        Binary::Le => Name::Truth(CompareOp::Le),
-        Binary::Gt => Name::Truth(CompareOp::Gt),
-        Binary::Ge => Name::Truth(CompareOp::Ge),
-    }
+    math::unary(isa, op, dtype.compute()).ok_or_else(|| missing(op.name(), dtype))
 }
 
 /// `dst[i] = op(a[i], b[i])` on operands of `dtype`; `form` says which operand is a single value.
 pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<Found> {
     // What is next to a half is another half, though both are held as f32.
-    let of = elem(if op == Binary::NextAfter { dtype } else { dtype.compute() });
-    let find = |form: Form| match name(op) {
-        Name::Value(v) => math::binary(isa, v, of, form),
-        Name::Truth(c) => math::compare(isa, c, of, form),
-    };
+    let of = if op == Binary::NextAfter { dtype } else { dtype.compute() };
+    let find = |form: Form| math::binary(isa, op, of, form).or_else(|| math::compare(isa, op, of, form));
     if let Some(f) = find(form) {
         return Ok(Found { f, exact: true });
     }
@@ -132,23 +37,17 @@ pub(crate) fn binary(isa: Isa, op: Binary, dtype: DType, form: Form) -> Result<F
 
 /// Folds eight rows at once into an accumulator, where there is such a kernel: see [`math::stacked`].
 pub(crate) fn stacked(isa: Isa, op: Binary, dtype: DType) -> Option<BlockFn> {
-    match name(op) {
-        Name::Value(v) => math::stacked(isa, v, elem(dtype)),
-        Name::Truth(_) => None,
-    }
+    math::stacked(isa, op, dtype)
 }
 
 /// As [`binary`] in exactly this form, written past the caches, where there is such a kernel.
 pub(crate) fn streaming(isa: Isa, op: Binary, dtype: DType, form: Form) -> Option<BlockFn> {
-    match name(op) {
-        Name::Value(v) => math::streaming(isa, v, elem(dtype), form),
-        Name::Truth(_) => None,
-    }
+    math::streaming(isa, op, dtype, form)
 }
 
 /// `dst[i] = if a[i] { b[i] } else { c[i] }`.
 pub(crate) fn select(isa: Isa, dtype: DType, form: Form) -> Result<Found> {
-    let of = elem(dtype.compute());
+    let of = dtype.compute();
     if let Some(f) = math::select(isa, of, form) {
         return Ok(Found { f, exact: true });
     }
@@ -159,12 +58,12 @@ pub(crate) fn select(isa: Isa, dtype: DType, form: Form) -> Result<Found> {
 
 /// `dst[i] = a[i] * b[i] + c[i]`, where it is one instruction.
 pub(crate) fn fma(isa: Isa, dtype: DType, form: FmaForm) -> Option<BlockFn> {
-    math::fma(isa, elem(dtype.compute()), form)
+    math::fma(isa, dtype.compute(), form)
 }
 
 /// Converts between types as they are computed with, `to` being no half type.
 pub(crate) fn cast(isa: Isa, from: DType, to: DType) -> Result<BlockFn> {
-    math::cast(isa, elem(from.compute()), elem(to)).ok_or_else(|| missing("cast", from))
+    math::cast(isa, from.compute(), to).ok_or_else(|| missing("cast", from))
 }
 
 /// Rounds to a half type's precision; the result is held as f32.
@@ -174,12 +73,12 @@ pub(crate) fn round_to(from: DType, half: DType) -> Result<BlockFn> {
 
 /// Memory of a half type to f32.
 pub(crate) fn widen(isa: Isa, half: DType) -> Result<BlockFn> {
-    math::cast(isa, elem(half), Elem::F32).ok_or_else(|| missing("widening", half))
+    math::cast(isa, half, DType::F32).ok_or_else(|| missing("widening", half))
 }
 
 /// f32 to memory of a half type.
 pub(crate) fn narrow(isa: Isa, half: DType) -> Result<BlockFn> {
-    math::cast(isa, Elem::F32, elem(half)).ok_or_else(|| missing("narrowing", half))
+    math::cast(isa, DType::F32, half).ok_or_else(|| missing("narrowing", half))
 }
 
 /// One value into every element.

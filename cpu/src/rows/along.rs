@@ -10,9 +10,10 @@ use super::Shape;
 use super::build::{Built, Request, build};
 use super::fold::{Cascade, FOLD_BLOCK, FOLD_SPAN, Folds, Partial};
 use crate::backend::Machine;
+use crate::prefetch::prefetch_bytes;
 use crate::program::strip::REGISTER_BYTES;
 use crate::program::{
-    Base, Bases, Cursor, Frame, Lane, Operand, bases, fence, may_be_direct, prefetch, seek, step, with_scratch,
+    Base, Bases, Cursor, Frame, Lane, Operand, bases, fence, may_be_direct, seek, step, with_scratch,
 };
 use crate::stream::Run;
 
@@ -370,7 +371,7 @@ impl Worker<'_> {
                 if asks_ahead {
                     for &(i, distance) in &along.ahead {
                         let next = self.frame.pointer(inputs + i).wrapping_offset(distance);
-                        prefetch(next, count * along.operands[i].dtype.size());
+                        prefetch_bytes(next, count * along.operands[i].dtype.size());
                     }
                 }
                 self.frame.run(stage.each_block, count, &mut self.folds);

@@ -12,7 +12,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::math::{self, BlockFn, ReduceOp};
-use crate::program::{Folder, elem};
+use crate::program::Folder;
 use crate::simd::Isa;
 
 /// The most elements that are folded on one level.
@@ -46,7 +46,7 @@ impl Fold {
         let missing = || Error::internal(format!("the CPU has no {} of {dtype}", op.name()));
         let (mut reduce, join) = kernels(isa, op, dtype).ok_or_else(missing)?;
         if products {
-            reduce = math::reduce(isa, ReduceOp::SumProducts, elem(dtype)).ok_or_else(missing)?;
+            reduce = math::reduce(isa, ReduceOp::SumProducts, dtype).ok_or_else(missing)?;
         }
         Ok(Fold { op, dtype, reduce, join, identity: u128::from_ne_bytes(op.identity(dtype).bytes()) })
     }
@@ -483,11 +483,11 @@ fn kernels(isa: Isa, op: Reduce, dtype: DType) -> Option<(BlockFn, JoinFn)> {
         Reduce::Prod | Reduce::ArgMax | Reduce::ArgMin => None,
     };
     let places = match op {
-        Reduce::ArgMax => math::place(isa, ReduceOp::Max, elem(dtype)),
-        Reduce::ArgMin => math::place(isa, ReduceOp::Min, elem(dtype)),
+        Reduce::ArgMax => math::place(isa, ReduceOp::Max, dtype),
+        Reduce::ArgMin => math::place(isa, ReduceOp::Min, dtype),
         _ => None,
     };
-    Some((vectors.and_then(|v| math::reduce(isa, v, elem(dtype))).or(places).unwrap_or(fold), join))
+    Some((vectors.and_then(|v| math::reduce(isa, v, dtype)).or(places).unwrap_or(fold), join))
 }
 
 /// # Safety

@@ -140,7 +140,7 @@ pub fn run(
         let ins: Vec<_> = ins.iter().map(bind).collect();
         let input_bindings: Vec<Binding<'_>> = ins
             .iter()
-            .map(|(memory, offset, end)| Binding { memory, offset: *offset, start: shift, end: *end, kept: None })
+            .map(|(memory, offset, end)| Binding { memory, offset: *offset, start: shift, end: *end, pack_cache: None })
             .collect();
         let output_bindings: Vec<Binding<'_>> = outs
             .iter()
@@ -149,11 +149,11 @@ pub fn run(
                 offset: shift + t.offset * t.dtype.size(),
                 start: shift,
                 end: shift + t.bytes.len(),
-                kept: None,
+                pack_cache: None,
             })
             .collect();
         let workspace =
-            scratch.as_ref().map(|memory| Binding { memory, offset: 0, start: 0, end: launch.workspace(), kept: None });
+            scratch.as_ref().map(|memory| Binding { memory, offset: 0, start: 0, end: launch.workspace(), pack_cache: None });
         let bindings = Bindings { inputs: &input_bindings, outputs: &output_bindings, params, workspace };
         launch.run(&bindings, stream).unwrap();
         stream.synchronize().unwrap();

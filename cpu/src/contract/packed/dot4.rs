@@ -21,10 +21,10 @@
 use std::marker::PhantomData;
 
 use super::blocking::TILE;
-use super::driver::prefetch;
 use super::pack::{Strides, pack_strided};
 use super::source::{Batch, PackBlock, PackSource};
 use super::{Isa, Side};
+use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 
 /// An 8-bit integer.
@@ -396,7 +396,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
 #[inline(always)]
 fn fetch<S: Byte>(numbers: *const S, count: usize) {
     for i in (0..count).step_by(64) {
-        prefetch(numbers.wrapping_add(i).cast());
+        prefetch::<false>(numbers.wrapping_add(i).cast());
     }
 }
 

@@ -9,34 +9,8 @@ use super::plan::{Mode, Plan};
 use super::sink::{Output, Plain, TileAt};
 use super::source::{PackBlock, PackSource};
 use super::{Element, Side};
+use crate::shared::Shared;
 use crate::workers::Workers;
-
-/// A raw pointer that tasks share; who writes where through it is decided by the task index.
-struct Ptr<T>(*mut T);
-
-impl<T> Clone for Ptr<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for Ptr<T> {}
-// SAFETY: tasks write disjoint parts, and a part that one task reads is written by none meanwhile.
-unsafe impl<T: Send> Send for Ptr<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Ptr<T> {}
-
-impl<T> Ptr<T> {
-    fn add(self, n: usize) -> Ptr<T> {
-        Ptr(self.0.wrapping_add(n))
-    }
-
-    /// # Safety
-    /// The elements are inside the allocation and no other task accesses them meanwhile.
-    unsafe fn slice<'a>(self, len: usize) -> &'a mut [T] {
-        // SAFETY: the caller's.
-        unsafe { std::slice::from_raw_parts_mut(self.0, len) }
-    }
-}
 
 /// One operand during the execution.
 struct Operand<'a, T> {
@@ -50,7 +24,7 @@ struct Operand<'a, T> {
     /// Rows of a chunk, padded; and elements from one product to the next in `shared`.
     chunk_rows: usize,
     per_batch: usize,
-    shared: Ptr<T>,
+    shared: Shared<T>,
 }
 
 /// Where a micro-kernel finds a block of an operand.
@@ -96,7 +70,7 @@ impl Chunk {
 
 impl<T: Element> Operand<'_, T> {
     /// The place of a packed block inside `shared`; `k` counts from the chunk's first depth.
-    fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Ptr<T> {
+    fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Shared<T> {
         self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * depth)
     }
 
@@ -115,7 +89,7 @@ impl<T: Element> Operand<'_, T> {
     ///
     /// # Safety
     /// `private` is for this task alone and large enough.
-    unsafe fn block(&self, at: &Place, private: Ptr<T>) -> Block<T> {
+    unsafe fn block(&self, at: &Place, private: Shared<T>) -> Block<T> {
         let &Place { batch, chunk_batch, tile, chunk_tile, k, chunk_k, depth } = at;
         let row = tile * self.tile;
         let packed =
@@ -168,8 +142,8 @@ struct Job<'a, 'b, T: Element> {
     d: &'b Driver<'a, T>,
     a: Operand<'a, T>,
     b: Operand<'a, T>,
-    partials: Ptr<T>,
-    slot_base: Ptr<T>,
+    partials: Shared<T>,
+    slot_base: Shared<T>,
     slot_size: usize,
     align: usize,
 }
@@ -178,7 +152,7 @@ impl<T: Element> Driver<'_, T> {
     /// Computes everything. `workspace` has `plan.elements(workers.threads(), align)` elements.
     pub fn run(&self, workers: &Workers, workspace: &mut [T], align: usize) {
         let (plan, shape) = (self.plan, self.shape);
-        let base = Ptr(workspace.as_mut_ptr());
+        let base = Shared(workspace.as_mut_ptr());
         let shared_a = base;
         let shared_b = shared_a.add(plan.shared_a.next_multiple_of(align));
         let partials = shared_b.add(plan.shared_b.next_multiple_of(align));
@@ -343,7 +317,7 @@ impl<T: Element> Job<'_, '_, T> {
     }
 
     /// Computes what one tile of `side` and all of the chunk's tiles of the other operand give, over the chunk's depth.
-    fn strip(&self, chunk: &Chunk, side: Side, batch: usize, tile: usize, home: &Plain<'_, T>, slot: Ptr<T>) {
+    fn strip(&self, chunk: &Chunk, side: Side, batch: usize, tile: usize, home: &Plain<'_, T>, slot: Shared<T>) {
         let (plan, shape) = (self.d.plan, self.d.shape);
         let private_a = slot;
         let private_b = private_a.add(plan.private_a.next_multiple_of(self.align));
@@ -407,7 +381,15 @@ impl<T: Element> Job<'_, '_, T> {
     }
 
     /// Computes one tile, or one depth slice of it into its own buffer.
-    fn tile(&self, chunk: &Chunk, batch: usize, i: usize, j: usize, slot: Ptr<T>, slice: Option<(usize, Ptr<T>)>) {
+    fn tile(
+        &self,
+        chunk: &Chunk,
+        batch: usize,
+        i: usize,
+        j: usize,
+        slot: Shared<T>,
+        slice: Option<(usize, Shared<T>)>,
+    ) {
         let (plan, shape) = (self.d.plan, self.d.shape);
         let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
         let private_a = slot;
@@ -582,19 +564,6 @@ impl Ahead {
         *piece = (at.wrapping_add(64 * some), piece.1 - some);
         (at, some)
     }
-}
-
-/// Asks for a cache line, without promise; any address will do.
-#[inline(always)]
-pub(super) fn prefetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch never faults, and SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
 }
 
 /// Rows of tiles in a band, where there are several threads.

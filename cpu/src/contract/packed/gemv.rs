@@ -6,12 +6,13 @@
 //! in registers.
 
 use super::blocking::Shape;
-use super::driver::prefetch;
 use super::kernel::{Lines, TOGETHER, VectorKernels};
 use super::narrow::NarrowLines;
 use super::sink::{Output, TileAt, scatter};
 use super::source::{PackSource, Stored};
 use super::{Element, Isa};
+use crate::prefetch::prefetch_bytes;
+use crate::shared::Shared;
 use crate::workers::Workers;
 
 /// Bytes of the matrix that a task should read, or of what it is widened to.
@@ -118,7 +119,7 @@ impl Plan {
             let (row, k) = (chunk * self.chunk, slice * self.slice);
             let (rows, depth) = (self.chunk.min(self.rows - row), self.slice.min(self.shape.k - k));
             // SAFETY: every task has its own part of the sums.
-            let sums = unsafe { base.part(task * self.chunk, self.chunk) };
+            let sums = unsafe { base.add(task * self.chunk).slice(self.chunk) };
             let matrix = Stored { base: matrix.at(row, k), ..matrix };
             let far = self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= FAR;
             let vector = Stored { base: vector.at(0, k), ..vector };
@@ -146,9 +147,9 @@ impl Plan {
                 let n = PIECE.min(self.chunk - from).min(self.rows.saturating_sub(row));
                 let slice = |i: usize| ((batch * self.chunks + chunk) * self.slices + i) * self.chunk + from;
                 // SAFETY: all slices are complete, and only this task uses those of its rows now.
-                let sums = unsafe { base.part(slice(0), n) };
+                let sums = unsafe { base.add(slice(0)).slice(n) };
                 // SAFETY: as above.
-                let part = |i: usize| unsafe { &*base.part(slice(i), n) };
+                let part = |i: usize| unsafe { &*base.add(slice(i)).slice(n) };
                 let mut i = 1;
                 while i + MOST <= self.slices {
                     add_parts::<T, MOST>(sums, std::array::from_fn(|more| part(i + more)));
@@ -160,21 +161,6 @@ impl Plan {
                 }
             });
         }
-    }
-}
-
-/// The sums of all tasks.
-struct Shared<T>(*mut T);
-
-// SAFETY: each task takes its own part.
-unsafe impl<T: Send> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// # Safety
-    /// The part is inside the allocation and no other task uses it meanwhile.
-    unsafe fn part<'a>(&self, from: usize, len: usize) -> &'a mut [T] {
-        // SAFETY: the caller's.
-        unsafe { std::slice::from_raw_parts_mut(self.0.wrapping_add(from), len) }
     }
 }
 
@@ -222,7 +208,7 @@ impl<T: Element> Part<'_, T> {
     }
 
     /// As [`Part::ahead`], if the matrix comes from memory, else 0.
-    fn asked(&self, line: isize, n: usize) -> isize {
+    fn ahead_if_far(&self, line: isize, n: usize) -> isize {
         if self.far { self.ahead(line, n) } else { 0 }
     }
 
@@ -261,7 +247,8 @@ impl<T: Element> Part<'_, T> {
             for k in (0..self.depth).step_by(x.len()) {
                 let n = x.len().min(self.depth - k);
                 let (line, count) = (self.matrix.row, self.rows);
-                let lines = NarrowLines { first: self.matrix.at(0, k), line, count, n, ahead: self.asked(line, n) };
+                let lines =
+                    NarrowLines { first: self.matrix.at(0, k), line, count, n, ahead: self.ahead_if_far(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     self.vector.read(self.isa, 0, k, n, &mut x);
@@ -330,7 +317,7 @@ impl<T: Element> Part<'_, T> {
             for k in (0..self.depth).step_by(MOST) {
                 let count = MOST.min(self.depth - k);
                 let first = self.matrix.at(0, k);
-                let lines = NarrowLines { first, line, count, n, ahead: self.asked(line, n) };
+                let lines = NarrowLines { first, line, count, n, ahead: self.ahead_if_far(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     let x = self.scales(k, count);
@@ -380,10 +367,10 @@ impl<T: Element> Part<'_, T> {
         TOGETHER.into_iter().enumerate().find(fit).unwrap_or((TOGETHER.len() - 1, 1))
     }
 
-    /// Asks for what is read after these `n` elements.
+    /// Prefetches what is read after these `n` elements.
     fn fetch(&self, from: *const u8, n: usize, ahead: isize) {
-        for at in (0..n * self.matrix.size).step_by(64).take_while(|_| self.far) {
-            prefetch(from.wrapping_offset(ahead).wrapping_add(at));
+        if self.far {
+            prefetch_bytes(from.wrapping_offset(ahead), n * self.matrix.size);
         }
     }
 }

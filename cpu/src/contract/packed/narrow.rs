@@ -1,7 +1,7 @@
 //! Products of a vector with lines of integers narrower than their sums, which are widened in registers.
 
-use super::driver::prefetch;
 use super::{Element, Isa, Widen};
+use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 
 /// Some lines of adjacent elements.
@@ -56,7 +56,7 @@ const LINE: usize = 64;
 #[inline(always)]
 pub(super) fn ask<S>(from: *const S, j: usize, ahead: isize) {
     if ahead != 0 && (j * size_of::<S>()).is_multiple_of(LINE) {
-        prefetch(from.wrapping_add(j).cast::<u8>().wrapping_offset(ahead));
+        prefetch::<false>(from.wrapping_add(j).cast::<u8>().wrapping_offset(ahead));
     }
 }
 

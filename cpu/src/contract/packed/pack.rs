@@ -4,7 +4,7 @@
 //! block does not have are zero, so that a micro-kernel may compute with them.
 
 use super::Element;
-use super::driver::prefetch;
+use crate::prefetch::prefetch;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use avx2::transpose_rows;
@@ -131,7 +131,7 @@ unsafe fn copy_runs<T: Element, const R: usize>(
             for p in first..last {
                 // The next depth is often on another page, where no prefetcher looks.
                 for line in (0..R * size_of::<T>()).step_by(64) {
-                    prefetch(ahead.wrapping_add(p * R).cast::<u8>().wrapping_add(line));
+                    prefetch::<false>(ahead.wrapping_add(p * R).cast::<u8>().wrapping_add(line));
                 }
                 // SAFETY: source rows p * R to p * R + R exist at depth k; the destination has `panels` panels.
                 unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * depth + k * R), R) };

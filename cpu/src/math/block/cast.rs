@@ -2,7 +2,8 @@
 
 use super::each::{Each, Fn1};
 use super::entry::{Block, resolve, resolve_scalar};
-use super::{BlockFn, Elem};
+use super::kinds::without_sign;
+use super::{BlockFn, DType};
 use crate::simd::{Float, Isa, Simd};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -395,148 +396,148 @@ where
 }
 
 /// To integers and bools: their bits do not depend on the sign of the result's type.
-fn to_bits<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+fn to_bits<A>(isa: Isa, to: DType) -> Option<BlockFn>
 where
     A: Copy + To<u8> + To<u16> + To<u32> + To<u64>,
 {
-    Some(match to.without_sign() {
-        Elem::U8 => resolve_scalar::<Each<Cast<A, u8>>>(isa),
-        Elem::U16 => resolve_scalar::<Each<Cast<A, u16>>>(isa),
-        Elem::U32 => resolve_scalar::<Each<Cast<A, u32>>>(isa),
-        Elem::U64 => resolve_scalar::<Each<Cast<A, u64>>>(isa),
+    Some(match without_sign(to) {
+        DType::U8 => resolve_scalar::<Each<Cast<A, u8>>>(isa),
+        DType::U16 => resolve_scalar::<Each<Cast<A, u16>>>(isa),
+        DType::U32 => resolve_scalar::<Each<Cast<A, u32>>>(isa),
+        DType::U64 => resolve_scalar::<Each<Cast<A, u64>>>(isa),
         _ => return None,
     })
 }
 
 /// From an integer or bool to another integer: wrapping, so that a narrower result does not depend on the operand's sign.
-fn int_to_int(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
-    let from = if to.size() <= from.size() { from.without_sign() } else { from };
+fn int_to_int(isa: Isa, from: DType, to: DType) -> Option<BlockFn> {
+    let from = if to.size() <= from.size() { without_sign(from) } else { from };
     match from {
-        Elem::Bool | Elem::U8 => to_bits::<u8>(isa, to),
-        Elem::U16 => to_bits::<u16>(isa, to),
-        Elem::U32 => to_bits::<u32>(isa, to),
-        Elem::U64 => to_bits::<u64>(isa, to),
-        Elem::I8 => to_bits::<i8>(isa, to),
-        Elem::I16 => to_bits::<i16>(isa, to),
-        Elem::I32 => to_bits::<i32>(isa, to),
-        Elem::I64 => to_bits::<i64>(isa, to),
+        DType::Bool | DType::U8 => to_bits::<u8>(isa, to),
+        DType::U16 => to_bits::<u16>(isa, to),
+        DType::U32 => to_bits::<u32>(isa, to),
+        DType::U64 => to_bits::<u64>(isa, to),
+        DType::I8 => to_bits::<i8>(isa, to),
+        DType::I16 => to_bits::<i16>(isa, to),
+        DType::I32 => to_bits::<i32>(isa, to),
+        DType::I64 => to_bits::<i64>(isa, to),
         _ => None,
     }
 }
 
 /// To bool.
-fn to_bool(isa: Isa, from: Elem) -> Option<BlockFn> {
-    Some(match from.without_sign() {
-        Elem::Bool => resolve_scalar::<Each<Cast<Bool, Bool>>>(isa),
-        Elem::U8 => resolve_scalar::<Each<Cast<u8, Bool>>>(isa),
-        Elem::U16 => resolve_scalar::<Each<Cast<u16, Bool>>>(isa),
-        Elem::U32 => resolve_scalar::<Each<Cast<u32, Bool>>>(isa),
-        Elem::U64 => resolve_scalar::<Each<Cast<u64, Bool>>>(isa),
-        Elem::F16 => resolve::<FromHalf<F16, Bool>>(isa),
-        Elem::Bf16 => resolve::<FromHalf<Bf16, Bool>>(isa),
-        Elem::F32 => resolve_scalar::<Each<Cast<f32, Bool>>>(isa),
-        Elem::F64 => resolve_scalar::<Each<Cast<f64, Bool>>>(isa),
-        Elem::C64 => resolve_scalar::<Each<ComplexToBool<f32>>>(isa),
-        Elem::C128 => resolve_scalar::<Each<ComplexToBool<f64>>>(isa),
+fn to_bool(isa: Isa, from: DType) -> Option<BlockFn> {
+    Some(match without_sign(from) {
+        DType::Bool => resolve_scalar::<Each<Cast<Bool, Bool>>>(isa),
+        DType::U8 => resolve_scalar::<Each<Cast<u8, Bool>>>(isa),
+        DType::U16 => resolve_scalar::<Each<Cast<u16, Bool>>>(isa),
+        DType::U32 => resolve_scalar::<Each<Cast<u32, Bool>>>(isa),
+        DType::U64 => resolve_scalar::<Each<Cast<u64, Bool>>>(isa),
+        DType::F16 => resolve::<FromHalf<F16, Bool>>(isa),
+        DType::BF16 => resolve::<FromHalf<Bf16, Bool>>(isa),
+        DType::F32 => resolve_scalar::<Each<Cast<f32, Bool>>>(isa),
+        DType::F64 => resolve_scalar::<Each<Cast<f64, Bool>>>(isa),
+        DType::C64 => resolve_scalar::<Each<ComplexToBool<f32>>>(isa),
+        DType::C128 => resolve_scalar::<Each<ComplexToBool<f64>>>(isa),
         _ => return None,
     })
 }
 
 /// From a float to an integer.
-fn float_to_int<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+fn float_to_int<A>(isa: Isa, to: DType) -> Option<BlockFn>
 where
     A: Copy + To<i8> + To<i16> + To<i32> + To<i64> + To<u8> + To<u16> + To<u32> + To<u64>,
 {
     Some(match to {
-        Elem::I8 => resolve_scalar::<Each<Cast<A, i8>>>(isa),
-        Elem::I16 => resolve_scalar::<Each<Cast<A, i16>>>(isa),
-        Elem::I32 => resolve_scalar::<Each<Cast<A, i32>>>(isa),
-        Elem::I64 => resolve_scalar::<Each<Cast<A, i64>>>(isa),
+        DType::I8 => resolve_scalar::<Each<Cast<A, i8>>>(isa),
+        DType::I16 => resolve_scalar::<Each<Cast<A, i16>>>(isa),
+        DType::I32 => resolve_scalar::<Each<Cast<A, i32>>>(isa),
+        DType::I64 => resolve_scalar::<Each<Cast<A, i64>>>(isa),
         _ => return to_bits::<A>(isa, to),
     })
 }
 
 /// To floats and complex numbers.
-fn to_float<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+fn to_float<A>(isa: Isa, to: DType) -> Option<BlockFn>
 where
     A: Copy + Narrow + To<f32> + To<f64>,
 {
     Some(match to {
-        Elem::F32 => resolve_scalar::<Each<Cast<A, f32>>>(isa),
-        Elem::F64 => resolve_scalar::<Each<Cast<A, f64>>>(isa),
-        Elem::F16 => resolve::<ToHalf<A, F16>>(isa),
-        Elem::Bf16 => resolve::<ToHalf<A, Bf16>>(isa),
-        Elem::C64 => resolve_scalar::<Each<ToComplex<A, f32>>>(isa),
-        Elem::C128 => resolve_scalar::<Each<ToComplex<A, f64>>>(isa),
+        DType::F32 => resolve_scalar::<Each<Cast<A, f32>>>(isa),
+        DType::F64 => resolve_scalar::<Each<Cast<A, f64>>>(isa),
+        DType::F16 => resolve::<ToHalf<A, F16>>(isa),
+        DType::BF16 => resolve::<ToHalf<A, Bf16>>(isa),
+        DType::C64 => resolve_scalar::<Each<ToComplex<A, f32>>>(isa),
+        DType::C128 => resolve_scalar::<Each<ToComplex<A, f64>>>(isa),
         _ => return None,
     })
 }
 
-fn from_half<H: Half>(isa: Isa, to: Elem) -> Option<BlockFn> {
+fn from_half<H: Half>(isa: Isa, to: DType) -> Option<BlockFn> {
     Some(match to {
-        Elem::Bool => return None,
-        Elem::I8 => resolve::<FromHalf<H, i8>>(isa),
-        Elem::I16 => resolve::<FromHalf<H, i16>>(isa),
-        Elem::I32 => resolve::<FromHalf<H, i32>>(isa),
-        Elem::I64 => resolve::<FromHalf<H, i64>>(isa),
-        Elem::U8 => resolve::<FromHalf<H, u8>>(isa),
-        Elem::U16 => resolve::<FromHalf<H, u16>>(isa),
-        Elem::U32 => resolve::<FromHalf<H, u32>>(isa),
-        Elem::U64 => resolve::<FromHalf<H, u64>>(isa),
-        Elem::F32 => resolve::<FromHalf<H, f32>>(isa),
-        Elem::F64 => resolve::<FromHalf<H, f64>>(isa),
-        Elem::F16 => resolve::<HalfToHalf<H, F16>>(isa),
-        Elem::Bf16 => resolve::<HalfToHalf<H, Bf16>>(isa),
-        Elem::C64 => resolve::<HalfToComplex<H, f32>>(isa),
-        Elem::C128 => resolve::<HalfToComplex<H, f64>>(isa),
+        DType::Bool => return None,
+        DType::I8 => resolve::<FromHalf<H, i8>>(isa),
+        DType::I16 => resolve::<FromHalf<H, i16>>(isa),
+        DType::I32 => resolve::<FromHalf<H, i32>>(isa),
+        DType::I64 => resolve::<FromHalf<H, i64>>(isa),
+        DType::U8 => resolve::<FromHalf<H, u8>>(isa),
+        DType::U16 => resolve::<FromHalf<H, u16>>(isa),
+        DType::U32 => resolve::<FromHalf<H, u32>>(isa),
+        DType::U64 => resolve::<FromHalf<H, u64>>(isa),
+        DType::F32 => resolve::<FromHalf<H, f32>>(isa),
+        DType::F64 => resolve::<FromHalf<H, f64>>(isa),
+        DType::F16 => resolve::<HalfToHalf<H, F16>>(isa),
+        DType::BF16 => resolve::<HalfToHalf<H, Bf16>>(isa),
+        DType::C64 => resolve::<HalfToComplex<H, f32>>(isa),
+        DType::C128 => resolve::<HalfToComplex<H, f64>>(isa),
     })
 }
 
-fn from_complex<A>(isa: Isa, to: Elem) -> Option<BlockFn>
+fn from_complex<A>(isa: Isa, to: DType) -> Option<BlockFn>
 where
     A: Copy + Narrow + To<f32> + To<f64>,
 {
     Some(match to {
-        Elem::Bool => return None,
-        Elem::I8 => resolve_scalar::<Each<ComplexTo<Complex<A>, i8>>>(isa),
-        Elem::I16 => resolve_scalar::<Each<ComplexTo<Complex<A>, i16>>>(isa),
-        Elem::I32 => resolve_scalar::<Each<ComplexTo<Complex<A>, i32>>>(isa),
-        Elem::I64 => resolve_scalar::<Each<ComplexTo<Complex<A>, i64>>>(isa),
-        Elem::U8 => resolve_scalar::<Each<ComplexTo<Complex<A>, u8>>>(isa),
-        Elem::U16 => resolve_scalar::<Each<ComplexTo<Complex<A>, u16>>>(isa),
-        Elem::U32 => resolve_scalar::<Each<ComplexTo<Complex<A>, u32>>>(isa),
-        Elem::U64 => resolve_scalar::<Each<ComplexTo<Complex<A>, u64>>>(isa),
-        Elem::F32 => resolve_scalar::<Each<ComplexTo<Complex<A>, f32>>>(isa),
-        Elem::F64 => resolve_scalar::<Each<ComplexTo<Complex<A>, f64>>>(isa),
-        Elem::F16 => resolve::<ComplexToHalf<A, F16>>(isa),
-        Elem::Bf16 => resolve::<ComplexToHalf<A, Bf16>>(isa),
-        Elem::C64 => resolve_scalar::<Each<ComplexToComplex<A, f32>>>(isa),
-        Elem::C128 => resolve_scalar::<Each<ComplexToComplex<A, f64>>>(isa),
+        DType::Bool => return None,
+        DType::I8 => resolve_scalar::<Each<ComplexTo<Complex<A>, i8>>>(isa),
+        DType::I16 => resolve_scalar::<Each<ComplexTo<Complex<A>, i16>>>(isa),
+        DType::I32 => resolve_scalar::<Each<ComplexTo<Complex<A>, i32>>>(isa),
+        DType::I64 => resolve_scalar::<Each<ComplexTo<Complex<A>, i64>>>(isa),
+        DType::U8 => resolve_scalar::<Each<ComplexTo<Complex<A>, u8>>>(isa),
+        DType::U16 => resolve_scalar::<Each<ComplexTo<Complex<A>, u16>>>(isa),
+        DType::U32 => resolve_scalar::<Each<ComplexTo<Complex<A>, u32>>>(isa),
+        DType::U64 => resolve_scalar::<Each<ComplexTo<Complex<A>, u64>>>(isa),
+        DType::F32 => resolve_scalar::<Each<ComplexTo<Complex<A>, f32>>>(isa),
+        DType::F64 => resolve_scalar::<Each<ComplexTo<Complex<A>, f64>>>(isa),
+        DType::F16 => resolve::<ComplexToHalf<A, F16>>(isa),
+        DType::BF16 => resolve::<ComplexToHalf<A, Bf16>>(isa),
+        DType::C64 => resolve_scalar::<Each<ComplexToComplex<A, f32>>>(isa),
+        DType::C128 => resolve_scalar::<Each<ComplexToComplex<A, f64>>>(isa),
     })
 }
 
 /// See [`super::cast`].
-pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
-    if to == Elem::Bool {
+pub fn cast(isa: Isa, from: DType, to: DType) -> Option<BlockFn> {
+    if to == DType::Bool {
         return to_bool(isa, from);
     }
     match from {
-        Elem::F16 => from_half::<F16>(isa, to),
-        Elem::Bf16 => from_half::<Bf16>(isa, to),
-        Elem::C64 => from_complex::<f32>(isa, to),
-        Elem::C128 => from_complex::<f64>(isa, to),
-        Elem::F32 if to.is_integer() => float_to_int::<f32>(isa, to),
-        Elem::F64 if to.is_integer() => float_to_int::<f64>(isa, to),
+        DType::F16 => from_half::<F16>(isa, to),
+        DType::BF16 => from_half::<Bf16>(isa, to),
+        DType::C64 => from_complex::<f32>(isa, to),
+        DType::C128 => from_complex::<f64>(isa, to),
+        DType::F32 if to.is_integer() => float_to_int::<f32>(isa, to),
+        DType::F64 if to.is_integer() => float_to_int::<f64>(isa, to),
         _ if to.is_integer() => int_to_int(isa, from, to),
-        Elem::Bool | Elem::U8 => to_float::<u8>(isa, to),
-        Elem::U16 => to_float::<u16>(isa, to),
-        Elem::U32 => to_float::<u32>(isa, to),
-        Elem::U64 => to_float::<u64>(isa, to),
-        Elem::I8 => to_float::<i8>(isa, to),
-        Elem::I16 => to_float::<i16>(isa, to),
-        Elem::I32 => to_float::<i32>(isa, to),
-        Elem::I64 => to_float::<i64>(isa, to),
-        Elem::F32 => to_float::<f32>(isa, to),
-        Elem::F64 => to_float::<f64>(isa, to),
+        DType::Bool | DType::U8 => to_float::<u8>(isa, to),
+        DType::U16 => to_float::<u16>(isa, to),
+        DType::U32 => to_float::<u32>(isa, to),
+        DType::U64 => to_float::<u64>(isa, to),
+        DType::I8 => to_float::<i8>(isa, to),
+        DType::I16 => to_float::<i16>(isa, to),
+        DType::I32 => to_float::<i32>(isa, to),
+        DType::I64 => to_float::<i64>(isa, to),
+        DType::F32 => to_float::<f32>(isa, to),
+        DType::F64 => to_float::<f64>(isa, to),
     }
 }

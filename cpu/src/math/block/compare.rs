@@ -2,7 +2,8 @@
 
 use super::each::{Choose, Fn2, Zip};
 use super::entry::{C, V, resolve_scalar, resolve_swapped};
-use super::{BlockFn, CompareOp, Elem, Form};
+use super::kinds::without_sign;
+use super::{Binary, BlockFn, DType, Form};
 use crate::simd::Isa;
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -40,42 +41,43 @@ fn zip<F: Fn2, G: Fn2>(isa: Isa, form: Form) -> BlockFn {
     }
 }
 
-fn equality<T: Copy + PartialEq>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
+fn equality<T: Copy + PartialEq>(isa: Isa, op: Binary, form: Form) -> Option<BlockFn> {
     match op {
-        CompareOp::Eq => Some(zip::<Eq<T>, Eq<T>>(isa, form)),
-        CompareOp::Ne => Some(zip::<Ne<T>, Ne<T>>(isa, form)),
+        Binary::Eq => Some(zip::<Eq<T>, Eq<T>>(isa, form)),
+        Binary::Ne => Some(zip::<Ne<T>, Ne<T>>(isa, form)),
         _ => None,
     }
 }
 
-fn order<T: Copy + PartialOrd>(isa: Isa, op: CompareOp, form: Form) -> Option<BlockFn> {
+fn order<T: Copy + PartialOrd>(isa: Isa, op: Binary, form: Form) -> Option<BlockFn> {
     Some(match op {
-        CompareOp::Eq => zip::<Eq<T>, Eq<T>>(isa, form),
-        CompareOp::Ne => zip::<Ne<T>, Ne<T>>(isa, form),
-        CompareOp::Lt => zip::<Lt<T>, Gt<T>>(isa, form),
-        CompareOp::Le => zip::<Le<T>, Ge<T>>(isa, form),
-        CompareOp::Gt => zip::<Gt<T>, Lt<T>>(isa, form),
-        CompareOp::Ge => zip::<Ge<T>, Le<T>>(isa, form),
+        Binary::Eq => zip::<Eq<T>, Eq<T>>(isa, form),
+        Binary::Ne => zip::<Ne<T>, Ne<T>>(isa, form),
+        Binary::Lt => zip::<Lt<T>, Gt<T>>(isa, form),
+        Binary::Le => zip::<Le<T>, Ge<T>>(isa, form),
+        Binary::Gt => zip::<Gt<T>, Lt<T>>(isa, form),
+        Binary::Ge => zip::<Ge<T>, Le<T>>(isa, form),
+        _ => return None,
     })
 }
 
 /// See [`super::compare`].
-pub fn compare(isa: Isa, op: CompareOp, elem: Elem, form: Form) -> Option<BlockFn> {
-    let elem = if matches!(op, CompareOp::Eq | CompareOp::Ne) { elem.without_sign() } else { elem };
+pub fn compare(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
+    let elem = if matches!(op, Binary::Eq | Binary::Ne) { without_sign(elem) } else { elem };
     match elem {
-        Elem::Bool | Elem::U8 => order::<u8>(isa, op, form),
-        Elem::U16 => order::<u16>(isa, op, form),
-        Elem::U32 => order::<u32>(isa, op, form),
-        Elem::U64 => order::<u64>(isa, op, form),
-        Elem::I8 => order::<i8>(isa, op, form),
-        Elem::I16 => order::<i16>(isa, op, form),
-        Elem::I32 => order::<i32>(isa, op, form),
-        Elem::I64 => order::<i64>(isa, op, form),
-        Elem::F32 => order::<f32>(isa, op, form),
-        Elem::F64 => order::<f64>(isa, op, form),
-        Elem::C64 => equality::<Complex<f32>>(isa, op, form),
-        Elem::C128 => equality::<Complex<f64>>(isa, op, form),
-        Elem::F16 | Elem::Bf16 => None,
+        DType::Bool | DType::U8 => order::<u8>(isa, op, form),
+        DType::U16 => order::<u16>(isa, op, form),
+        DType::U32 => order::<u32>(isa, op, form),
+        DType::U64 => order::<u64>(isa, op, form),
+        DType::I8 => order::<i8>(isa, op, form),
+        DType::I16 => order::<i16>(isa, op, form),
+        DType::I32 => order::<i32>(isa, op, form),
+        DType::I64 => order::<i64>(isa, op, form),
+        DType::F32 => order::<f32>(isa, op, form),
+        DType::F64 => order::<f64>(isa, op, form),
+        DType::C64 => equality::<Complex<f32>>(isa, op, form),
+        DType::C128 => equality::<Complex<f64>>(isa, op, form),
+        DType::F16 | DType::BF16 => None,
     }
 }
 
@@ -88,7 +90,7 @@ fn choose<T: Copy>(isa: Isa, form: Form) -> BlockFn {
 }
 
 /// See [`super::select`].
-pub fn select(isa: Isa, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn select(isa: Isa, elem: DType, form: Form) -> Option<BlockFn> {
     Some(match elem.size() {
         1 => choose::<u8>(isa, form),
         2 => choose::<u16>(isa, form),

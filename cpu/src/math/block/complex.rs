@@ -2,7 +2,7 @@
 
 use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
 use super::entry::{C, V, resolve_scalar};
-use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
+use super::{Binary, BlockFn, DType, FmaForm, Form, Unary};
 use crate::simd::Isa;
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -166,13 +166,13 @@ const MUL: u8 = 2;
 const DIV: u8 = 3;
 const POW: u8 = 4;
 
-struct Unary<T, const OP: u8>(PhantomData<T>);
-struct Binary<T, const OP: u8>(PhantomData<T>);
+struct UnaryBlock<T, const OP: u8>(PhantomData<T>);
+struct BinaryBlock<T, const OP: u8>(PhantomData<T>);
 struct Abs<T>(PhantomData<T>);
 struct Imag<T>(PhantomData<T>);
 struct Join<T>(PhantomData<T>);
 
-impl<T: Number, const OP: u8> Fn1 for Unary<T, OP> {
+impl<T: Number, const OP: u8> Fn1 for UnaryBlock<T, OP> {
     type A = T;
     type R = T;
     #[inline(always)]
@@ -209,7 +209,7 @@ impl<T: Number> Fn2 for Join<T> {
     }
 }
 
-impl<T: Number, const OP: u8> Fn2 for Binary<T, OP> {
+impl<T: Number, const OP: u8> Fn2 for BinaryBlock<T, OP> {
     type A = T;
     type B = T;
     type R = T;
@@ -219,32 +219,32 @@ impl<T: Number, const OP: u8> Fn2 for Binary<T, OP> {
     }
 }
 
-fn unary_of<T: Number>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+fn unary_of<T: Number>(isa: Isa, op: Unary) -> Option<BlockFn> {
     Some(match op {
-        UnaryOp::Neg => resolve_scalar::<Each<Unary<T, NEG>>>(isa),
-        UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
-        UnaryOp::Imag => resolve_scalar::<Each<Imag<T>>>(isa),
-        UnaryOp::Sign => resolve_scalar::<Each<Unary<T, SIGN>>>(isa),
-        UnaryOp::Sqrt => resolve_scalar::<Each<Unary<T, SQRT>>>(isa),
-        UnaryOp::Rsqrt => resolve_scalar::<Each<Unary<T, RSQRT>>>(isa),
-        UnaryOp::Recip => resolve_scalar::<Each<Unary<T, RECIP>>>(isa),
-        UnaryOp::Exp => resolve_scalar::<Each<Unary<T, EXP>>>(isa),
-        UnaryOp::Expm1 => resolve_scalar::<Each<Unary<T, EXPM1>>>(isa),
-        UnaryOp::Log => resolve_scalar::<Each<Unary<T, LOG>>>(isa),
-        UnaryOp::Log1p => resolve_scalar::<Each<Unary<T, LOG1P>>>(isa),
-        UnaryOp::Sin => resolve_scalar::<Each<Unary<T, SIN>>>(isa),
-        UnaryOp::Cos => resolve_scalar::<Each<Unary<T, COS>>>(isa),
-        UnaryOp::Tanh => resolve_scalar::<Each<Unary<T, TANH>>>(isa),
-        UnaryOp::Sigmoid => resolve_scalar::<Each<Unary<T, SIGMOID>>>(isa),
+        Unary::Neg => resolve_scalar::<Each<UnaryBlock<T, NEG>>>(isa),
+        Unary::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
+        Unary::Imag => resolve_scalar::<Each<Imag<T>>>(isa),
+        Unary::Sign => resolve_scalar::<Each<UnaryBlock<T, SIGN>>>(isa),
+        Unary::Sqrt => resolve_scalar::<Each<UnaryBlock<T, SQRT>>>(isa),
+        Unary::Rsqrt => resolve_scalar::<Each<UnaryBlock<T, RSQRT>>>(isa),
+        Unary::Recip => resolve_scalar::<Each<UnaryBlock<T, RECIP>>>(isa),
+        Unary::Exp => resolve_scalar::<Each<UnaryBlock<T, EXP>>>(isa),
+        Unary::Expm1 => resolve_scalar::<Each<UnaryBlock<T, EXPM1>>>(isa),
+        Unary::Log => resolve_scalar::<Each<UnaryBlock<T, LOG>>>(isa),
+        Unary::Log1p => resolve_scalar::<Each<UnaryBlock<T, LOG1P>>>(isa),
+        Unary::Sin => resolve_scalar::<Each<UnaryBlock<T, SIN>>>(isa),
+        Unary::Cos => resolve_scalar::<Each<UnaryBlock<T, COS>>>(isa),
+        Unary::Tanh => resolve_scalar::<Each<UnaryBlock<T, TANH>>>(isa),
+        Unary::Sigmoid => resolve_scalar::<Each<UnaryBlock<T, SIGMOID>>>(isa),
         _ => return None,
     })
 }
 
 /// See [`super::unary`].
-pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn unary(isa: Isa, op: Unary, elem: DType) -> Option<BlockFn> {
     match elem {
-        Elem::C64 => unary_of::<Complex<f32>>(isa, op),
-        Elem::C128 => unary_of::<Complex<f64>>(isa, op),
+        DType::C64 => unary_of::<Complex<f32>>(isa, op),
+        DType::C128 => unary_of::<Complex<f64>>(isa, op),
         _ => None,
     }
 }
@@ -258,24 +258,24 @@ pub(super) fn zip<F: Fn2>(isa: Isa, form: Form) -> BlockFn {
     }
 }
 
-fn binary_of<T: Number>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+fn binary_of<T: Number>(isa: Isa, op: Binary, form: Form) -> Option<BlockFn> {
     Some(match op {
-        BinaryOp::Add => zip::<Binary<T, ADD>>(isa, form),
-        BinaryOp::Sub => zip::<Binary<T, SUB>>(isa, form),
-        BinaryOp::Mul => zip::<Binary<T, MUL>>(isa, form),
-        BinaryOp::Div => zip::<Binary<T, DIV>>(isa, form),
-        BinaryOp::Pow => zip::<Binary<T, POW>>(isa, form),
+        Binary::Add => zip::<BinaryBlock<T, ADD>>(isa, form),
+        Binary::Sub => zip::<BinaryBlock<T, SUB>>(isa, form),
+        Binary::Mul => zip::<BinaryBlock<T, MUL>>(isa, form),
+        Binary::Div => zip::<BinaryBlock<T, DIV>>(isa, form),
+        Binary::Pow => zip::<BinaryBlock<T, POW>>(isa, form),
         _ => return None,
     })
 }
 
 /// See [`super::binary`].
-pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn binary(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     match elem {
-        Elem::F32 if op == BinaryOp::Complex => Some(zip::<Join<Complex<f32>>>(isa, form)),
-        Elem::F64 if op == BinaryOp::Complex => Some(zip::<Join<Complex<f64>>>(isa, form)),
-        Elem::C64 => binary_of::<Complex<f32>>(isa, op, form),
-        Elem::C128 => binary_of::<Complex<f64>>(isa, op, form),
+        DType::F32 if op == Binary::Complex => Some(zip::<Join<Complex<f32>>>(isa, form)),
+        DType::F64 if op == Binary::Complex => Some(zip::<Join<Complex<f64>>>(isa, form)),
+        DType::C64 => binary_of::<Complex<f32>>(isa, op, form),
+        DType::C128 => binary_of::<Complex<f64>>(isa, op, form),
         _ => None,
     }
 }
@@ -290,10 +290,10 @@ fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> BlockFn {
 }
 
 /// See [`super::fma`].
-pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
+pub fn fma(isa: Isa, elem: DType, form: FmaForm) -> Option<BlockFn> {
     match elem {
-        Elem::C64 => Some(fma_of::<Complex<f32>>(isa, form)),
-        Elem::C128 => Some(fma_of::<Complex<f64>>(isa, form)),
+        DType::C64 => Some(fma_of::<Complex<f32>>(isa, form)),
+        DType::C128 => Some(fma_of::<Complex<f64>>(isa, form)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@
 use super::each::{CHUNK, Zip, write};
 use super::entry::{Block, C, V, resolve, resolve_scalar};
 use super::int::{FloorDiv, Rem};
-use super::{BinaryOp, BlockFn, Elem};
+use super::{Binary, BlockFn, DType};
 use crate::simd::{Float, Int, Isa, MAX_LANES, Simd};
 use std::marker::PhantomData;
 
@@ -164,21 +164,21 @@ unsafe fn usual<S: Simd, T: super::int::Integer, const REM: bool>(
     }
 }
 
-fn of<const REM: bool>(isa: Isa, elem: Elem) -> Option<BlockFn> {
+fn of<const REM: bool>(isa: Isa, elem: DType) -> Option<BlockFn> {
     Some(match elem {
-        Elem::I32 => resolve_scalar::<By<i32, REM>>(isa),
-        Elem::U32 => resolve_scalar::<By<u32, REM>>(isa),
-        Elem::I64 => resolve::<By<i64, REM>>(isa),
-        Elem::U64 => resolve::<By<u64, REM>>(isa),
+        DType::I32 => resolve_scalar::<By<i32, REM>>(isa),
+        DType::U32 => resolve_scalar::<By<u32, REM>>(isa),
+        DType::I64 => resolve::<By<i64, REM>>(isa),
+        DType::U64 => resolve::<By<u64, REM>>(isa),
         _ => return None,
     })
 }
 
 /// The quotient, rounded down, or the remainder, where all elements have one divisor.
-pub fn by_one(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn by_one(isa: Isa, op: Binary, elem: DType) -> Option<BlockFn> {
     match op {
-        BinaryOp::FloorDiv => of::<false>(isa, elem),
-        BinaryOp::Rem => of::<true>(isa, elem),
+        Binary::FloorDiv => of::<false>(isa, elem),
+        Binary::Rem => of::<true>(isa, elem),
         _ => None,
     }
 }

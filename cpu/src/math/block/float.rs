@@ -2,10 +2,10 @@
 
 use super::divmod::{FloorDiv, Fmod, Rem};
 use super::entry::{Block, C, Operand, V, resolve};
-use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
+use super::{Binary, BlockFn, DType, FmaForm, Form, Unary};
 use crate::math::precision::Precision;
 use crate::math::{double, hyperbolic, inverse, logs, single};
-use crate::program::prefetch;
+use crate::prefetch::prefetch;
 use crate::simd::{Float, Isa, Real, Simd};
 use std::marker::PhantomData;
 
@@ -149,7 +149,7 @@ impl<T: Real, O: Op2<T>> Block for Stacked<O, T> {
                 let mut x = [one; ROWS];
                 for (x, row) in x.iter_mut().zip(rows) {
                     if ahead != 0 && (i * size_of::<T>()).is_multiple_of(LINE) {
-                        prefetch(row.wrapping_add(i).cast::<u8>().wrapping_offset(ahead), 1);
+                        prefetch::<false>(row.wrapping_add(i).cast::<u8>().wrapping_offset(ahead));
                     }
                     *x = operand::<T, S, V>(s, one, row, i, left);
                 }
@@ -378,11 +378,11 @@ impl Op2<f64> for Pow {
 macro_rules! for_real {
     ($elem:expr, $isa:expr, $t:ident => $block:ty) => {
         match $elem {
-            Elem::F32 => {
+            DType::F32 => {
                 type $t = f32;
                 Some(resolve::<$block>($isa))
             }
-            Elem::F64 => {
+            DType::F64 => {
                 type $t = f64;
                 Some(resolve::<$block>($isa))
             }
@@ -391,12 +391,12 @@ macro_rules! for_real {
     };
 }
 
-pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn unary(isa: Isa, op: Unary, elem: DType) -> Option<BlockFn> {
     macro_rules! pick {
         ($($name:ident),+) => {
             match op {
-                $(UnaryOp::$name => for_real!(elem, isa, T => Map1<$name, T>),)+
-                UnaryOp::Not | UnaryOp::Imag => None,
+                $(Unary::$name => for_real!(elem, isa, T => Map1<$name, T>),)+
+                Unary::Not | Unary::Imag => None,
             }
         };
     }
@@ -406,13 +406,13 @@ pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
     )
 }
 
-pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn binary(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     macro_rules! pick {
         ($($name:ident),+) => {
             match (op, form) {
-                $((BinaryOp::$name, Form::VV) => for_real!(elem, isa, T => Map2<$name, T, V, V>),
-                (BinaryOp::$name, Form::VS) => for_real!(elem, isa, T => Map2<$name, T, V, C>),
-                (BinaryOp::$name, Form::SV) => for_real!(elem, isa, T => Map2<$name, T, C, V>),)+
+                $((Binary::$name, Form::VV) => for_real!(elem, isa, T => Map2<$name, T, V, V>),
+                (Binary::$name, Form::VS) => for_real!(elem, isa, T => Map2<$name, T, V, C>),
+                (Binary::$name, Form::SV) => for_real!(elem, isa, T => Map2<$name, T, C, V>),)+
                 _ => None,
             }
         };
@@ -431,13 +431,13 @@ pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {
     }
 }
 
-pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn streaming(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     macro_rules! pick {
         ($($name:ident),+) => {
             match (op, form) {
-                $((BinaryOp::$name, Form::VV) => for_real!(elem, isa, T => Map2<$name, T, V, V, true>),
-                (BinaryOp::$name, Form::VS) => for_real!(elem, isa, T => Map2<$name, T, V, C, true>),
-                (BinaryOp::$name, Form::SV) => for_real!(elem, isa, T => Map2<$name, T, C, V, true>),)+
+                $((Binary::$name, Form::VV) => for_real!(elem, isa, T => Map2<$name, T, V, V, true>),
+                (Binary::$name, Form::VS) => for_real!(elem, isa, T => Map2<$name, T, V, C, true>),
+                (Binary::$name, Form::SV) => for_real!(elem, isa, T => Map2<$name, T, C, V, true>),)+
                 _ => None,
             }
         };
@@ -445,21 +445,21 @@ pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<Block
     pick!(Add, Sub, Mul, Div)
 }
 
-pub fn exp_less(isa: Isa, elem: Elem) -> Option<BlockFn> {
+pub fn exp_less(isa: Isa, elem: DType) -> Option<BlockFn> {
     for_real!(elem, isa, T => Map2<ExpLess, T, V, C>)
 }
 
-pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn stacked(isa: Isa, op: Binary, elem: DType) -> Option<BlockFn> {
     match op {
-        BinaryOp::Add => for_real!(elem, isa, T => Stacked<Add, T>),
-        BinaryOp::Mul => for_real!(elem, isa, T => Stacked<Mul, T>),
-        BinaryOp::Min => for_real!(elem, isa, T => Stacked<Min, T>),
-        BinaryOp::Max => for_real!(elem, isa, T => Stacked<Max, T>),
+        Binary::Add => for_real!(elem, isa, T => Stacked<Add, T>),
+        Binary::Mul => for_real!(elem, isa, T => Stacked<Mul, T>),
+        Binary::Min => for_real!(elem, isa, T => Stacked<Min, T>),
+        Binary::Max => for_real!(elem, isa, T => Stacked<Max, T>),
         _ => None,
     }
 }
 
-pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
+pub fn fma(isa: Isa, elem: DType, form: FmaForm) -> Option<BlockFn> {
     match form {
         FmaForm::VVV => for_real!(elem, isa, T => Fma<T, V, V>),
         FmaForm::VSV => for_real!(elem, isa, T => Fma<T, C, V>),

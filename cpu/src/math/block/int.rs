@@ -3,11 +3,12 @@
 use super::divide;
 use super::each::{Each, Fn1, Fn2, MulAdd, MulAddElem, Zip};
 use super::entry::{C, V, resolve_scalar, resolve_swapped};
-use super::{BinaryOp, BlockFn, Elem, FmaForm, Form, UnaryOp};
+use super::kinds::without_sign;
+use super::{Binary, BlockFn, DType, FmaForm, Form, Unary};
 use crate::simd::Isa;
 use std::marker::PhantomData;
 
-/// The arithmetic of an integer type, as [`BinaryOp`] and [`UnaryOp`] state it.
+/// The arithmetic of an integer type, as [`Binary`] and [`Unary`] state it.
 pub(super) trait Integer: MulAddElem {
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
@@ -238,14 +239,14 @@ impl Fn1 for NotBool {
 macro_rules! by_type {
     ($elem:expr, $f:ident($($arg:expr),*)) => {
         match $elem {
-            Elem::I8 => $f::<i8>($($arg),*),
-            Elem::I16 => $f::<i16>($($arg),*),
-            Elem::I32 => $f::<i32>($($arg),*),
-            Elem::I64 => $f::<i64>($($arg),*),
-            Elem::U8 => $f::<u8>($($arg),*),
-            Elem::U16 => $f::<u16>($($arg),*),
-            Elem::U32 => $f::<u32>($($arg),*),
-            Elem::U64 => $f::<u64>($($arg),*),
+            DType::I8 => $f::<i8>($($arg),*),
+            DType::I16 => $f::<i16>($($arg),*),
+            DType::I32 => $f::<i32>($($arg),*),
+            DType::I64 => $f::<i64>($($arg),*),
+            DType::U8 => $f::<u8>($($arg),*),
+            DType::U16 => $f::<u16>($($arg),*),
+            DType::U32 => $f::<u32>($($arg),*),
+            DType::U64 => $f::<u64>($($arg),*),
             _ => None,
         }
     };
@@ -269,39 +270,39 @@ fn zip_either<F: Fn2>(isa: Isa, form: Form) -> Option<BlockFn> {
 }
 
 /// Operations of which signed and unsigned differ.
-fn binary_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+fn binary_of<T: Integer>(isa: Isa, op: Binary, form: Form) -> Option<BlockFn> {
     match op {
-        BinaryOp::Min => zip_either::<Min<T>>(isa, form),
-        BinaryOp::Max => zip_either::<Max<T>>(isa, form),
-        BinaryOp::Pow => zip::<Pow<T>>(isa, form),
-        BinaryOp::Rem => zip::<Rem<T>>(isa, form),
-        BinaryOp::FloorDiv => zip::<FloorDiv<T>>(isa, form),
-        BinaryOp::Shr => zip::<Shr<T>>(isa, form),
+        Binary::Min => zip_either::<Min<T>>(isa, form),
+        Binary::Max => zip_either::<Max<T>>(isa, form),
+        Binary::Pow => zip::<Pow<T>>(isa, form),
+        Binary::Rem => zip::<Rem<T>>(isa, form),
+        Binary::FloorDiv => zip::<FloorDiv<T>>(isa, form),
+        Binary::Shr => zip::<Shr<T>>(isa, form),
         _ => None,
     }
 }
 
 /// Operations of which signed and unsigned are one.
-fn bitwise_of<T: Integer>(isa: Isa, op: BinaryOp, form: Form) -> Option<BlockFn> {
+fn bitwise_of<T: Integer>(isa: Isa, op: Binary, form: Form) -> Option<BlockFn> {
     match op {
-        BinaryOp::Add => zip_either::<Add<T>>(isa, form),
-        BinaryOp::Sub => zip::<Sub<T>>(isa, form),
-        BinaryOp::Mul => zip_either::<Mul<T>>(isa, form),
-        BinaryOp::And => zip_either::<And<T>>(isa, form),
-        BinaryOp::Or => zip_either::<Or<T>>(isa, form),
-        BinaryOp::Xor => zip_either::<Xor<T>>(isa, form),
-        BinaryOp::Shl => zip::<Shl<T>>(isa, form),
+        Binary::Add => zip_either::<Add<T>>(isa, form),
+        Binary::Sub => zip::<Sub<T>>(isa, form),
+        Binary::Mul => zip_either::<Mul<T>>(isa, form),
+        Binary::And => zip_either::<And<T>>(isa, form),
+        Binary::Or => zip_either::<Or<T>>(isa, form),
+        Binary::Xor => zip_either::<Xor<T>>(isa, form),
+        Binary::Shl => zip::<Shl<T>>(isa, form),
         _ => None,
     }
 }
 
 /// See [`super::binary`].
-pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
-    if elem == Elem::Bool {
+pub fn binary(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
+    if elem == DType::Bool {
         return match op {
-            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => zip_either::<Or<u8>>(isa, form),
-            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => zip_either::<And<u8>>(isa, form),
-            BinaryOp::Xor => zip_either::<Xor<u8>>(isa, form),
+            Binary::Add | Binary::Max | Binary::Or => zip_either::<Or<u8>>(isa, form),
+            Binary::Mul | Binary::Min | Binary::And => zip_either::<And<u8>>(isa, form),
+            Binary::Xor => zip_either::<Xor<u8>>(isa, form),
             _ => None,
         };
     }
@@ -311,42 +312,42 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
         return Some(f);
     }
     match op {
-        BinaryOp::Min | BinaryOp::Max | BinaryOp::Pow | BinaryOp::Rem | BinaryOp::FloorDiv | BinaryOp::Shr => {
+        Binary::Min | Binary::Max | Binary::Pow | Binary::Rem | Binary::FloorDiv | Binary::Shr => {
             by_type!(elem, binary_of(isa, op, form))
         }
-        _ => match elem.without_sign() {
-            Elem::U8 => bitwise_of::<u8>(isa, op, form),
-            Elem::U16 => bitwise_of::<u16>(isa, op, form),
-            Elem::U32 => bitwise_of::<u32>(isa, op, form),
-            Elem::U64 => bitwise_of::<u64>(isa, op, form),
+        _ => match without_sign(elem) {
+            DType::U8 => bitwise_of::<u8>(isa, op, form),
+            DType::U16 => bitwise_of::<u16>(isa, op, form),
+            DType::U32 => bitwise_of::<u32>(isa, op, form),
+            DType::U64 => bitwise_of::<u64>(isa, op, form),
             _ => None,
         },
     }
 }
 
-fn unary_of<T: Integer>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+fn unary_of<T: Integer>(isa: Isa, op: Unary) -> Option<BlockFn> {
     Some(match op {
-        UnaryOp::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
-        UnaryOp::Sign => resolve_scalar::<Each<Sign<T>>>(isa),
+        Unary::Abs => resolve_scalar::<Each<Abs<T>>>(isa),
+        Unary::Sign => resolve_scalar::<Each<Sign<T>>>(isa),
         _ => return None,
     })
 }
 
-fn bits_of<T: Integer>(isa: Isa, op: UnaryOp) -> Option<BlockFn> {
+fn bits_of<T: Integer>(isa: Isa, op: Unary) -> Option<BlockFn> {
     Some(match op {
-        UnaryOp::Neg => resolve_scalar::<Each<Neg<T>>>(isa),
-        UnaryOp::Not => resolve_scalar::<Each<Not<T>>>(isa),
-        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => resolve_scalar::<Each<Same<T>>>(isa),
+        Unary::Neg => resolve_scalar::<Each<Neg<T>>>(isa),
+        Unary::Not => resolve_scalar::<Each<Not<T>>>(isa),
+        Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => resolve_scalar::<Each<Same<T>>>(isa),
         _ => return None,
     })
 }
 
 /// See [`super::unary`].
-pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
-    if elem == Elem::Bool {
+pub fn unary(isa: Isa, op: Unary, elem: DType) -> Option<BlockFn> {
+    if elem == DType::Bool {
         return match op {
-            UnaryOp::Not => Some(resolve_scalar::<Each<NotBool>>(isa)),
-            UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
+            Unary::Not => Some(resolve_scalar::<Each<NotBool>>(isa)),
+            Unary::Abs | Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => {
                 Some(resolve_scalar::<Each<Same<u8>>>(isa))
             }
             _ => None,
@@ -354,12 +355,12 @@ pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
     }
     match op {
         // Sign-blind ones, one for each width.
-        UnaryOp::Neg | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Trunc | UnaryOp::Round => {
-            match elem.without_sign() {
-                Elem::U8 => bits_of::<u8>(isa, op),
-                Elem::U16 => bits_of::<u16>(isa, op),
-                Elem::U32 => bits_of::<u32>(isa, op),
-                Elem::U64 => bits_of::<u64>(isa, op),
+        Unary::Neg | Unary::Not | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => {
+            match without_sign(elem) {
+                DType::U8 => bits_of::<u8>(isa, op),
+                DType::U16 => bits_of::<u16>(isa, op),
+                DType::U32 => bits_of::<u32>(isa, op),
+                DType::U64 => bits_of::<u64>(isa, op),
                 _ => None,
             }
         }
@@ -377,12 +378,12 @@ fn fma_of<T: MulAddElem>(isa: Isa, form: FmaForm) -> Option<BlockFn> {
 }
 
 /// See [`super::fma`].
-pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
-    match elem.without_sign() {
-        Elem::U8 => fma_of::<u8>(isa, form),
-        Elem::U16 => fma_of::<u16>(isa, form),
-        Elem::U32 => fma_of::<u32>(isa, form),
-        Elem::U64 => fma_of::<u64>(isa, form),
+pub fn fma(isa: Isa, elem: DType, form: FmaForm) -> Option<BlockFn> {
+    match without_sign(elem) {
+        DType::U8 => fma_of::<u8>(isa, form),
+        DType::U16 => fma_of::<u16>(isa, form),
+        DType::U32 => fma_of::<u32>(isa, form),
+        DType::U64 => fma_of::<u64>(isa, form),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! An interpreter resolves each instruction once ([`unary`], [`binary`], ...) and keeps the [`BlockFn`]; running a
 //! block is then one indirect call, without a match on operation, type or instruction set. Every function here
 //! returns `None` where the operation has no meaning for the type (sine of an integer) or where the type is carried
-//! as another one (f16 and bf16 are carried as f32 and only [`cast`], but for [`BinaryOp::NextAfter`]).
+//! as another one (f16 and bf16 are carried as f32 and only [`cast`], but for [`Binary::NextAfter`]).
 
 mod cast;
 mod compare;
@@ -19,17 +19,18 @@ mod next;
 mod random;
 mod reduce;
 
-pub use kinds::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+pub use kinds::{BlockFn, FmaForm, Form, ReduceOp};
 
 use crate::simd::Isa;
+use millstream_core::{Binary, DType, Unary};
 
 /// `dst[i] = op(a[i])`.
-pub fn unary(isa: Isa, op: UnaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn unary(isa: Isa, op: Unary, elem: DType) -> Option<BlockFn> {
     float::unary(isa, op, elem).or_else(|| int::unary(isa, op, elem)).or_else(|| complex::unary(isa, op, elem))
 }
 
 /// `dst[i] = op(a[i], b[i])`; `form` says which operand is a single value.
-pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn binary(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     float::binary(isa, op, elem, form)
         .or_else(|| int::binary(isa, op, elem, form))
         .or_else(|| complex::binary(isa, op, elem, form))
@@ -38,19 +39,19 @@ pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn>
 
 /// As [`binary`], but written past the caches, for the operations that wait for memory alone. A fence must follow before
 /// another thread reads; `dst` is aligned to its elements and is neither `a` nor `b`.
-pub fn streaming(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn streaming(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     float::streaming(isa, op, elem, form)
 }
 
 /// `dst[i] = e^(a[i] - b)` for a single value `b` of floats: rounded as the two operations are, but in one pass.
-pub fn exp_less(isa: Isa, elem: Elem) -> Option<BlockFn> {
+pub fn exp_less(isa: Isa, elem: DType) -> Option<BlockFn> {
     float::exp_less(isa, elem)
 }
 
 /// `dst[i]` is `op` of `a[i]` and eight rows of `b`, joined pair by pair, for sums, products and extremes of floats. `c` is two i64: the bytes
 /// from row to row, and those from each element to one that is needed later, for which the kernel asks; 0 for none. Eight rows at
 /// once keep memory busier than one, and touch `dst` less often.
-pub fn stacked(isa: Isa, op: BinaryOp, elem: Elem) -> Option<BlockFn> {
+pub fn stacked(isa: Isa, op: Binary, elem: DType) -> Option<BlockFn> {
     float::stacked(isa, op, elem)
 }
 
@@ -60,36 +61,36 @@ pub fn streaming_copy(isa: Isa, size: usize) -> Option<BlockFn> {
 }
 
 /// `dst[i] = a[i] * b[i] + c[i]`, rounded once for floats; `form` says which operands are single values.
-pub fn fma(isa: Isa, elem: Elem, form: FmaForm) -> Option<BlockFn> {
+pub fn fma(isa: Isa, elem: DType, form: FmaForm) -> Option<BlockFn> {
     float::fma(isa, elem, form).or_else(|| int::fma(isa, elem, form)).or_else(|| complex::fma(isa, elem, form))
 }
 
 /// `dst[i] = op(a[i], b[i])` as bools (bytes 0 and 1); `form` says which operand is a single value.
-pub fn compare(isa: Isa, op: CompareOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn compare(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     compare::compare(isa, op, elem, form)
 }
 
 /// `dst[i] = if a[i] { b[i] } else { c[i] }`; `a` is a block of bools, `b`, `c` and `dst` are of `elem`; `form` says
 /// which of `b` (first letter) and `c` (second letter) is a single value.
-pub fn select(isa: Isa, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn select(isa: Isa, elem: DType, form: Form) -> Option<BlockFn> {
     compare::select(isa, elem, form)
 }
 
 /// `dst[i] = a[i]` converted, for every pair of types: float to integer truncates and saturates, NaN becomes 0;
 /// integer to integer wraps; to bool is `!= 0`; to f16, bf16, f32 rounds to nearest even; real to complex has imaginary
 /// part 0; complex to real keeps the real part. Of types of different sizes not in place.
-pub fn cast(isa: Isa, from: Elem, to: Elem) -> Option<BlockFn> {
+pub fn cast(isa: Isa, from: DType, to: DType) -> Option<BlockFn> {
     cast::cast(isa, from, to)
 }
 
 /// `*dst = op(a[0], a[1], ...)`: one value of `elem`, which is f32 or f64. The other factors of `SumProducts` are `b`.
-pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+pub fn reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     reduce::reduce(isa, op, elem)
 }
 
 /// `*dst = op(a[0], a[1], ...)` for `Max` and `Min`, and 16 bytes behind it, as a u64, the place of the first element that has this
 /// value, or of the first NaN; 0 for none.
-pub fn place(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+pub fn place(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     reduce::place(isa, op, elem)
 }
 

@@ -2,7 +2,7 @@
 
 use super::complex::zip;
 use super::each::Fn2;
-use super::{BinaryOp, BlockFn, Elem, Form};
+use super::{Binary, BlockFn, DType, Form};
 use crate::simd::Isa;
 use half::{bf16, f16};
 
@@ -53,12 +53,12 @@ next! {
 }
 
 /// See [`super::binary`].
-pub fn binary(isa: Isa, op: BinaryOp, elem: Elem, form: Form) -> Option<BlockFn> {
+pub fn binary(isa: Isa, op: Binary, elem: DType, form: Form) -> Option<BlockFn> {
     match (op, elem) {
-        (BinaryOp::NextAfter, Elem::F32) => Some(zip::<Single>(isa, form)),
-        (BinaryOp::NextAfter, Elem::F64) => Some(zip::<Double>(isa, form)),
-        (BinaryOp::NextAfter, Elem::F16) => Some(zip::<Half>(isa, form)),
-        (BinaryOp::NextAfter, Elem::Bf16) => Some(zip::<Brain>(isa, form)),
+        (Binary::NextAfter, DType::F32) => Some(zip::<Single>(isa, form)),
+        (Binary::NextAfter, DType::F64) => Some(zip::<Double>(isa, form)),
+        (Binary::NextAfter, DType::F16) => Some(zip::<Half>(isa, form)),
+        (Binary::NextAfter, DType::BF16) => Some(zip::<Brain>(isa, form)),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Folds of blocks of f32 and f64 to one value, with explicit vectors.
 
 use super::entry::{Block, resolve};
-use super::{BlockFn, Elem, ReduceOp};
+use super::{BlockFn, DType, ReduceOp};
 use crate::simd::{Float, Isa, Mask, Real, Simd};
 use std::marker::PhantomData;
 use std::ops::Add;
@@ -208,21 +208,21 @@ fn of_real<T: Real + Add<Output = T>>(isa: Isa, op: ReduceOp) -> BlockFn {
 }
 
 /// See [`super::reduce`].
-pub fn reduce(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+pub fn reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     match elem {
-        Elem::F32 => Some(of_real::<f32>(isa, op)),
-        Elem::F64 => Some(of_real::<f64>(isa, op)),
+        DType::F32 => Some(of_real::<f32>(isa, op)),
+        DType::F64 => Some(of_real::<f64>(isa, op)),
         _ => None,
     }
 }
 
 /// See [`super::place`].
-pub fn place(isa: Isa, op: ReduceOp, elem: Elem) -> Option<BlockFn> {
+pub fn place(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     match (op, elem) {
-        (ReduceOp::Max, Elem::F32) => Some(resolve::<Place<Max, f32>>(isa)),
-        (ReduceOp::Max, Elem::F64) => Some(resolve::<Place<Max, f64>>(isa)),
-        (ReduceOp::Min, Elem::F32) => Some(resolve::<Place<Min, f32>>(isa)),
-        (ReduceOp::Min, Elem::F64) => Some(resolve::<Place<Min, f64>>(isa)),
+        (ReduceOp::Max, DType::F32) => Some(resolve::<Place<Max, f32>>(isa)),
+        (ReduceOp::Max, DType::F64) => Some(resolve::<Place<Max, f64>>(isa)),
+        (ReduceOp::Min, DType::F32) => Some(resolve::<Place<Min, f32>>(isa)),
+        (ReduceOp::Min, DType::F64) => Some(resolve::<Place<Min, f64>>(isa)),
         _ => None,
     }
 }

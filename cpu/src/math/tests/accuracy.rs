@@ -2,42 +2,43 @@
 
 use super::reference::{self, Dd, Scaled};
 use super::{Random, run1, run2};
-use crate::math::{BinaryOp, Elem, Form, UnaryOp, binary, unary};
+use crate::math::{Form, binary, unary};
 use crate::simd::Isa;
+use millstream_core::{Binary, DType, Unary};
 
 /// The bound that the functions promise.
 const BOUND: f64 = 2.0;
 
 /// An operation and its reference.
-type Case<R> = (UnaryOp, fn(f64) -> R);
+type Case<R> = (Unary, fn(f64) -> R);
 
 /// Functions of f32 with a reference whose error is far below an f32's.
 const SINGLE: [Case<f64>; 25] = [
-    (UnaryOp::Exp, f64::exp),
-    (UnaryOp::Expm1, f64::exp_m1),
-    (UnaryOp::Log, f64::ln),
-    (UnaryOp::Log1p, f64::ln_1p),
-    (UnaryOp::Tanh, f64::tanh),
-    (UnaryOp::Sigmoid, sigmoid),
-    (UnaryOp::Sin, f64::sin),
-    (UnaryOp::Cos, f64::cos),
-    (UnaryOp::Erf, erf),
-    (UnaryOp::Rsqrt, rsqrt),
-    (UnaryOp::Sqrt, f64::sqrt),
-    (UnaryOp::Recip, f64::recip),
-    (UnaryOp::Abs, f64::abs),
-    (UnaryOp::Tan, f64::tan),
-    (UnaryOp::Asin, f64::asin),
-    (UnaryOp::Acos, f64::acos),
-    (UnaryOp::Atan, f64::atan),
-    (UnaryOp::Sinh, f64::sinh),
-    (UnaryOp::Cosh, f64::cosh),
-    (UnaryOp::Asinh, f64::asinh),
-    (UnaryOp::Acosh, acosh),
-    (UnaryOp::Atanh, f64::atanh),
-    (UnaryOp::Exp2, f64::exp2),
-    (UnaryOp::Log2, f64::log2),
-    (UnaryOp::Log10, f64::log10),
+    (Unary::Exp, f64::exp),
+    (Unary::Expm1, f64::exp_m1),
+    (Unary::Log, f64::ln),
+    (Unary::Log1p, f64::ln_1p),
+    (Unary::Tanh, f64::tanh),
+    (Unary::Sigmoid, sigmoid),
+    (Unary::Sin, f64::sin),
+    (Unary::Cos, f64::cos),
+    (Unary::Erf, erf),
+    (Unary::Rsqrt, rsqrt),
+    (Unary::Sqrt, f64::sqrt),
+    (Unary::Recip, f64::recip),
+    (Unary::Abs, f64::abs),
+    (Unary::Tan, f64::tan),
+    (Unary::Asin, f64::asin),
+    (Unary::Acos, f64::acos),
+    (Unary::Atan, f64::atan),
+    (Unary::Sinh, f64::sinh),
+    (Unary::Cosh, f64::cosh),
+    (Unary::Asinh, f64::asinh),
+    (Unary::Acosh, acosh),
+    (Unary::Atanh, f64::atanh),
+    (Unary::Exp2, f64::exp2),
+    (Unary::Log2, f64::log2),
+    (Unary::Log10, f64::log10),
 ];
 
 /// The standard library's loses all digits near 1.
@@ -69,9 +70,9 @@ fn ulps(got: f32, want: f64) -> f64 {
     (f64::from(got) - want).abs() / 2f64.powi(exponent)
 }
 
-fn check_single(op: UnaryOp, f: fn(f64) -> f64, x: &[f32], seed: u64) {
+fn check_single(op: Unary, f: fn(f64) -> f64, x: &[f32], seed: u64) {
     for isa in Isa::available() {
-        let kernel = unary(isa, op, Elem::F32).unwrap();
+        let kernel = unary(isa, op, DType::F32).unwrap();
         let mut y = vec![0f32; x.len()];
         run1(kernel, x, &mut y);
         let mut worst = (0.0, 0.0);
@@ -177,41 +178,41 @@ fn sine_and_cosine_of_huge_f32_keep_their_bound() {
             f32::from_bits(exponent << 23 | mantissa)
         })
         .collect();
-    check_single(UnaryOp::Sin, f64::sin, &x, seed);
-    check_single(UnaryOp::Cos, f64::cos, &x, seed);
+    check_single(Unary::Sin, f64::sin, &x, seed);
+    check_single(Unary::Cos, f64::cos, &x, seed);
 }
 
 #[test]
 fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
     let functions: [Case<Scaled>; 22] = [
-        (UnaryOp::Exp, |x| reference::exp(Dd::from(x))),
-        (UnaryOp::Expm1, |x| if x.abs() < 1e-290 { Dd::from(x).into() } else { reference::expm1(Dd::from(x)) }),
-        (UnaryOp::Log, |x| reference::log(x).into()),
-        (UnaryOp::Log1p, |x| reference::log1p(x).into()),
-        (UnaryOp::Tanh, |x| reference::tanh(x).into()),
-        (UnaryOp::Sigmoid, reference::sigmoid),
-        (UnaryOp::Sin, |x| if x.abs() < 1e-150 { Dd::from(x).into() } else { reference::sin(x, 0).into() }),
-        (UnaryOp::Cos, |x| reference::sin(x, 1).into()),
-        (UnaryOp::Erf, |x| reference::erf(x).into()),
-        (UnaryOp::Rsqrt, |x| reference::rsqrt(x).into()),
-        (UnaryOp::Tan, |x| reference::tan(x).into()),
-        (UnaryOp::Asin, |x| reference::asin(x).into()),
-        (UnaryOp::Acos, |x| reference::acos(x).into()),
-        (UnaryOp::Atan, |x| reference::atan(x).into()),
-        (UnaryOp::Sinh, reference::sinh),
-        (UnaryOp::Cosh, reference::cosh),
-        (UnaryOp::Asinh, |x| reference::asinh(x).into()),
-        (UnaryOp::Acosh, |x| reference::acosh(x).into()),
-        (UnaryOp::Atanh, |x| reference::atanh(x).into()),
-        (UnaryOp::Exp2, reference::exp2),
-        (UnaryOp::Log2, |x| reference::log2(x).into()),
-        (UnaryOp::Log10, |x| reference::log10(x).into()),
+        (Unary::Exp, |x| reference::exp(Dd::from(x))),
+        (Unary::Expm1, |x| if x.abs() < 1e-290 { Dd::from(x).into() } else { reference::expm1(Dd::from(x)) }),
+        (Unary::Log, |x| reference::log(x).into()),
+        (Unary::Log1p, |x| reference::log1p(x).into()),
+        (Unary::Tanh, |x| reference::tanh(x).into()),
+        (Unary::Sigmoid, reference::sigmoid),
+        (Unary::Sin, |x| if x.abs() < 1e-150 { Dd::from(x).into() } else { reference::sin(x, 0).into() }),
+        (Unary::Cos, |x| reference::sin(x, 1).into()),
+        (Unary::Erf, |x| reference::erf(x).into()),
+        (Unary::Rsqrt, |x| reference::rsqrt(x).into()),
+        (Unary::Tan, |x| reference::tan(x).into()),
+        (Unary::Asin, |x| reference::asin(x).into()),
+        (Unary::Acos, |x| reference::acos(x).into()),
+        (Unary::Atan, |x| reference::atan(x).into()),
+        (Unary::Sinh, reference::sinh),
+        (Unary::Cosh, reference::cosh),
+        (Unary::Asinh, |x| reference::asinh(x).into()),
+        (Unary::Acosh, |x| reference::acosh(x).into()),
+        (Unary::Atanh, |x| reference::atanh(x).into()),
+        (Unary::Exp2, reference::exp2),
+        (Unary::Log2, |x| reference::log2(x).into()),
+        (Unary::Log10, |x| reference::log10(x).into()),
     ];
     let mut random = Random::new();
     let seed = random.seed;
     for (op, f) in functions {
         // Beyond, sine, cosine and tangent are the platform's.
-        let limit = if matches!(op, UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan) { 1e5 } else { f64::INFINITY };
+        let limit = if matches!(op, Unary::Sin | Unary::Cos | Unary::Tan) { 1e5 } else { f64::INFINITY };
         let mut x: Vec<f64> = (0..2_000).map(|_| f64::from_bits(random.bits())).collect();
         x.extend((0..3_000).map(|_| random.unit() * 2.0 - 1.0));
         x.extend((0..3_000).map(|_| random.unit() * 12.0 - 6.0));
@@ -222,7 +223,7 @@ fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
         x.retain(|x| x.abs() <= limit);
         let want: Vec<Scaled> = x.iter().map(|&x| f(x)).collect();
         for isa in Isa::available() {
-            let kernel = unary(isa, op, Elem::F64).unwrap();
+            let kernel = unary(isa, op, DType::F64).unwrap();
             let mut y = vec![0f64; x.len()];
             run1(kernel, &x, &mut y);
             let mut worst = (0.0, 0.0);
@@ -245,21 +246,21 @@ fn f64_functions_are_within_two_ulp_of_a_hundred_bit_reference() {
 fn f64_functions_are_right_at_special_values() {
     let tiny = f64::from_bits(1);
     let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let cases: [(UnaryOp, &[(f64, f64)]); 10] = [
-        (UnaryOp::Exp, &[(0.0, 1.0), (-0.0, 1.0), (inf, inf), (-inf, 0.0), (nan, nan), (710.0, inf), (-746.0, 0.0)]),
-        (UnaryOp::Exp, &[(-745.0, tiny), (709.782_712_893_384, 1.797_693_134_862_273_2e308)]),
-        (UnaryOp::Expm1, &[(0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -1.0), (nan, nan), (tiny, tiny)]),
-        (UnaryOp::Log, &[(0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (1.0, 0.0), (nan, nan), (-inf, nan)]),
-        (UnaryOp::Log1p, &[(-1.0, -inf), (-0.0, -0.0), (-2.0, nan), (inf, inf), (nan, nan), (tiny, tiny)]),
-        (UnaryOp::Tanh, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (tiny, tiny), (50.0, 1.0)]),
-        (UnaryOp::Sigmoid, &[(0.0, 0.5), (inf, 1.0), (-inf, 0.0), (nan, nan)]),
-        (UnaryOp::Sin, &[(0.0, 0.0), (-0.0, -0.0), (inf, nan), (nan, nan), (tiny, tiny), (-tiny, -tiny)]),
-        (UnaryOp::Cos, &[(0.0, 1.0), (-0.0, 1.0), (-inf, nan), (nan, nan)]),
-        (UnaryOp::Erf, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (7.0, 1.0)]),
+    let cases: [(Unary, &[(f64, f64)]); 10] = [
+        (Unary::Exp, &[(0.0, 1.0), (-0.0, 1.0), (inf, inf), (-inf, 0.0), (nan, nan), (710.0, inf), (-746.0, 0.0)]),
+        (Unary::Exp, &[(-745.0, tiny), (709.782_712_893_384, 1.797_693_134_862_273_2e308)]),
+        (Unary::Expm1, &[(0.0, 0.0), (-0.0, -0.0), (inf, inf), (-inf, -1.0), (nan, nan), (tiny, tiny)]),
+        (Unary::Log, &[(0.0, -inf), (-0.0, -inf), (-1.0, nan), (inf, inf), (1.0, 0.0), (nan, nan), (-inf, nan)]),
+        (Unary::Log1p, &[(-1.0, -inf), (-0.0, -0.0), (-2.0, nan), (inf, inf), (nan, nan), (tiny, tiny)]),
+        (Unary::Tanh, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (tiny, tiny), (50.0, 1.0)]),
+        (Unary::Sigmoid, &[(0.0, 0.5), (inf, 1.0), (-inf, 0.0), (nan, nan)]),
+        (Unary::Sin, &[(0.0, 0.0), (-0.0, -0.0), (inf, nan), (nan, nan), (tiny, tiny), (-tiny, -tiny)]),
+        (Unary::Cos, &[(0.0, 1.0), (-0.0, 1.0), (-inf, nan), (nan, nan)]),
+        (Unary::Erf, &[(0.0, 0.0), (-0.0, -0.0), (inf, 1.0), (-inf, -1.0), (nan, nan), (7.0, 1.0)]),
     ];
     for isa in Isa::available() {
         for (op, cases) in cases {
-            let kernel = unary(isa, op, Elem::F64).unwrap();
+            let kernel = unary(isa, op, DType::F64).unwrap();
             for &(x, want) in cases {
                 let mut y = [0f64];
                 run1(kernel, &[x], &mut y);
@@ -275,9 +276,9 @@ fn sine_and_cosine_of_huge_f64_agree_with_the_platform() {
     let mut random = Random::new();
     let x: Vec<f64> = (0..2000).map(|_| 1e5 * 10f64.powf(random.unit() * 300.0)).collect();
     for isa in Isa::available() {
-        for (op, f) in [(UnaryOp::Sin, f64::sin as fn(f64) -> f64), (UnaryOp::Cos, f64::cos)] {
+        for (op, f) in [(Unary::Sin, f64::sin as fn(f64) -> f64), (Unary::Cos, f64::cos)] {
             let mut y = vec![0.0; x.len()];
-            run1(unary(isa, op, Elem::F64).unwrap(), &x, &mut y);
+            run1(unary(isa, op, DType::F64).unwrap(), &x, &mut y);
             for (&x, &y) in x.iter().zip(&y) {
                 assert_eq!(y, f(x), "{op:?} of {x:e}");
             }
@@ -310,7 +311,7 @@ fn f32_powers_are_within_two_ulp() {
     }
     for isa in Isa::available() {
         let mut dst = vec![0f32; a.len()];
-        run2(binary(isa, BinaryOp::Pow, Elem::F32, Form::VV).unwrap(), &a, &b, &mut dst);
+        run2(binary(isa, Binary::Pow, DType::F32, Form::VV).unwrap(), &a, &b, &mut dst);
         for i in 0..a.len() {
             let want = f64::from(a[i]).powf(f64::from(b[i]));
             let error = ulps(dst[i], want);
@@ -352,8 +353,8 @@ fn powers_of_special_values_are_those_of_c99() {
         f32::MAX,
     ];
     for isa in Isa::available() {
-        let single = binary(isa, BinaryOp::Pow, Elem::F32, Form::SV).unwrap();
-        let double = binary(isa, BinaryOp::Pow, Elem::F64, Form::SV).unwrap();
+        let single = binary(isa, Binary::Pow, DType::F32, Form::SV).unwrap();
+        let double = binary(isa, Binary::Pow, DType::F64, Form::SV).unwrap();
         let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
         for &x in &values {
             let mut y = vec![0f32; values.len()];
@@ -378,7 +379,7 @@ fn powers_of_special_values_are_those_of_c99() {
 fn f32_functions_are_within_two_ulp_for_every_f32() {
     for (op, f) in SINGLE {
         let isa = Isa::detect();
-        let kernel = unary(isa, op, Elem::F32).unwrap();
+        let kernel = unary(isa, op, DType::F32).unwrap();
         let (mut x, mut y) = (vec![0f32; 1 << 16], vec![0f32; 1 << 16]);
         let (mut worst, mut at) = (0.0, 0.0);
         for high in 0..1 << 16 {

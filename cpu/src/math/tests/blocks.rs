@@ -1,9 +1,10 @@
 //! Block kernels against scalar definitions: every type, operation, form and awkward length, in place and not.
 
 use super::{Random, run1, run2, run3};
-use crate::math::{BinaryOp, BlockFn, CompareOp, Elem, FmaForm, Form, ReduceOp, UnaryOp};
+use crate::math::{BlockFn, FmaForm, Form, ReduceOp};
 use crate::math::{binary, compare, fma, reduce, select, unary};
 use crate::simd::Isa;
+use millstream_core::{Binary, DType, Unary};
 use num_complex::Complex;
 use std::fmt::Debug;
 use std::ptr::null;
@@ -13,7 +14,7 @@ const FORMS: [Form; 3] = [Form::VV, Form::VS, Form::SV];
 
 /// A number of the test: random values with the awkward ones among them, and equality that knows NaN.
 trait Value: Copy + Debug {
-    const ELEM: Elem;
+    const ELEM: DType;
     fn random(random: &mut Random) -> Self;
     fn same(self, other: Self) -> bool;
 }
@@ -21,7 +22,7 @@ trait Value: Copy + Debug {
 macro_rules! integer_value {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Value for $t {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> $t {
                 match random.below(8) {
                     0 => 0,
@@ -45,7 +46,7 @@ integer_value! { i8, I8; i16, I16; i32, I32; i64, I64; u8, U8; u16, U16; u32, U3
 macro_rules! float_value {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Value for $t {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> $t {
                 match random.below(12) {
                     0 => 0.0,
@@ -71,7 +72,7 @@ float_value! { f32, F32; f64, F64; }
 macro_rules! complex_value {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Value for Complex<$t> {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> Self {
                 Complex::new((random.unit() * 8.0 - 4.0) as $t, (random.unit() * 8.0 - 4.0) as $t)
             }
@@ -175,29 +176,29 @@ fn power(a: i128, b: i128, wrap: impl Fn(i128) -> i128) -> i128 {
 }
 
 /// What an integer operation means, in i128.
-fn integer(op: BinaryOp, a: i128, b: i128, bits: u32, wrap: impl Fn(i128) -> i128) -> Option<i128> {
+fn integer(op: Binary, a: i128, b: i128, bits: u32, wrap: impl Fn(i128) -> i128) -> Option<i128> {
     let amount = b & ((1i128 << bits) - 1);
     Some(wrap(match op {
-        BinaryOp::Add => a + b,
-        BinaryOp::Sub => a - b,
-        BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::Min => a.min(b),
-        BinaryOp::Max => a.max(b),
-        BinaryOp::Pow => power(a, b, &wrap),
-        BinaryOp::FloorDiv => floor_div(a, b),
-        BinaryOp::Rem => {
+        Binary::Add => a + b,
+        Binary::Sub => a - b,
+        Binary::Mul => a.wrapping_mul(b),
+        Binary::Min => a.min(b),
+        Binary::Max => a.max(b),
+        Binary::Pow => power(a, b, &wrap),
+        Binary::FloorDiv => floor_div(a, b),
+        Binary::Rem => {
             if b == 0 {
                 0
             } else {
                 a - floor_div(a, b) * b
             }
         }
-        BinaryOp::And => a & b,
-        BinaryOp::Or => a | b,
-        BinaryOp::Xor => a ^ b,
-        BinaryOp::Shl if amount >= i128::from(bits) => 0,
-        BinaryOp::Shl => a << amount,
-        BinaryOp::Shr => a >> amount.min(126),
+        Binary::And => a & b,
+        Binary::Or => a | b,
+        Binary::Xor => a ^ b,
+        Binary::Shl if amount >= i128::from(bits) => 0,
+        Binary::Shl => a << amount,
+        Binary::Shr => a >> amount.min(126),
         // Of floats only.
         _ => return None,
     }))
@@ -209,7 +210,7 @@ macro_rules! integers {
         fn $name() {
             let elem = <$t as Value>::ELEM;
             for isa in Isa::available() {
-                for op in BinaryOp::ALL {
+                for op in Binary::ALL.iter().copied() {
                     for form in FORMS {
                         let Some(kernel) = binary(isa, op, elem, form) else {
                             assert!(integer(op, 1, 1, 8, |x| x).is_none(), "{op:?} of {elem:?} is missing");
@@ -220,21 +221,21 @@ macro_rules! integers {
                         check2::<$t, $t>(&name, form, kernel, f, true);
                     }
                 }
-                for op in UnaryOp::ALL {
+                for op in Unary::ALL.iter().copied() {
                     let Some(kernel) = unary(isa, op, elem) else { continue };
                     let f = |a: $t| {
                         let a = a as i128;
                         (match op {
-                            UnaryOp::Neg => -a,
-                            UnaryOp::Abs => a.abs(),
-                            UnaryOp::Sign => a.signum(),
-                            UnaryOp::Not => !a,
+                            Unary::Neg => -a,
+                            Unary::Abs => a.abs(),
+                            Unary::Sign => a.signum(),
+                            Unary::Not => !a,
                             _ => a,
                         }) as $t
                     };
                     check1::<$t, $t>(&format!("{op:?} of {elem:?} on {isa:?}"), kernel, f, true);
                 }
-                for op in CompareOp::ALL {
+                for op in COMPARISONS {
                     for form in FORMS {
                         let kernel = compare(isa, op, elem, form).unwrap();
                         check2::<$t, u8>(&format!("{op:?} of {elem:?}"), form, kernel, |a, b| holds(op, &a, &b), false);
@@ -256,14 +257,17 @@ integers! {
     u64_blocks_compute_what_is_stated u64;
 }
 
-fn holds<T: PartialOrd>(op: CompareOp, a: &T, b: &T) -> u8 {
+const COMPARISONS: [Binary; 6] = [Binary::Eq, Binary::Ne, Binary::Lt, Binary::Le, Binary::Gt, Binary::Ge];
+
+fn holds<T: PartialOrd>(op: Binary, a: &T, b: &T) -> u8 {
     u8::from(match op {
-        CompareOp::Eq => a == b,
-        CompareOp::Ne => a != b,
-        CompareOp::Lt => a < b,
-        CompareOp::Le => a <= b,
-        CompareOp::Gt => a > b,
-        CompareOp::Ge => a >= b,
+        Binary::Eq => a == b,
+        Binary::Ne => a != b,
+        Binary::Lt => a < b,
+        Binary::Le => a <= b,
+        Binary::Gt => a > b,
+        Binary::Ge => a >= b,
+        _ => unreachable!("{op:?} is no comparison"),
     })
 }
 
@@ -274,18 +278,18 @@ macro_rules! floats {
             let elem = <$t as Value>::ELEM;
             for isa in Isa::available() {
                 for form in FORMS {
-                    let check = |op: BinaryOp, f: &dyn Fn($t, $t) -> $t| {
+                    let check = |op: Binary, f: &dyn Fn($t, $t) -> $t| {
                         let kernel = binary(isa, op, elem, form).unwrap();
                         check2::<$t, $t>(&format!("{op:?} of {elem:?} on {isa:?}"), form, kernel, f, true);
                     };
-                    check(BinaryOp::Add, &|a, b| a + b);
-                    check(BinaryOp::Sub, &|a, b| a - b);
-                    check(BinaryOp::Mul, &|a, b| a * b);
-                    check(BinaryOp::Div, &|a, b| a / b);
+                    check(Binary::Add, &|a, b| a + b);
+                    check(Binary::Sub, &|a, b| a - b);
+                    check(Binary::Mul, &|a, b| a * b);
+                    check(Binary::Div, &|a, b| a / b);
                     // Of zeros of both signs either may win.
                     let nan = |a: $t, b: $t, c: $t| if a.is_nan() || b.is_nan() { <$t>::NAN } else { c };
                     let positive = |x: $t| if x == 0.0 { 0.0 } else { x };
-                    for (op, max) in [(BinaryOp::Max, true), (BinaryOp::Min, false)] {
+                    for (op, max) in [(Binary::Max, true), (Binary::Min, false)] {
                         let kernel = binary(isa, op, elem, form).unwrap();
                         let mut random = Random::new();
                         let (a, b) = (values::<$t>(&mut random, 100), values::<$t>(&mut random, 100));
@@ -298,7 +302,7 @@ macro_rules! floats {
                             assert!(positive(dst[i]).same(positive(want)), "{op:?} of {x} and {y} is {}", dst[i]);
                         }
                     }
-                    check(BinaryOp::Rem, &|a, b| {
+                    check(Binary::Rem, &|a, b| {
                         let r = a % b;
                         if r == 0.0 {
                             (0.0 as $t).copysign(b)
@@ -308,7 +312,7 @@ macro_rules! floats {
                             r
                         }
                     });
-                    check(BinaryOp::FloorDiv, &|a, b| {
+                    check(Binary::FloorDiv, &|a, b| {
                         if b == 0.0 || a.is_infinite() {
                             return a / b;
                         }
@@ -321,25 +325,25 @@ macro_rules! floats {
                         let whole = if q - whole > 0.5 { whole + 1.0 } else { whole };
                         if q == 0.0 { (0.0 as $t).copysign(a / b) } else { whole }
                     });
-                    for op in CompareOp::ALL {
+                    for op in COMPARISONS {
                         let kernel = compare(isa, op, elem, form).unwrap();
                         check2::<$t, u8>(&format!("{op:?} of {elem:?}"), form, kernel, |a, b| holds(op, &a, &b), false);
                     }
                 }
-                let check = |op: UnaryOp, f: &dyn Fn($t) -> $t| {
+                let check = |op: Unary, f: &dyn Fn($t) -> $t| {
                     let kernel = unary(isa, op, elem).unwrap();
                     check1::<$t, $t>(&format!("{op:?} of {elem:?} on {isa:?}"), kernel, f, true);
                 };
-                check(UnaryOp::Neg, &|x| -x);
-                check(UnaryOp::Abs, &|x| x.abs());
-                check(UnaryOp::Sign, &|x| if x == 0.0 || x.is_nan() { x } else { x.signum() });
-                check(UnaryOp::Sqrt, &|x| x.sqrt());
-                check(UnaryOp::Recip, &|x| 1.0 / x);
-                check(UnaryOp::Floor, &|x| x.floor());
-                check(UnaryOp::Ceil, &|x| x.ceil());
-                check(UnaryOp::Trunc, &|x| x.trunc());
-                check(UnaryOp::Round, &|x| x.round_ties_even());
-                assert!(unary(isa, UnaryOp::Not, elem).is_none());
+                check(Unary::Neg, &|x| -x);
+                check(Unary::Abs, &|x| x.abs());
+                check(Unary::Sign, &|x| if x == 0.0 || x.is_nan() { x } else { x.signum() });
+                check(Unary::Sqrt, &|x| x.sqrt());
+                check(Unary::Recip, &|x| 1.0 / x);
+                check(Unary::Floor, &|x| x.floor());
+                check(Unary::Ceil, &|x| x.ceil());
+                check(Unary::Trunc, &|x| x.trunc());
+                check(Unary::Round, &|x| x.round_ties_even());
+                assert!(unary(isa, Unary::Not, elem).is_none());
             }
         }
     )+};
@@ -356,8 +360,8 @@ fn whole_quotients_of_floats_are_exact() {
     let mut random = Random::new();
     for isa in Isa::available() {
         let (rem, div) = (
-            binary(isa, BinaryOp::Rem, Elem::F32, Form::VV).unwrap(),
-            binary(isa, BinaryOp::FloorDiv, Elem::F32, Form::VV).unwrap(),
+            binary(isa, Binary::Rem, DType::F32, Form::VV).unwrap(),
+            binary(isa, Binary::FloorDiv, DType::F32, Form::VV).unwrap(),
         );
         let b: Vec<f32> = (0..5000).map(|_| (random.unit() * 10.0 + 0.001) as f32).collect();
         let a: Vec<f32> = b.iter().map(|b| (b * (1 + random.below(1 << 20)) as f32).next_down()).collect();
@@ -385,14 +389,14 @@ fn fused_multiply_add_rounds_once_in_every_form() {
                 let (sb, sc) =
                     (matches!(form, FmaForm::VSV | FmaForm::VSS), matches!(form, FmaForm::VVS | FmaForm::VSS));
                 let mut dst = vec![0f64; n];
-                run3(fma(isa, Elem::F64, form).unwrap(), &a, &b, &c, &mut dst);
+                run3(fma(isa, DType::F64, form).unwrap(), &a, &b, &c, &mut dst);
                 for i in 0..n {
                     assert_eq!(dst[i], a[i].mul_add(pick(&b, sb, i), pick(&c, sc, i)), "{form:?} on {isa:?}");
                 }
                 let narrow = |x: &[f64]| x.iter().map(|&x| (x * 1000.0) as i16).collect::<Vec<i16>>();
                 let (a, b, c) = (narrow(&a), narrow(&b), narrow(&c));
                 let mut dst = vec![0i16; n];
-                run3(fma(isa, Elem::I16, form).unwrap(), &a, &b, &c, &mut dst);
+                run3(fma(isa, DType::I16, form).unwrap(), &a, &b, &c, &mut dst);
                 for i in 0..n {
                     let (y, z) = (b[if sb { 0 } else { i }], c[if sc { 0 } else { i }]);
                     assert_eq!(dst[i], a[i].wrapping_mul(y).wrapping_add(z));
@@ -435,19 +439,19 @@ fn bools_have_logic_and_no_arithmetic_that_leaves_them() {
     for isa in Isa::available() {
         let table = |op| {
             let mut dst = [9u8; 4];
-            run2(binary(isa, op, Elem::Bool, Form::VV).unwrap(), &[0u8, 0, 1, 1], &[0, 1, 0, 1], &mut dst);
+            run2(binary(isa, op, DType::Bool, Form::VV).unwrap(), &[0u8, 0, 1, 1], &[0, 1, 0, 1], &mut dst);
             dst
         };
-        assert_eq!(table(BinaryOp::Add), [0, 1, 1, 1]);
-        assert_eq!(table(BinaryOp::Or), [0, 1, 1, 1]);
-        assert_eq!(table(BinaryOp::Max), [0, 1, 1, 1]);
-        assert_eq!(table(BinaryOp::Mul), [0, 0, 0, 1]);
-        assert_eq!(table(BinaryOp::And), [0, 0, 0, 1]);
-        assert_eq!(table(BinaryOp::Min), [0, 0, 0, 1]);
-        assert_eq!(table(BinaryOp::Xor), [0, 1, 1, 0]);
-        assert!(binary(isa, BinaryOp::Sub, Elem::Bool, Form::VV).is_none());
+        assert_eq!(table(Binary::Add), [0, 1, 1, 1]);
+        assert_eq!(table(Binary::Or), [0, 1, 1, 1]);
+        assert_eq!(table(Binary::Max), [0, 1, 1, 1]);
+        assert_eq!(table(Binary::Mul), [0, 0, 0, 1]);
+        assert_eq!(table(Binary::And), [0, 0, 0, 1]);
+        assert_eq!(table(Binary::Min), [0, 0, 0, 1]);
+        assert_eq!(table(Binary::Xor), [0, 1, 1, 0]);
+        assert!(binary(isa, Binary::Sub, DType::Bool, Form::VV).is_none());
         let mut dst = [9u8; 2];
-        run1(unary(isa, UnaryOp::Not, Elem::Bool).unwrap(), &[0u8, 1], &mut dst);
+        run1(unary(isa, Unary::Not, DType::Bool).unwrap(), &[0u8, 1], &mut dst);
         assert_eq!(dst, [1, 0]);
     }
 }
@@ -463,7 +467,7 @@ fn float_reductions_match_a_wide_sum_and_keep_nan() {
                 let mut got = [0f32];
                 // SAFETY: the blocks have `a.len()` elements, the result is one f32.
                 unsafe {
-                    let kernel = reduce(isa, op, Elem::F32).unwrap();
+                    let kernel = reduce(isa, op, DType::F32).unwrap();
                     kernel(got.as_mut_ptr().cast(), a.as_ptr().cast(), b.as_ptr().cast(), null(), a.len());
                 }
                 got[0]
@@ -501,20 +505,20 @@ fn complex_blocks_agree_with_the_textbook() {
         let elem = <Z<T> as Value>::ELEM;
         for form in FORMS {
             let zip = |op| binary(isa, op, elem, form).unwrap();
-            check2::<Z<T>, Z<T>>("add", form, zip(BinaryOp::Add), |a, b| a + b, true);
-            check2::<Z<T>, Z<T>>("sub", form, zip(BinaryOp::Sub), |a, b| a - b, true);
-            check2::<Z<T>, Z<T>>("mul", form, zip(BinaryOp::Mul), |a, b| a * b, true);
-            check2::<Z<T>, Z<T>>("div", form, zip(BinaryOp::Div), |a, b| a / b, true);
+            check2::<Z<T>, Z<T>>("add", form, zip(Binary::Add), |a, b| a + b, true);
+            check2::<Z<T>, Z<T>>("sub", form, zip(Binary::Sub), |a, b| a - b, true);
+            check2::<Z<T>, Z<T>>("mul", form, zip(Binary::Mul), |a, b| a * b, true);
+            check2::<Z<T>, Z<T>>("div", form, zip(Binary::Div), |a, b| a / b, true);
         }
         let map = |op| unary(isa, op, elem).unwrap();
-        check1::<Z<T>, Z<T>>("neg", map(UnaryOp::Neg), |z| -z, true);
-        check1::<Z<T>, Z<T>>("exp", map(UnaryOp::Exp), |z| z.exp(), true);
-        check1::<Z<T>, Z<T>>("log", map(UnaryOp::Log), |z| z.ln(), true);
-        check1::<Z<T>, Z<T>>("sqrt", map(UnaryOp::Sqrt), |z| z.sqrt(), true);
-        check1::<Z<T>, Z<T>>("sin", map(UnaryOp::Sin), |z| z.sin(), true);
-        check1::<Z<T>, Z<T>>("expm1", map(UnaryOp::Expm1), |z| z.exp() - one, true);
-        check1::<Z<T>, Z<T>>("log1p", map(UnaryOp::Log1p), |z| (z + one).ln(), true);
-        check1::<Z<T>, T>("abs", map(UnaryOp::Abs), |z| z.abs(), false);
+        check1::<Z<T>, Z<T>>("neg", map(Unary::Neg), |z| -z, true);
+        check1::<Z<T>, Z<T>>("exp", map(Unary::Exp), |z| z.exp(), true);
+        check1::<Z<T>, Z<T>>("log", map(Unary::Log), |z| z.ln(), true);
+        check1::<Z<T>, Z<T>>("sqrt", map(Unary::Sqrt), |z| z.sqrt(), true);
+        check1::<Z<T>, Z<T>>("sin", map(Unary::Sin), |z| z.sin(), true);
+        check1::<Z<T>, Z<T>>("expm1", map(Unary::Expm1), |z| z.exp() - one, true);
+        check1::<Z<T>, Z<T>>("log1p", map(Unary::Log1p), |z| (z + one).ln(), true);
+        check1::<Z<T>, T>("abs", map(Unary::Abs), |z| z.abs(), false);
     }
     for isa in Isa::available() {
         check::<f32>(isa, Complex::new(1.0, 0.0));

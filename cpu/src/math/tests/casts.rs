@@ -1,9 +1,10 @@
 //! Casts between every pair of element types, against `as` and against exact rounding.
 
 use super::{Random, run1};
-use crate::math::{Elem, cast};
+use crate::math::cast;
 use crate::simd::Isa;
 use half::{bf16, f16};
+use millstream_core::DType;
 use num_complex::Complex;
 
 /// What a value is, exactly: every element type fits one of these.
@@ -15,7 +16,7 @@ enum Exact {
 
 /// An element type of the test.
 trait Element: Copy + std::fmt::Debug {
-    const ELEM: Elem;
+    const ELEM: DType;
     fn random(random: &mut Random) -> Self;
     fn exact(self) -> Exact;
     /// The stated conversion of an exact value.
@@ -26,7 +27,7 @@ trait Element: Copy + std::fmt::Debug {
 macro_rules! ints {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Element for $t {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> $t {
                 match random.below(6) {
                     0 => <$t>::MIN,
@@ -60,7 +61,7 @@ ints! { i8, I8; i16, I16; i32, I32; i64, I64; u8, U8; u16, U16; u32, U32; u64, U
 struct Bool(u8);
 
 impl Element for Bool {
-    const ELEM: Elem = Elem::Bool;
+    const ELEM: DType = DType::Bool;
     fn random(random: &mut Random) -> Bool {
         Bool(random.below(2) as u8)
     }
@@ -102,7 +103,7 @@ fn nearest<T: Copy>(x: Exact, guess: u16, value: impl Fn(u16) -> f64, make: impl
 macro_rules! halves {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Element for $t {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> $t {
                 <$t>::from_bits(random.bits() as u16)
             }
@@ -126,12 +127,12 @@ macro_rules! halves {
     )+};
 }
 
-halves! { f16, F16; bf16, Bf16; }
+halves! { f16, F16; bf16, BF16; }
 
 macro_rules! floats {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Element for $t {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> $t {
                 match random.below(8) {
                     0 => <$t>::from_bits(random.bits() as _),
@@ -169,7 +170,7 @@ floats! { f32, F32; f64, F64; }
 macro_rules! complexes {
     ($($t:ty, $elem:ident;)+) => {$(
         impl Element for Complex<$t> {
-            const ELEM: Elem = Elem::$elem;
+            const ELEM: DType = DType::$elem;
             fn random(random: &mut Random) -> Self {
                 Complex::new(<$t as Element>::random(random), 0.0)
             }
@@ -254,16 +255,16 @@ fn every_f16_and_bf16_goes_to_f32_and_back_unchanged() {
     for isa in Isa::available() {
         for (elem, is_nan, value) in [
             (
-                Elem::F16,
+                DType::F16,
                 (|b| f16::from_bits(b).is_nan()) as fn(u16) -> bool,
                 (|b| f16::from_bits(b).to_f32()) as fn(u16) -> f32,
             ),
-            (Elem::Bf16, |b| bf16::from_bits(b).is_nan(), |b| bf16::from_bits(b).to_f32()),
+            (DType::BF16, |b| bf16::from_bits(b).is_nan(), |b| bf16::from_bits(b).to_f32()),
         ] {
             let mut wide = vec![0f32; bits.len()];
-            run1(cast(isa, elem, Elem::F32).unwrap(), &bits, &mut wide);
+            run1(cast(isa, elem, DType::F32).unwrap(), &bits, &mut wide);
             let mut back = vec![0u16; bits.len()];
-            run1(cast(isa, Elem::F32, elem).unwrap(), &wide, &mut back);
+            run1(cast(isa, DType::F32, elem).unwrap(), &wide, &mut back);
             for (i, &b) in bits.iter().enumerate() {
                 if is_nan(b) {
                     assert!(wide[i].is_nan() && is_nan(back[i]));

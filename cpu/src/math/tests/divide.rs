@@ -1,8 +1,9 @@
 //! Quotients and remainders by one divisor against those of wider integers, at the values where a reciprocal would be off.
 
 use super::{Random, run2};
-use crate::math::{BinaryOp, Elem, Form, binary};
+use crate::math::{Form, binary};
 use crate::simd::Isa;
+use millstream_core::{Binary, DType};
 
 macro_rules! by_one_divisor {
     ($t:ty, $elem:ident, $name:ident) => {
@@ -17,8 +18,8 @@ macro_rules! by_one_divisor {
             divisors.extend((0..50).map(|i| (r.bits() >> i) as $t));
             divisors.extend((0..20).map(|i| ((r.bits() >> i) as $t).wrapping_neg()));
             for isa in Isa::available() {
-                let find = |op| binary(isa, op, Elem::$elem, Form::VS).unwrap();
-                let (quotient, remainder) = (find(BinaryOp::FloorDiv), find(BinaryOp::Rem));
+                let find = |op| binary(isa, op, DType::$elem, Form::VS).unwrap();
+                let (quotient, remainder) = (find(Binary::FloorDiv), find(Binary::Rem));
                 for &d in &divisors {
                     let mut a: Vec<$t> = vec![0, 1, 2, <$t>::MAX, <$t>::MIN, <$t>::MAX - 1, <$t>::MIN + 1];
                     for _ in 0..9 {

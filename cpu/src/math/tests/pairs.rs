@@ -2,8 +2,9 @@
 
 use super::reference::{self, Scaled};
 use super::{Random, run2};
-use crate::math::{BinaryOp, Elem, Form, binary};
+use crate::math::{Form, binary};
 use crate::simd::Isa;
+use millstream_core::{Binary, DType};
 
 /// The bound that the functions promise.
 const BOUND: f64 = 2.0;
@@ -60,16 +61,16 @@ fn next_after(a: f32, b: f32) -> f32 {
     }
 }
 
-type Case = (BinaryOp, f64, fn(f32, f32) -> f64);
+type Case = (Binary, f64, fn(f32, f32) -> f64);
 
 #[test]
 fn functions_of_two_f32_keep_their_bounds() {
     let cases: [Case; 5] = [
-        (BinaryOp::Atan2, BOUND, |a, b| f64::from(a).atan2(b.into())),
-        (BinaryOp::Hypot, BOUND, |a, b| f64::from(a).hypot(b.into())),
-        (BinaryOp::Fmod, 0.0, |a, b| (a % b).into()),
-        (BinaryOp::CopySign, 0.0, |a, b| a.copysign(b).into()),
-        (BinaryOp::NextAfter, 0.0, |a, b| next_after(a, b).into()),
+        (Binary::Atan2, BOUND, |a, b| f64::from(a).atan2(b.into())),
+        (Binary::Hypot, BOUND, |a, b| f64::from(a).hypot(b.into())),
+        (Binary::Fmod, 0.0, |a, b| (a % b).into()),
+        (Binary::CopySign, 0.0, |a, b| a.copysign(b).into()),
+        (Binary::NextAfter, 0.0, |a, b| next_after(a, b).into()),
     ];
     let mut random = Random::new();
     let seed = random.seed;
@@ -77,7 +78,7 @@ fn functions_of_two_f32_keep_their_bounds() {
     for isa in Isa::available() {
         for (op, bound, want) in cases {
             let mut y = vec![0f32; a.len()];
-            run2(binary(isa, op, Elem::F32, Form::VV).unwrap(), &a, &b, &mut y);
+            run2(binary(isa, op, DType::F32, Form::VV).unwrap(), &a, &b, &mut y);
             for i in 0..a.len() {
                 let want = want(a[i], b[i]);
                 let error = ulps32(y[i], want);
@@ -98,10 +99,10 @@ fn functions_of_two_f64_keep_their_bounds() {
     for isa in Isa::available() {
         let run = |op| {
             let mut y = vec![0f64; a.len()];
-            run2(binary(isa, op, Elem::F64, Form::VV).unwrap(), &a, &b, &mut y);
+            run2(binary(isa, op, DType::F64, Form::VV).unwrap(), &a, &b, &mut y);
             y
         };
-        let (angles, sizes, rests) = (run(BinaryOp::Atan2), run(BinaryOp::Hypot), run(BinaryOp::Fmod));
+        let (angles, sizes, rests) = (run(Binary::Atan2), run(Binary::Hypot), run(Binary::Fmod));
         for i in 0..a.len() {
             let (x, y) = (a[i], b[i]);
             let plain = |x: f64| x.is_finite() && x != 0.0;
@@ -126,7 +127,7 @@ fn magnitudes_of_f64_neither_overflow_nor_vanish() {
     for isa in Isa::available() {
         for (a, b, want) in cases {
             let mut y = [0f64];
-            run2(binary(isa, BinaryOp::Hypot, Elem::F64, Form::VV).unwrap(), &[a], &[b], &mut y);
+            run2(binary(isa, Binary::Hypot, DType::F64, Form::VV).unwrap(), &[a], &[b], &mut y);
             assert!((y[0] / want - 1.0).abs() < 1e-3, "hypot({a:e}, {b:e}) on {isa:?} is {:e}", y[0]);
         }
     }
@@ -136,7 +137,7 @@ fn magnitudes_of_f64_neither_overflow_nor_vanish() {
 fn the_next_half_is_a_half() {
     let bits: Vec<u16> = (0..=u16::MAX).collect();
     for isa in Isa::available() {
-        let kernel = binary(isa, BinaryOp::NextAfter, Elem::F16, Form::VS).unwrap();
+        let kernel = binary(isa, Binary::NextAfter, DType::F16, Form::VS).unwrap();
         let x: Vec<f32> = bits.iter().map(|&b| half::f16::from_bits(b).to_f32()).collect();
         let mut y = vec![0f32; x.len()];
         run2(kernel, &x, &[f32::INFINITY], &mut y);

@@ -1,8 +1,9 @@
 //! Prints what a block of 1024 elements costs: `cargo test --release block_kernels_cost -- --ignored --nocapture`.
 
 use super::{run1, run2};
-use crate::math::{BinaryOp, Elem, Form, ReduceOp, UnaryOp, binary, reduce, unary};
+use crate::math::{Form, ReduceOp, binary, reduce, unary};
 use crate::simd::Isa;
+use millstream_core::{Binary, DType, Unary};
 use std::time::Instant;
 
 const N: usize = 1024;
@@ -29,15 +30,15 @@ fn block_kernels_cost_this_much() {
     let (mut y, mut z) = (vec![0f32; N], vec![0f64; N]);
     for isa in Isa::available() {
         println!("{isa:?}: ns per element, f32 and f64");
-        for op in UnaryOp::ALL {
-            let (Some(f), Some(g)) = (unary(isa, op, Elem::F32), unary(isa, op, Elem::F64)) else { continue };
+        for op in Unary::ALL.iter().copied() {
+            let (Some(f), Some(g)) = (unary(isa, op, DType::F32), unary(isa, op, DType::F64)) else { continue };
             let a = time(|| run1(f, &single, &mut y));
             let b = time(|| run1(g, &double, &mut z));
             println!("  {:10} {a:7.3} {b:7.3}", format!("{op:?}"));
         }
         // Complex numbers are wider than the results have room for.
-        for op in BinaryOp::ALL.into_iter().filter(|&op| op != BinaryOp::Complex) {
-            let (Some(f), Some(g)) = (binary(isa, op, Elem::F32, Form::VV), binary(isa, op, Elem::F64, Form::VV))
+        for op in Binary::ALL.iter().copied().filter(|&op| op != Binary::Complex) {
+            let (Some(f), Some(g)) = (binary(isa, op, DType::F32, Form::VV), binary(isa, op, DType::F64, Form::VV))
             else {
                 continue;
             };
@@ -46,7 +47,7 @@ fn block_kernels_cost_this_much() {
             println!("  {:10} {a:7.3} {b:7.3}", format!("{op:?}"));
         }
         for op in [ReduceOp::Sum, ReduceOp::SumProducts, ReduceOp::Max, ReduceOp::Min] {
-            let (Some(f), Some(g)) = (reduce(isa, op, Elem::F32), reduce(isa, op, Elem::F64)) else { continue };
+            let (Some(f), Some(g)) = (reduce(isa, op, DType::F32), reduce(isa, op, DType::F64)) else { continue };
             // SAFETY: the source has N elements, the destination room for any single result.
             let call = |f: crate::math::BlockFn, a: *const u8, dst: &mut [f64]| unsafe {
                 f(dst.as_mut_ptr().cast(), a, a, std::ptr::null(), N)

@@ -178,7 +178,7 @@ products! {
 /// The contract of [`Tile`] for packed operands, `k` counting groups; [`enter`] was called by this thread.
 unsafe fn kernel<P: Products, const V: usize>(t: &Tile<P::Sum>) {
     for line in 0..t.lines {
-        crate::contract::packed::driver::prefetch(t.next.wrapping_add(64 * line));
+        crate::prefetch::prefetch::<false>(t.next.wrapping_add(64 * line));
     }
     if V == 2 && t.rows == ROWS {
         // SAFETY: C has 32 rows of two vectors.
