@@ -40,7 +40,7 @@ struct Core {
     registers: usize,
     /// f32 operations in a cycle.
     flop: f64,
-    /// Bytes from the first-level cache in a cycle.
+    /// Bytes from L1 in a cycle.
     bytes: f64,
 }
 

@@ -48,12 +48,12 @@ impl Topology {
         self.caches.iter().copied().find(|c| c.level == level)
     }
 
-    /// The first-level data cache.
+    /// The L1.
     pub fn l1(&self) -> Cache {
         self.cache(1).unwrap_or(DEFAULT_L1)
     }
 
-    /// The second-level cache; where there is none, the first level.
+    /// L2; where there is none, the first level.
     pub fn l2(&self) -> Cache {
         self.cache(2).unwrap_or_else(|| self.l1())
     }

@@ -545,7 +545,7 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
     let mut copies = [0, 0];
     let mut random = Random::new();
     let base = Convolution { channels: 70, filters: 67, size: [7, 7], ..BASE };
-    // Planes whose elements crowd the first-level cache, and windows of which some see nothing but the border.
+    // Planes whose elements crowd L1, and windows of which some see nothing but the border.
     let crowded = Convolution { channels: 6, size: [32, 32], batch: 1, ..base };
     let outside = Convolution { channels: 5, size: [4, 9], padding: 5, ..base };
     for case in [Convolution { size: [14, 15], batch: 1, ..base }, crowded, outside, base] {
@@ -564,9 +564,9 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
                     let traffic = Traffic { computed: None, ..v.traffic.clone() };
                     let all_products = Candidate { traffic, ..v.clone() };
                     assert!(fewer && seconds(&v) < seconds(&all_products), "{}", v.label());
-                    // Channels first, sums are turned, too.
-                    let turned = if channels_last { 0 } else { 4 * op.output_len(0) as u64 };
-                    copies[usize::from(v.traffic.copied > turned)] += 1;
+                    // Channels first, sums are transposed, too.
+                    let transposed = if channels_last { 0 } else { 4 * op.output_len(0) as u64 };
+                    copies[usize::from(v.traffic.copied > transposed)] += 1;
                 }
             }
         }

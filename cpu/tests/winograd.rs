@@ -221,7 +221,7 @@ fn many_channels_are_summed_in_pieces() {
 
 #[test]
 fn work_of_several_chunks_agrees() {
-    // A chunk's transforms fill half of the second-level cache: some hundred kilobytes.
+    // A chunk's transforms fill half of L2: some hundred kilobytes.
     let mut random = Random::new();
     Case { images: 3, channels: 64, filters: 3, size: [30, 30], together: true, ..BASE }.check(&mut random);
 }

@@ -121,7 +121,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let batches: usize = op.dims[..at].iter().product();
         let panels = Panels::new(product_isa(machine.isa))
             .ok_or_else(|| Error::internal("the CPU lacks a kernel for attention"))?;
-        // Packed keys and values have half of the second-level cache.
+        // Packed keys and values have half of L2.
         let room = machine.topology.l2().size / 2 / ((d + e) * size_of::<T>()).max(1);
         let keys = even(n, room.min(KEYS).max(4 * panels.rows()), panels.rows());
         // How sums are grouped depends on the keys alone, so that queries may be cut for the threads.
@@ -332,12 +332,12 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let mut rest = scale;
         if self.multiplies(scale) {
             let added: &[T] = if self.body.mask {
-                let (turned, rows) = room.split_at_mut(room.len() / 2);
+                let (transposed, rows) = room.split_at_mut(room.len() / 2);
                 let (o, at) = (&self.operands[3], self.batch.len());
                 let [down, along] = [0, 1].map(|dim| o.strides[at + dim]);
                 let first = mask.wrapping_offset(query as isize * down + key as isize * along);
                 let block = PackBlock { batch: 0, row: 0, rows: some, k: 0, depth: scores.len() / width, panel: width };
-                let turned = &mut turned[..block.len()];
+                let transposed = &mut transposed[..block.len()];
                 if o.dtype == DType::Bool {
                     for (lane, row) in rows.chunks_exact_mut(block.depth).enumerate().take(some) {
                         let bytes = first.wrapping_offset(lane as isize * down);
@@ -349,14 +349,14 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                     }
                     // SAFETY: the rows were written just now.
                     let rows = unsafe { Strided::<T>::from_raw(rows.as_ptr(), block.depth as isize, 1, Batch::SAME) };
-                    rows.pack(&block, turned);
+                    rows.pack(&block, transposed);
                 } else {
                     let mut near = Vec::new();
                     // SAFETY: the dispatcher checked the mask against the index space.
                     let rows = unsafe { self.strided(first, 3, [0, 1], [some, block.depth], &mut near) };
-                    rows.pack(&block, turned);
+                    rows.pack(&block, transposed);
                 }
-                turned
+                transposed
             } else {
                 &[]
             };

@@ -212,7 +212,7 @@ impl Blocks {
     }
 
     fn binary(&mut self, op: Binary, a: Id, b: Id, current: Option<Id>, feeds: &[Option<u16>]) -> Option<()> {
-        let (plain, turned) = match op {
+        let (plain, swapped) = match op {
             Binary::Add => (What::Add, Some(What::Add)),
             Binary::Sub => (What::Sub, Some(What::SubFrom)),
             Binary::Mul => (What::Mul, Some(What::Mul)),
@@ -224,8 +224,8 @@ impl Blocks {
                 (What::Call2(found.f), None)
             }
         };
-        let (what, first, second) = match turned {
-            Some(turned) if current == Some(b) && current != Some(a) => (turned, b, a),
+        let (what, first, second) = match swapped {
+            Some(swapped) if current == Some(b) && current != Some(a) => (swapped, b, a),
             _ => (plain, a, b),
         };
         self.take(first, current, feeds)?;

@@ -10,7 +10,7 @@ use crate::program::Lane;
 use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
 use crate::simd::Isa;
 
-/// Elements of the longest strip: all that an expression works on stays in the first-level cache.
+/// Elements of the longest strip: all that an expression works on stays in L1.
 const LONGEST: usize = 1024;
 
 /// An expression compiled for strips.

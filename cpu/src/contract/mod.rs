@@ -137,7 +137,7 @@ impl ContractKernel {
             }
         }
         let Body::Contract(c) = &op.body else {
-            return Err(Error::internal(format!("a contraction's kernel was asked for a {}", op.name())));
+            return Err(Error::internal(format!("a contraction's kernel was given a {}", op.name())));
         };
         dispatch::visit(c.acc, Make(self, op, schedule))
     }
@@ -168,7 +168,7 @@ impl Contraction {
     fn new<T: Sum>(kernel: &ContractKernel, op: &Op, schedule: &Schedule) -> Result<Contraction> {
         let machine = kernel.machine.clone();
         let Some(asked) = Asked::new(op, &machine, machine.workers.threads()) else {
-            return Err(Error::internal(format!("a contraction's kernel was asked for a {}", op.name())));
+            return Err(Error::internal(format!("a contraction's kernel was given a {}", op.name())));
         };
         let (c, sizes) = (asked.contract, asked.sizes);
         let side = |row| Side { batch: 0..c.m, row, depth: c.k..op.dims.len() };

@@ -2,7 +2,7 @@
 //!
 //! A [`Strips`] gives an operand's elements in strips: along its rows, or along its depth, whichever lies adjacent in
 //! memory. [`Gathered`] turns strips into micro-panels: strips along the rows are already in the panels' order, those along
-//! the depth are collected in the first-level cache and transposed from there.
+//! K are collected in L1 and transposed from there.
 
 use std::mem::MaybeUninit;
 
@@ -92,7 +92,7 @@ pub(super) fn cheaper<'a>(views: impl Iterator<Item = &'a View>) -> Along {
         };
         each + 8.0 / axis.inner.min(256) as f64
     };
-    // Strips along the depth are transposed once more.
+    // Strips along K are transposed once more.
     let (mut row, mut depth) = (0.0, 0.2);
     for view in views {
         row += cost(&view.row);
@@ -101,7 +101,7 @@ pub(super) fn cheaper<'a>(views: impl Iterator<Item = &'a View>) -> Along {
     if depth < row { Along::Depth } else { Along::Row }
 }
 
-/// Bytes of the buffer in which strips are collected: a part of any first-level cache.
+/// Bytes of the buffer in which strips are collected: a part of any L1.
 const BUFFER: usize = 16 << 10;
 
 type Buffer = [MaybeUninit<u64>; BUFFER / 8];

@@ -151,7 +151,7 @@ struct Gather {
     /// Cuts of pieces, over all dimensions, and those of a task.
     units: usize,
     per_task: usize,
-    /// Lines of the table that one group of units looks into, if they are few enough to be asked for during the group before, and the
+    /// Lines of the table that one group of units looks into, if they are few enough to be prefetched during the group before, and the
     /// bytes to the first of them.
     soon: usize,
     lowest: isize,

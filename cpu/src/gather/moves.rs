@@ -1,7 +1,7 @@
 //! Runs from their positions in a table to the result.
 //!
 //! A run of 1, 2, 4, 8 or 16 bytes is one number. A longer one is moved by vectors, the last of which may overlap the one before;
-//! runs to come are asked for where the table is larger than the nearer caches. Runs that begin and end with cache lines, and very long
+//! runs to come are prefetched where the table is larger than the nearer caches. Runs that begin and end with cache lines, and very long
 //! ones, are written past the caches where no cache holds the result.
 
 use super::NOWHERE;
@@ -11,12 +11,12 @@ use crate::simd::{Float, Simd};
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 const LINE_STEP: isize = (LINE / size_of::<f32>()) as isize;
-/// Bytes that are asked for ahead of those that are moved.
+/// Bytes that are prefetched of those that are moved.
 const AHEAD: usize = 8 << 10;
 /// Runs of so many bytes are written past the caches wherever they begin, and moved by the system's own copy otherwise.
 const LONG: usize = 2 << 10;
 
-/// Lines of a table that are wanted soon. They are asked for little by little, so that what is read meanwhile is not kept waiting.
+/// Lines of a table that are wanted soon. They are prefetched little by little, so that what is read meanwhile is not kept waiting.
 #[derive(Clone, Copy)]
 pub(super) struct Soon {
     from: *const u8,
@@ -35,7 +35,7 @@ impl Soon {
         Soon { from, lines, each }
     }
 
-    /// Asks for the shares of so many places.
+    /// Prefetches the shares of so many places.
     #[inline(always)]
     pub(super) fn ask(&mut self, places: usize) {
         let some = (places / Self::SHARE * self.each).min(self.lines);
@@ -156,7 +156,7 @@ impl Moves {
     }
 }
 
-/// Asks for the first lines of a run: in the second-level cache, which has more lines under way than the first.
+/// Prefetches the first lines of a run: in L2, which has more lines under way than L1.
 #[inline(always)]
 fn ask(table: *const u8, position: isize, lines: usize) {
     if position != NOWHERE {

@@ -170,7 +170,7 @@ impl Element for Eight {
 
 const LANES: usize = 8;
 const _: () = assert!(Soon::SHARE == 2 * LANES);
-/// Places from those that are looked up to those whose elements are asked for.
+/// Places from those that are looked up to those whose elements are prefetched.
 const AHEAD: usize = 64;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -227,12 +227,12 @@ unsafe fn elements<L: Load, E: Element, const STREAM: bool>(
     }
 }
 
-/// Asks for what lies at these positions, in the second-level cache, which has more lines under way than the first.
+/// Prefetches what lies at these positions, in L2, which has more lines under way than L1.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn ask(table: *const u8, positions: __m512i) {
     let mut all = [0i64; LANES];
-    // SAFETY: the array has room for eight; any address may be asked for.
+    // SAFETY: the array has room for eight; any address may be prefetched.
     unsafe {
         _mm512_storeu_si512(all.as_mut_ptr().cast(), positions);
         for at in all {

@@ -18,7 +18,7 @@ use crate::stream::Run;
 const ACROSS: usize = 256;
 const DOWN: usize = 256;
 /// The same for results that are written past the caches: long runs of the input's lines, so that what comes next can be
-/// asked for early.
+/// prefetched.
 const STREAMED: (usize, usize) = (64, 1024);
 
 /// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
@@ -209,14 +209,14 @@ mod x86 {
         }
     }
 
-    /// Rows and columns of a block that is turned in the first-level cache.
+    /// Rows and columns of a block that is transposed in L1.
     const SIDE: usize = 64;
 
     #[repr(align(64))]
     struct Block(MaybeUninit<[f32; SIDE * SIDE]>);
 
-    /// Blocks are turned into a buffer and written from there in runs of four lines; meanwhile the next block's lines are
-    /// asked for, which no prefetcher would guess.
+    /// Blocks are transposed into a buffer and written from there in runs of four lines; meanwhile the next block's lines are
+    /// prefetched, which no prefetcher would guess.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn streamed(from: *const u8, to: *mut u8, whole: &Tile) {
         const LINES: usize = SIDE * 4 / 64;
@@ -225,7 +225,7 @@ mod x86 {
         let pitch = (SIDE * 4) as isize;
         let (across, down) = (whole.across / SIDE * SIDE, whole.down / SIDE * SIDE);
         // SAFETY: the caller promises that all elements of the tile exist on both sides and that lines of the output are
-        // aligned; what is asked for beyond the tile is never read.
+        // aligned; what is prefetched beyond the tile is never read.
         unsafe {
             for i in (0..across).step_by(SIDE) {
                 for j in (0..down).step_by(SIDE) {

@@ -1,4 +1,4 @@
-//! Expressions as register programs over blocks that stay in the first-level cache.
+//! Expressions as register programs over blocks that stay in L1.
 //!
 //! An expression becomes a flat list of steps, each one kernel call on registers. A register is a block of some hundred
 //! elements; values that are the same for all lanes are single values, computed once. Inputs whose elements are

@@ -83,7 +83,7 @@ pub(crate) const STRIP: usize = 1;
 /// The segment that runs for each block.
 pub(crate) const BLOCK: usize = 2;
 
-/// Bytes that registers may take together: half of a small first-level cache.
+/// Bytes that registers may take together: half of a small L1.
 pub(crate) const REGISTER_BYTES: usize = 16 << 10;
 
 impl StripProgram {

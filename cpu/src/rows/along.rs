@@ -21,7 +21,7 @@ use crate::stream::Run;
 const LONG: usize = 4;
 /// So many rows are not few.
 const MANY: usize = 64;
-/// Elements of a block before which as many of the next row are asked for. Processors drop requests beyond some dozens of
+/// Elements of a block before which as many of the next row are prefetched. Processors drop requests beyond some dozens of
 /// cache lines.
 const AHEAD: usize = 512;
 
@@ -49,7 +49,7 @@ pub(super) struct Along {
     /// Whether results for each element are written past the caches.
     streams: bool,
     uses_index: bool,
-    /// Inputs whose next row is asked for while a row is computed: the input, and the bytes from row to row.
+    /// Inputs whose next row is prefetched while a row is computed: the input, and the bytes from row to row.
     ahead: SmallVec<[(usize, isize); 4]>,
 }
 

@@ -112,7 +112,7 @@ pub(super) unsafe fn strided<T: Item, const OP: u8>(rows: &Rows) {
 pub(super) const LANES: usize = 256;
 /// Rows whose totals are brought on together.
 const GROUP: usize = 16;
-/// Elements of a row from those that are walked to those that are asked for.
+/// Elements of a row from those that are walked to those that are prefetched.
 const AHEAD: isize = 8;
 
 /// Walks rows that are neighbours in the input side by side, at most [`LANES`].

@@ -152,8 +152,13 @@ pub fn run(
                 pack_cache: None,
             })
             .collect();
-        let workspace =
-            scratch.as_ref().map(|memory| Binding { memory, offset: 0, start: 0, end: launch.workspace(), pack_cache: None });
+        let workspace = scratch.as_ref().map(|memory| Binding {
+            memory,
+            offset: 0,
+            start: 0,
+            end: launch.workspace(),
+            pack_cache: None,
+        });
         let bindings = Bindings { inputs: &input_bindings, outputs: &output_bindings, params, workspace };
         launch.run(&bindings, stream).unwrap();
         stream.synchronize().unwrap();

@@ -16,7 +16,7 @@ pub(super) const ROWS: usize = 6;
 #[repr(C, align(64))]
 pub(super) struct Line(pub [f32; LINE]);
 
-/// Depths after which some more results are asked for.
+/// Depths after which some more results are prefetched.
 const STEP: usize = 16;
 
 /// Elements of a cache line.
@@ -153,7 +153,7 @@ pub(super) struct Tile {
     /// The first tile's first row and column, for a chain's links.
     pub row: usize,
     pub col: usize,
-    /// Results of the chain that, with what they are made of, are asked for ahead: the first one's row and column, and how many there are.
+    /// Results of the chain that, with what they are made of, are prefetched: the first one's row and column, and how many there are.
     pub ahead: (usize, usize),
     pub rows: usize,
     pub cols: usize,

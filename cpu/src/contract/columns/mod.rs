@@ -1,11 +1,11 @@
 //! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image, or in lines of places.
 //!
-//! The right operand is taken a few vectors of columns at a time: they are copied to the first-level cache just before their use, and
+//! The right operand is taken a few vectors of columns at a time: they are copied to L1 just before their use, and
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
-//! output at once. What the next strip and the epilogue will read is asked for ahead, while the present strip is multiplied.
+//! output at once. What the next strip and the epilogue will read is prefetched, while the present strip is multiplied.
 //!
 //! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
-//! instead, by a table of their elements: nothing is turned, as it is where vectors are channels ([`crate::contract::direct`]). An image of several channels with a border along
+//! instead, by a table of their elements: nothing is transposed, as it is where vectors are channels ([`crate::contract::direct`]). An image of several channels with a border along
 //! both of its axes is copied before, by each task the rows that it needs; places a stride apart are side by side there.
 //!
 //! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
@@ -24,7 +24,7 @@ use crate::workers::Workers;
 use kernel::{Kernels, LINE, Line, ROWS, Tile};
 pub(super) use recognise::{ColumnsWay, FAMILY};
 
-/// Most depths of a pass: a strip's lines then fill half of a first-level cache, or a little more where strips are wide. Those that are not
+/// Most depths of a pass: a strip's lines then fill half of an L1, or a little more where strips are wide. Those that are not
 /// copied come from farther away in any case.
 const MOST_DEPTH: usize = 256;
 const WIDE_DEPTH: usize = 128;
@@ -39,7 +39,7 @@ const TASKS: usize = 8;
 const TASKS_EACH: usize = 2;
 const LEAST_ROWS: usize = 96;
 const FEW_ROWS: usize = 48;
-/// Bytes of the left operand that one task may read: they should stay in a second-level cache.
+/// Bytes of the left operand that one task may read: they should stay in an L2.
 const LEFT: usize = 384 << 10;
 
 /// A product with its sizes, ready for any memory.
@@ -204,7 +204,7 @@ impl Columns {
         [(ROWS, panel, 1), (rows, panel, kc), (rows, columns, kc)]
     }
 
-    /// Bytes that are copied and read again from farther away than the first-level cache.
+    /// Bytes that are copied and read again from farther away than L1.
     pub(crate) fn copied(&self) -> u64 {
         let (elements, times) = match &self.right {
             Right::Rows(_, border) => (border.as_ref().map_or(0, Border::elements), 1),

@@ -23,7 +23,7 @@ pub(in crate::contract) const FAMILY: Family = Family::new("columns");
 const MOST_ENTRIES: usize = 1 << 20;
 /// Elements of a left operand that columns are multiplied with: it is packed as a whole, where a product would pack a part at a time.
 const MOST_LEFT: usize = 1 << 19;
-/// Elements that a task copies of an image: as many as leave room in a second-level cache, and at most.
+/// Elements that a task copies of an image: as many as leave room in an L2, and at most.
 const COPIED: usize = 1 << 15;
 const MOST_COPIED: usize = 1 << 17;
 

@@ -22,7 +22,7 @@ use kernel::{Piece, Pieces, Walk};
 pub(super) use recognise::{FAMILY, Planes};
 pub(super) use recognise_channels::{Channels, FAMILY as CHANNELS};
 
-/// Elements of results that wait to be given away at once: half of a first-level cache.
+/// Elements of results that wait to be given away at once: half of an L1.
 const WAITING: usize = (16 << 10) / size_of::<f32>();
 /// What a plane costs beside its bytes, as bytes that are copied.
 const PLANE_BYTES: usize = 512;
@@ -135,7 +135,7 @@ impl Depthwise {
                 filter: filters.offset(p.filters[b] + o as isize * p.outputs.1),
                 to,
             };
-            // What the kernel asks for is what the caller promises; these rows of planes are parts of the output that no other task writes.
+            // What the kernel needs is what the caller promises; these rows of planes are parts of the output that no other task writes.
             let compute = |rows: Range<usize>, pieces: &mut dyn Iterator<Item = Piece>| {
                 vectorize(self.isa, Pieces { walk: &self.walk, weights: &self.weights, rows, pieces });
             };

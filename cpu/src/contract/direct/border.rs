@@ -125,7 +125,7 @@ impl Border {
         }
         let (mut next, inner) = (1usize, lines.len().saturating_sub(1));
         for (i, (line, _)) in lines.iter_mut().enumerate().rev() {
-            // Planes a power of two apart would crowd a few sets of the first-level cache.
+            // Planes a power of two apart would crowd a few sets of L1.
             if i == 0 && next > 64 {
                 next = next.next_multiple_of(16);
                 next += if (next / 16).is_multiple_of(2) { 16 } else { 0 };

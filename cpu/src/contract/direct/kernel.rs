@@ -14,7 +14,7 @@ use square::SIDE;
 /// Most places of a tile.
 pub(super) const MOST_PLACES: usize = 6;
 
-/// Depths after which some more of the next filters, pixels and results are asked for.
+/// Depths after which some more of the next filters, pixels and results are prefetched.
 const STEP: usize = 16;
 
 type Run = unsafe fn(&Tile, Option<&Chain>);
@@ -47,7 +47,7 @@ impl Kernels {
         of_isa!(isa, AVX512, AVX2, NEON)
     }
 
-    /// Whether the first-level cache has room for two pieces of a panel.
+    /// Whether L1 has room for two pieces of a panel.
     pub(super) fn narrow(&self) -> bool {
         self.panel <= LINE
     }
@@ -135,7 +135,7 @@ pub(super) struct Tile {
     pub first: usize,
     /// Begin with the sums that are there.
     pub add: bool,
-    /// Results of the chain that, with what they are made of, are asked for ahead: the first one's row and column, and how many there are.
+    /// Results of the chain that, with what they are made of, are prefetched: the first one's row and column, and how many there are.
     /// Where places are rows, the rows are those of the tiles' places.
     pub row: usize,
     pub col: usize,
@@ -143,9 +143,9 @@ pub(super) struct Tile {
     pub cols: usize,
     /// Places are the chain's rows: write its results instead of the sums.
     pub finish: bool,
-    /// Each tile asks for the pixels of the next one, whose depths lie side by side.
+    /// Each tile prefetches the pixels of the next one, whose depths lie side by side.
     pub pixels: bool,
-    /// So many rows of a panel for each tile, from this address on, which need not be readable, are asked for ahead of their use.
+    /// So many rows of a panel for each tile, from this address on, which need not be readable, are prefetched.
     pub next: *const f32,
     pub ahead: usize,
 }
@@ -163,7 +163,7 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        // Everything is asked for little by little: a core waits for a few lines at a time.
+        // Everything is prefetched little by little: a core waits for a few lines at a time.
         let steps = t.k.div_ceil(STEP).max(1);
         let each = (t.ahead * (panel / LINE)).div_ceil(steps);
         let mut results = Results::new::<P, LISTED>(&mut t, steps);
@@ -316,7 +316,7 @@ unsafe fn finish_tile<S: Simd, const P: usize, const V: usize, const LISTED: usi
 ///
 /// # Safety
 /// `to` is writable for `places` elements at each of `channels` multiples of `apart`; `from` has `places` rows.
-pub(crate) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
+pub(crate) unsafe fn transpose(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
     debug_assert!(from.len() >= places * wide && channels <= wide);
     let (mut whole_places, mut whole_channels) = (0, 0);
     if square::available() {
@@ -325,7 +325,7 @@ pub(crate) unsafe fn turn(from: &[f32], wide: usize, places: usize, channels: us
             for p in (0..whole_places).step_by(SIDE) {
                 let out = to.wrapping_offset(c as isize * apart).wrapping_add(p);
                 // SAFETY: a square of places and channels of both.
-                unsafe { square::turn(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
+                unsafe { square::transpose(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
             }
         }
     }
@@ -372,19 +372,19 @@ pub(super) unsafe fn finish(
     }
 }
 
-/// Turns eight rows of eight elements, `wide` apart, into rows that are `apart` apart; false, and nothing done, where the machine
+/// Transposes eight rows of eight elements, `wide` apart, into rows that are `apart` apart; false, and nothing done, where the machine
 /// has no vectors for it.
 ///
 /// # Safety
 /// `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
-pub(crate) unsafe fn turn_eight(from: *const f32, wide: isize, to: *mut f32, apart: usize) -> bool {
+pub(crate) unsafe fn transpose_eight(from: *const f32, wide: isize, to: *mut f32, apart: usize) -> bool {
     if !square::available() {
         return false;
     }
     for (i, j) in (0..8).step_by(SIDE).flat_map(|i| (0..8).step_by(SIDE).map(move |j| (i, j))) {
         let (from, to) = (from.wrapping_offset(i as isize * wide).wrapping_add(j), to.wrapping_add(j * apart + i));
         // SAFETY: the caller's.
-        unsafe { square::turn(from, wide, to, apart as isize) };
+        unsafe { square::transpose(from, wide, to, apart as isize) };
     }
     true
 }

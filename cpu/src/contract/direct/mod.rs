@@ -7,7 +7,7 @@
 //! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few
 //! places would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
 //! places are columns of the result are better copied by tiles ([`Tiles`]); nothing larger than that is ever
-//! written. Where places are rows of the result, sums become results in registers; where they are columns, sums are turned first.
+//! written. Where places are rows of the result, sums become results in registers; where they are columns, sums are transposed first.
 //!
 //! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
 //! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
@@ -27,18 +27,18 @@ use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
 pub(crate) use border::Border;
 use kernel::{Kernels, Listed, MOST_PLACES, Tile};
-pub(crate) use kernel::{turn, turn_eight};
+pub(crate) use kernel::{transpose, transpose_eight};
 pub(super) use recognise::{DirectWay, FAMILY};
 pub(crate) use tables::Sets;
 use tables::Tables;
 use tiles::Tiles;
 
 /// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
-/// next. Measured: those of narrow panels should stay in the first-level cache; wide ones come from the second level as fast as they are
+/// next. Measured: those of narrow panels should stay in L1; wide ones come from the second level as fast as they are
 /// needed, and shorter passes would write sums too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
-/// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to the first-level cache beside the present one.
+/// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to L1 beside the present one.
 const MOST_DEPTH: usize = 160;
 /// Places of one task. Where panels are narrow and places are rows of the result, as many as their sums leave room for in the first-level
 /// cache; else more, so that there are several at each edge of an image.
@@ -48,11 +48,11 @@ const LONG_CHUNK: usize = 224;
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
-/// Bytes of filters that stay in a second-level cache beside what else is there.
+/// Bytes of filters that stay in an L2 beside what else is there.
 const FILTERS: usize = 384 << 10;
 /// Bytes of filters that are packed at a time where they are not kept, for each two threads: each time, all threads meet.
 const PORTION: usize = 2 << 20;
-/// Bytes of results that need not be asked for before sums are turned. Measured: those of a single image are found soon enough.
+/// Bytes of results that need not be prefetched before sums are transposed. Measured: those of a single image are found soon enough.
 const NEAR: u64 = 4 << 20;
 /// Tasks for each thread, as long as they have so many places.
 const TASKS_EACH: usize = 2;
@@ -297,8 +297,8 @@ impl Direct {
         self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
     }
 
-    /// Bytes of sums that are turned.
-    pub(crate) fn turned(&self) -> u64 {
+    /// Bytes of sums that are transposed.
+    pub(crate) fn transposed(&self) -> u64 {
         let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places as u64 };
         sums * self.batch as u64 * size_of::<f32>() as u64
     }
@@ -392,7 +392,7 @@ impl Direct {
         }
         let chain = out.chain(task.b);
         let width = self.kernels.panel;
-        SUMS.with_borrow_mut(|(sums, turned)| {
+        SUMS.with_borrow_mut(|(sums, transposed)| {
             let room = task.places * width;
             if sums.len() < room {
                 sums.resize(room, 0.0);
@@ -414,14 +414,14 @@ impl Direct {
                         kernel::finish(sums, width, sizes, chain, (task.channel, task.place));
                     },
                     None if self.places_are_rows => self.store_rows(&task, sums, out),
-                    None => self.store_columns(&task, sums, turned, out),
+                    None => self.store_columns(&task, sums, transposed, out),
                 }
             }
         });
     }
 
     /// The sums of a task of one panel of channels, `[places][panel]`, or, where places are rows and there is a chain, its results. What
-    /// the chain needs is asked for ahead.
+    /// the chain needs is prefetched.
     ///
     /// # Safety
     /// As for [`Direct::task`].
@@ -429,8 +429,8 @@ impl Direct {
         let layout = self.layout;
         let (k, width) = (layout.depth, layout.panel);
         let &Panels { packed, first: of, padded, channels } = filters;
-        // Sums that are turned are written when all are there; results that a cache may hold are soon found then.
-        let ask = self.places_are_rows || self.turned() > NEAR;
+        // Sums that are transposed are written when all are there; results that a cache may hold are soon found then.
+        let ask = self.places_are_rows || self.transposed() > NEAR;
         let runs = self.tables.runs(task.chunk);
         let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
@@ -450,7 +450,7 @@ impl Direct {
             for run in runs {
                 let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
                 let chain = chain.filter(|_| last && ask);
-                // Where places are columns, all that is asked for is used after the last tile.
+                // Where places are columns, all that is prefetched is used after the last tile.
                 let place = if self.places_are_rows { places[0].at as usize } else { task.place + done };
                 let (results, area) = ((place, task.channel), (places.len(), task.channels));
                 let ((row, col), (rows, cols)) =
@@ -507,14 +507,16 @@ impl Direct {
     }
 
     /// Gives a panel's sums away, whose rows become columns.
-    fn store_columns(&self, task: &Task, sums: &[f32], turned: &mut Vec<f32>, out: &Output<'_, f32>) {
+    fn store_columns(&self, task: &Task, sums: &[f32], transposed: &mut Vec<f32>, out: &Output<'_, f32>) {
         let &Task { b, place, places, channel, channels, .. } = task;
-        if turned.len() < channels * places {
-            turned.resize(channels * places, 0.0);
+        if transposed.len() < channels * places {
+            transposed.resize(channels * places, 0.0);
         }
         // SAFETY: there is room for every channel's row of places.
-        unsafe { kernel::turn(sums, self.kernels.panel, places, channels, turned.as_mut_ptr(), places as isize) };
-        let tile = &turned[..channels * places];
+        unsafe {
+            kernel::transpose(sums, self.kernels.panel, places, channels, transposed.as_mut_ptr(), places as isize)
+        };
+        let tile = &transposed[..channels * places];
         let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
         match out {
             Output::Sink(sink) => sink.store(&at, tile),

@@ -23,7 +23,7 @@ const MOST_ENTRIES: usize = 1 << 20;
 const NARROW: usize = 256;
 /// Depths from which on such a matrix is worth another way.
 const LEAST_DEEP: usize = 256;
-/// Elements whose multiples lie in the same set of the first-level cache, and planes that are too few to crowd it.
+/// Elements whose multiples lie in the same set of L1, and planes that are too few to crowd it.
 const CROWDING: isize = 1024;
 const FEW_PLANES: usize = 4;
 
@@ -41,7 +41,7 @@ fn size(op: &Op, group: Range<usize>) -> usize {
     elements(&op.dims[group])
 }
 
-/// Whether planes of an image lie so far apart that their elements crowd a few sets of the first-level cache.
+/// Whether planes of an image lie so far apart that their elements crowd a few sets of L1.
 fn crowds(access: &Access, op: &Op, channels: &[usize]) -> bool {
     let apart = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
     channels.iter().any(|&d| op.dims[d] > FEW_PLANES && apart(d))
@@ -166,7 +166,7 @@ impl Way for DirectWay {
         let edges = if direct.places_are_rows { (1, direct.lanes()) } else { (direct.lanes(), 1) };
         let traffic = Traffic {
             tile: Tile::new([registers, near, far].map(block)),
-            copied: (direct.copied() + direct.turned()).saturating_add(packing.right()),
+            copied: (direct.copied() + direct.transposed()).saturating_add(packing.right()),
             computed: direct.computed(),
             tasks: Some(direct.tasks()),
             edges: Some(edges),

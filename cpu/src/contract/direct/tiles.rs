@@ -1,7 +1,7 @@
 //! A copy of an image of which every element is read once, tile by tile: all depths of a tile's places lie one after the other.
 //!
 //! Where a window is one element, the places of a tile would be found on another cache line at every depth, and few of them fit
-//! the first-level cache; in this copy they are read as they lie.
+//! L1; in this copy they are read as they lie.
 
 use super::kernel::MOST_PLACES;
 use super::part;

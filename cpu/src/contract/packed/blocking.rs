@@ -101,7 +101,7 @@ impl Isa {
     }
 
     /// Whether both operands are packed in the same way, so that a product may be computed as its transpose.
-    pub(super) fn turns(self) -> bool {
+    pub(super) fn transposes(self) -> bool {
         !self.tiled() && self.together() < 4
     }
 
@@ -135,10 +135,10 @@ impl Isa {
         }
     }
 
-    /// Groups of four in a block of the depth, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
+    /// Groups of four in a block of K, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
     pub(super) const fn dot4_block(self) -> usize {
         match self {
-            // A panel of B is to be in the first-level cache; wide ones need not be.
+            // A panel of B is to be in L1; wide ones need not be.
             Isa::Avx512Dot4 => 512,
             _ => 256,
         }
@@ -169,7 +169,7 @@ impl Shape {
     }
 }
 
-/// How a product is cut. One task computes an `mc` by `nc` tile of C, in depth blocks of `kc`.
+/// How a product is cut. One task computes an `mc` by `nc` tile of C, in blocks of K of `kc`.
 ///
 /// It is advice: the driver rounds `mc` and `nc` up to the micro-kernel's tile and evens the blocks out, by rows and among threads
 /// where A is read in place. Results depend
@@ -195,7 +195,7 @@ const LONG_WORK: usize = 128 * 128 * 128;
 const SMALL_WORK: usize = 256 * 256 * 256;
 /// Depth below which a slice is not worth a reduction.
 const LEAST_SLICE: usize = 512;
-/// Fewer tiles of the smallest size than this are split along the depth, if that is long enough.
+/// Fewer tiles of the smallest size than this are split along K, if that is long enough.
 const FEW_TILES: usize = 8;
 
 impl Blocking {
@@ -269,7 +269,7 @@ impl Blocking {
     }
 }
 
-/// Parts of the depth that are tasks of their own where there are few tiles. By shape alone: tiles may be made smaller for more
+/// Parts of K that are tasks of their own where there are few tiles. By shape alone: tiles may be made smaller for more
 /// threads, but sums must not be grouped in another way then.
 pub(super) fn slices(Shape { batch, m, n, k }: Shape, mr: usize, nr: usize) -> usize {
     let small = m.div_ceil(8 * mr).saturating_mul(n.div_ceil(4 * nr)).saturating_mul(batch);

@@ -195,7 +195,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
             for g in if self.depth == 1 { whole } else { 0 }..depth / TILE {
                 let out = &mut out[g * panel * TILE..][..panel * TILE];
                 if self.row == 1 && g < whole && panel == SIDE {
-                    // Four lines of memory are dealt out like cards, then turned.
+                    // Four lines of memory are dealt out like cards, then transposed.
                     let mut buffer = [0; SIDE * TILE];
                     for (q, to) in buffer.chunks_exact_mut(SIDE).enumerate() {
                         let line = self.at(batch, top, 4 * (k + g * TILE + q));
@@ -277,7 +277,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
     fn pack_rows(&self, block: &PackBlock, dst: &mut [i32]) {
         /// Panels written side by side: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
-        /// How many depths ahead memory is asked for.
+        /// How many depths ahead memory is prefetched.
         const AHEAD: isize = 32;
         let PackBlock { batch, row, rows, depth, panel, .. } = *block;
         let flip = i32::from_le_bytes([self.flip; 4]);
@@ -392,7 +392,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
 // What follows is compiled with the vectors of whoever calls: no calls but to what is always inlined, and loops of a fixed length, which
 // become a few vector instructions where what they read is a value of its own.
 
-/// Asks for so many adjacent numbers, without promise; any address will do.
+/// Prefetches so many adjacent numbers, without promise; any address will do.
 #[inline(always)]
 fn fetch<S: Byte>(numbers: *const S, count: usize) {
     for i in (0..count).step_by(64) {

@@ -316,7 +316,7 @@ impl<T: Element> Job<'_, '_, T> {
         });
     }
 
-    /// Computes what one tile of `side` and all of the chunk's tiles of the other operand give, over the chunk's depth.
+    /// Computes what one tile of `side` and all of the chunk's tiles of the other operand give, over the chunk's K.
     fn strip(&self, chunk: &Chunk, side: Side, batch: usize, tile: usize, home: &Plain<'_, T>, slot: Shared<T>) {
         let (plan, shape) = (self.d.plan, self.d.shape);
         let private_a = slot;
@@ -380,7 +380,7 @@ impl<T: Element> Job<'_, '_, T> {
         }
     }
 
-    /// Computes one tile, or one depth slice of it into its own buffer.
+    /// Computes one tile, or one slice of K of it into its own buffer.
     fn tile(
         &self,
         chunk: &Chunk,

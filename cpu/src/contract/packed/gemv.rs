@@ -2,7 +2,7 @@
 //!
 //! The matrix is `rows` by `depth`, whichever operand it is; the other operand is the vector. Adjacent depths make dot
 //! products, adjacent rows make a sum of scaled rows. Long depths are cut into slices whose sums are added in order, so
-//! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in the first-level cache, narrower integers
+//! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in L1, narrower integers
 //! in registers.
 
 use super::blocking::Shape;
@@ -172,9 +172,9 @@ const LONG: usize = 4096;
 const MOST: usize = TOGETHER[0];
 /// A matrix of this many bytes comes from memory rather than from a cache.
 const FAR: usize = 8 << 20;
-/// The most bytes that are asked for ahead of time: they have to stay in the second-level cache.
+/// The most bytes that are prefetched: they have to stay in L2.
 const AHEAD: usize = 128 << 10;
-/// Bytes between an element and what is asked for with it, where the next lines are too long for that.
+/// Bytes between an element and what is prefetched with it, where the next lines are too long for that.
 const ALONG: isize = 2048;
 
 /// Adds parts to the sums, one after the other. They come from other cores: several at once arrive in the time of one.
@@ -200,7 +200,7 @@ struct Part<'a, T> {
 }
 
 impl<T: Element> Part<'_, T> {
-    /// Bytes from an element of the matrix to the one that is asked for with it: in the next lines, of `n` elements, if they
+    /// Bytes from an element of the matrix to the one that is prefetched with it: in the next lines, of `n` elements, if they
     /// are short enough, else further along.
     fn ahead(&self, line: isize, n: usize) -> isize {
         let size = self.matrix.size;

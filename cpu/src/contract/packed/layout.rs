@@ -12,7 +12,7 @@ pub(super) const PIECE: usize = 1 << 13;
 /// What depths are cut at within a block: a multiple of every instruction set's unit.
 const DEPTHS: usize = 64;
 
-/// How an operand is packed as a whole: for one side, instruction set and depth block.
+/// How an operand is packed as a whole: for one side, instruction set and block of K.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct PackedLayout {
     /// Rows (for B: columns) of the operand.
@@ -116,7 +116,7 @@ impl<'a, T: Element> Packed<'a, T> {
 
 impl<T: Element> PackSource<T> for Packed<'_, T> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        // Reached only when a product needs another panel or depth block than this was packed for.
+        // Reached only when a product needs another panel or block of K than this was packed for.
         let PackedLayout { panel, kc, depth, .. } = self.layout;
         for (p, out) in dst.chunks_exact_mut((block.panel * block.depth).max(1)).enumerate() {
             for (q, out) in out.chunks_exact_mut(block.panel).enumerate() {

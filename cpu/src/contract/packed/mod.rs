@@ -210,7 +210,7 @@ impl<T: Element> Gemm<'_, T> {
     /// How an operand is packed that this product reads without packing it again.
     pub fn packed_layout(&self, side: Side) -> PackedLayout {
         let side = match side {
-            side if !self.turned() => side,
+            side if !self.is_transposed() => side,
             Side::A => Side::B,
             Side::B => Side::A,
         };
@@ -219,14 +219,14 @@ impl<T: Element> Gemm<'_, T> {
     }
 
     /// Whether it is computed as its transpose. The two sides of AMX, and those of groups of four, are packed in different ways.
-    fn turned(&self) -> bool {
-        self.isa.turns() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
+    fn is_transposed(&self) -> bool {
+        self.isa.transposes() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
     }
 
     /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
     fn oriented(&self) -> Self {
         match self.out {
-            Output::Plain(c) if self.turned() => {
+            Output::Plain(c) if self.is_transposed() => {
                 let blocking = self.blocking.transposed();
                 Gemm {
                     shape: self.shape.transposed(),

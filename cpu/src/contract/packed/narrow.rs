@@ -52,7 +52,7 @@ unsafe fn scaled<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *con
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for what is needed `ahead` bytes after an element, once for each cache line; 0 for nothing.
+/// Prefetches what is needed `ahead` bytes after an element, once for each cache line; 0 for nothing.
 #[inline(always)]
 pub(super) fn ask<S>(from: *const S, j: usize, ahead: isize) {
     if ahead != 0 && (j * size_of::<S>()).is_multiple_of(LINE) {

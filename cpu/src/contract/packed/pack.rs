@@ -107,10 +107,10 @@ unsafe fn copy_rows<T: Element>(
     }
 }
 
-/// Panels written side by side: enough to use whole pages of the source, few enough for the first-level cache.
+/// Panels written side by side: enough to use whole pages of the source, few enough for L1.
 const SIDE_BY_SIDE: usize = 8;
 
-/// How many depths ahead memory is asked for.
+/// How many depths ahead memory is prefetched.
 const DEPTHS_AHEAD: isize = 8;
 
 /// # Safety

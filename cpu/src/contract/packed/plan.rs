@@ -1,6 +1,6 @@
 //! Decides, from the shape, the blocking, the kinds of the operands and the threads, how a product is executed and where in
 //! the workspace everything lies. The number of threads decides how C is cut, what is packed, how much ahead, and how many private
-//! buffers there are, never how a sum is grouped: that is by blocks and slices of the depth, which know the shape only.
+//! buffers there are, never how a sum is grouped: that is by blocks and slices of K, which know the shape only.
 
 use super::Side;
 use super::blocking::{Blocking, Shape, even, slices};
@@ -20,14 +20,14 @@ pub(super) enum Mode {
     Shared,
 }
 
-/// What becomes of a tile's sums before its whole depth is through.
+/// What becomes of a tile's sums before all of K is through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
     /// They are in C, where they belong.
     InPlain,
     /// They can wait in the memory that the sink will write.
     InSink,
-    /// There is no place for them: a task has to go through the whole depth.
+    /// There is no place for them: a task has to go through all of K.
     Nowhere,
 }
 
@@ -38,7 +38,7 @@ const SHARED_BYTES: usize = 24 << 20;
 const STRIP_BYTES: usize = 9 << 18;
 /// A product may always pack ahead one part of so many of what its operands and its result take themselves.
 const SHARE: usize = 12;
-/// Most threads that meet after each block of the depth.
+/// Most threads that meet after each block of K.
 const FEW_THREADS: usize = 4;
 /// Strips for each thread, so that none waits long for another.
 const STRIPS_EACH: usize = 8;
@@ -50,7 +50,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const TINY: usize = 72 * 72 * 72;
 /// Bytes between unpacked rows up to which some of them share a page; wide panels allow twice as many.
 const NEAR: usize = 1024;
-/// Bytes after which places of a first-level cache repeat, and how many lines with the same place it has room for.
+/// Bytes after which places of an L1 repeat, and how many lines with the same place it has room for.
 const PERIOD: usize = 4096;
 const WAYS: usize = 8;
 /// Multiply-adds of a thread's part of a product, up to which its tasks pack their columns themselves: that takes less than one
@@ -69,7 +69,7 @@ pub(super) struct Plan {
     pub tiles_n: usize,
     pub a: Mode,
     pub b: Mode,
-    /// Slices of the depth that are summed up in a second pass; 1 for none. Each is `slice_k` deep, a multiple of `kc`.
+    /// Slices of K that are summed up in a second pass; 1 for none. Each is `slice_k` deep, a multiple of `kc`.
     pub slices: usize,
     pub slice_k: usize,
     /// Tasks compute into a buffer, not into C.
@@ -98,7 +98,7 @@ pub(super) struct Plan {
 pub(super) struct Kind {
     /// Strides from row to row and from depth to depth, if it can be read without packing.
     pub direct: Option<(isize, isize)>,
-    /// Panel rows, depth block and depth of the packed form.
+    /// Panel rows, block of K and depth of the packed form.
     pub prepacked: Option<(usize, usize, usize)>,
     pub same_for_batch: bool,
 }
@@ -113,7 +113,7 @@ impl Kind {
     }
 
     /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows
-    /// and depth blocks of `kc`.
+    /// and blocks of K of `kc`.
     pub fn sorts(panel: usize, kc: usize, k: usize) -> [Kind; 4] {
         let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
         let prepacked = Kind { prepacked: Some((panel, kc, k)), ..packing };

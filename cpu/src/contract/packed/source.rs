@@ -66,7 +66,7 @@ pub struct Stored<T> {
 /// An operand that is packed already, for every row and depth.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepacked<T> {
-    /// The depth block at `k0` starts at `padded_rows * k0`; in it are all panels, as [`PackSource::pack`] makes them.
+    /// The block of K at `k0` starts at `padded_rows * k0`; in it are all panels, as [`PackSource::pack`] makes them.
     pub base: *const T,
     /// Rows of a panel.
     pub panel: usize,
@@ -244,7 +244,7 @@ unsafe fn widen<S: Widen<T>, T: Element>(isa: Isa, from: *const u8, to: *mut T, 
     S::widen_run(isa, from, to);
 }
 
-/// Widens through a small buffer in the first-level cache, then packs from there.
+/// Widens through a small buffer in L1, then packs from there.
 ///
 /// # Safety
 /// `base` is readable at `r * strides.row + k * strides.depth` for the block's rows and depths.

@@ -246,7 +246,7 @@ pub(super) fn random_blocking(r: &mut Random) -> Blocking {
 /// A workspace of exactly the stated size, at an odd address.
 pub(super) fn run<T: Element>(g: &Gemm<'_, T>, workers: &Workers) {
     let holds = match g.out {
-        Output::Plain(c) => c.col == 1 || c.row == 1 && g.isa.turns(),
+        Output::Plain(c) => c.col == 1 || c.row == 1 && g.isa.transposes(),
         Output::Sink(sink) => sink.home().is_some_and(|c| c.col == 1),
     };
     let bound = workspace_bytes::<T>(g.isa, g.shape, &g.blocking, holds, workers.threads());

@@ -5,7 +5,7 @@
 //! them; transforming these back gives the results. It takes 4 multiplications (`m = 2`) or 2.25 (`m = 4`) for a result and channel
 //! where the sum itself takes 9, and loses bits: see [`transform`] for the bound. It is used only where that is allowed.
 //!
-//! How the work flows: rows of tiles are taken in chunks whose transforms stay in the second-level cache. First all tasks
+//! How the work flows: rows of tiles are taken in chunks whose transforms stay in L2. First all tasks
 //! transform the chunk's image, vectors being channels; then each multiplies a part of the tiles with some output channels, for one
 //! element of the transform after the other, and transforms what it has got to results, which leave through the output while
 //! they are still near. How sums are grouped depends on the number of channels only.
@@ -24,11 +24,11 @@ use crate::workers::Workers;
 pub(super) use recognise::{FAMILIES, WinogradWay};
 use transform::{BLOCK, Filter, Image, Results, filter_matrix};
 
-/// Most channels that are summed at a stretch: a panel of filters should fit the first-level cache.
+/// Most channels that are summed at a stretch: a panel of filters should fit L1.
 const MOST_DEPTH: usize = 256;
 /// Tasks for each thread, where there are several.
 const TASKS_EACH: usize = 2;
-/// The parts of the second-level cache that the transforms of a chunk's image and of a task's products may take.
+/// The parts of L2 that the transforms of a chunk's image and of a task's products may take.
 const IMAGE_SHARE: (usize, usize) = (1, 2);
 const PRODUCT_SHARE: (usize, usize) = (1, 4);
 
@@ -414,7 +414,7 @@ impl Winograd {
         let rows = (height - row * self.m).min(self.m);
         let places = rows * columns;
         let place = (n * height + row * self.m) * columns;
-        DONE.with_borrow_mut(|(done, turned)| {
+        DONE.with_borrow_mut(|(done, transposed)| {
             if done.len() < places * BLOCK {
                 done.resize(places * BLOCK, 0.0);
             }
@@ -434,24 +434,24 @@ impl Winograd {
                 Output::Plain(c) if c.col == 1 => {
                     let to = c.at(b).wrapping_offset(part.output as isize * c.row).wrapping_add(place);
                     // SAFETY: these are the elements of this part's channels and places.
-                    unsafe { crate::contract::direct::turn(done, BLOCK, places, part.outputs, to, c.row) };
+                    unsafe { crate::contract::direct::transpose(done, BLOCK, places, part.outputs, to, c.row) };
                 }
                 _ => {
-                    if turned.len() < part.outputs * places {
-                        turned.resize(part.outputs * places, 0.0);
+                    if transposed.len() < part.outputs * places {
+                        transposed.resize(part.outputs * places, 0.0);
                     }
                     // SAFETY: there is room for every channel's row of places.
                     unsafe {
-                        crate::contract::direct::turn(
+                        crate::contract::direct::transpose(
                             done,
                             BLOCK,
                             places,
                             part.outputs,
-                            turned.as_mut_ptr(),
+                            transposed.as_mut_ptr(),
                             places as isize,
                         )
                     };
-                    let tile = &turned[..part.outputs * places];
+                    let tile = &transposed[..part.outputs * places];
                     let at =
                         TileAt { batch: b, row: part.output, col: place, rows: part.outputs, cols: places, ld: places };
                     match out {

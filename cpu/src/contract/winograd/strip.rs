@@ -3,7 +3,7 @@
 use super::Line;
 use super::transform::BLOCK;
 
-/// Pixels and channels that are turned at once.
+/// Pixels and channels that are transposed at once.
 const EIGHT: usize = 8;
 
 /// What is copied: rows of at most [`BLOCK`] channels.
@@ -77,15 +77,15 @@ impl Window {
                 // The last piece goes over places that are there already.
                 let at = p.min(count - EIGHT);
                 // SAFETY: eight channels of eight places of both.
-                let turned = unsafe {
-                    crate::contract::direct::turn_eight(
+                let transposed = unsafe {
+                    crate::contract::direct::transpose_eight(
                         from.wrapping_add(at),
                         self.channel,
                         to.wrapping_add(at * BLOCK),
                         BLOCK,
                     )
                 };
-                if !turned {
+                if !transposed {
                     break;
                 }
                 p += EIGHT;

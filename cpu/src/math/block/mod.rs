@@ -49,7 +49,7 @@ pub fn exp_less(isa: Isa, elem: DType) -> Option<BlockFn> {
 }
 
 /// `dst[i]` is `op` of `a[i]` and eight rows of `b`, joined pair by pair, for sums, products and extremes of floats. `c` is two i64: the bytes
-/// from row to row, and those from each element to one that is needed later, for which the kernel asks; 0 for none. Eight rows at
+/// from row to row, and those from each element to one that is needed later, which the kernel prefetches; 0 for none. Eight rows at
 /// once keep memory busier than one, and touch `dst` less often.
 pub fn stacked(isa: Isa, op: Binary, elem: DType) -> Option<BlockFn> {
     float::stacked(isa, op, elem)

@@ -138,7 +138,7 @@ impl<T: Real, F: Fold<T>> Block for Reduce<F, T> {
     }
 }
 
-/// Elements whose extreme is found before it is looked for: what is read twice is still in the first-level cache.
+/// Elements whose extreme is found before it is looked for: what is read twice is still in L1.
 const PART: usize = 2048;
 
 /// The extreme `F(a)` at `dst`, and 16 bytes behind it the place of the first element that has it, as a u64.

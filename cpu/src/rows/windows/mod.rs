@@ -1,6 +1,6 @@
 //! Reductions of windows that slide over an image: pooling. Neighbouring windows lie in neighbouring lanes, and a vector of them
 //! goes through all elements of its windows in one register. What follows the reduction (the division of a mean, an activation)
-//! is a strip program over lines that are still in the first-level cache.
+//! is a strip program over lines that are still in L1.
 //!
 //! A window's elements outside the image must be what changes nothing (the lowest number for a maximum, 0 for a sum): they
 //! are left out. Error bound of a sum: that of adding one element after the other.
@@ -30,7 +30,7 @@ use line::{Element, Line, Pixel, neutral};
 const MOST_ELEMENTS: usize = 256;
 /// Fewer lanes than this are not worth it.
 const LEAST_LANES: usize = 8;
-/// Results that wait together for what follows the reduction: half of a small first-level cache.
+/// Results that wait together for what follows the reduction: half of a small L1.
 const WAITING: usize = 4096;
 
 /// The coordinates of an element in the guards that do not move along the lanes.

@@ -15,18 +15,18 @@ pub(super) fn available() -> bool {
     matches!(Isa::detect(), Isa::Avx2 | Isa::Avx512)
 }
 
-/// Eight rows of eight elements, turned.
+/// Eight rows of eight elements, transposed.
 ///
 /// # Safety
 /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
 #[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+pub unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
     // SAFETY: the caller's.
     unsafe {
-        let turned = turned(from, wide);
+        let transposed = transposed(from, wide);
         for i in 0..SIDE {
-            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), turned[i]);
+            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), transposed[i]);
         }
     }
 }
@@ -52,10 +52,10 @@ pub unsafe fn finish(
         // SAFETY: the caller's.
         unsafe {
             let token = Avx2::new_unchecked();
-            let turned = turned(from.wrapping_offset(p as isize * wide), wide);
+            let transposed = transposed(from.wrapping_offset(p as isize * wide), wide);
             let mut sums = [[token.f32(0.0)]; SIDE];
             for i in 0..SIDE {
-                sums[i][0] = token.vector(turned[i]);
+                sums[i][0] = token.vector(transposed[i]);
             }
             finish_rows(token, sums, chain, row, col + p);
         }
@@ -66,8 +66,8 @@ pub unsafe fn finish(
 /// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe fn turned(from: *const f32, wide: isize) -> [__m256; SIDE] {
-    // Four columns of two rows in one vector, the later row in its upper half: what remains is to turn four by four in each half.
+unsafe fn transposed(from: *const f32, wide: isize) -> [__m256; SIDE] {
+    // Four columns of two rows in one vector, the later row in its upper half: what remains is to transpose four by four in each half.
     let load = |row: usize, column: usize| {
         let at = |row: usize| from.wrapping_offset(row as isize * wide).wrapping_add(column);
         // SAFETY: the caller's.

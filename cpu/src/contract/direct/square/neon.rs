@@ -14,18 +14,18 @@ pub(super) fn available() -> bool {
     true
 }
 
-/// Four rows of four elements, turned.
+/// Four rows of four elements, transposed.
 ///
 /// # Safety
 /// `from` is readable for four elements at four multiples of `wide`, `to` writable so by `apart`.
 #[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn turn(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+pub(super) unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
     // SAFETY: the caller's.
     unsafe {
-        let turned = turned(from, wide);
+        let transposed = transposed(from, wide);
         for i in 0..SIDE {
-            vst1q_f32(to.wrapping_offset(i as isize * apart), turned[i]);
+            vst1q_f32(to.wrapping_offset(i as isize * apart), transposed[i]);
         }
     }
 }
@@ -50,10 +50,10 @@ pub(super) unsafe fn finish(
         // SAFETY: the caller's.
         unsafe {
             let token = Neon::new_unchecked();
-            let turned = turned(from.wrapping_offset(p as isize * wide), wide);
+            let transposed = transposed(from.wrapping_offset(p as isize * wide), wide);
             let mut sums = [[token.f32(0.0)]; SIDE];
             for i in 0..SIDE {
-                sums[i][0] = token.vector(turned[i]);
+                sums[i][0] = token.vector(transposed[i]);
             }
             finish_rows(token, sums, chain, row, col + p);
         }
@@ -64,7 +64,7 @@ pub(super) unsafe fn finish(
 /// `from` is readable for four elements at four multiples of `wide`.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn turned(from: *const f32, wide: isize) -> [float32x4_t; SIDE] {
+unsafe fn transposed(from: *const f32, wide: isize) -> [float32x4_t; SIDE] {
     let mut r = [vdupq_n_f32(0.0); SIDE];
     for (i, r) in r.iter_mut().enumerate() {
         // SAFETY: the caller's.

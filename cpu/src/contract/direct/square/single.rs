@@ -15,7 +15,7 @@ pub(super) fn available() -> bool {
 ///
 /// # Safety
 /// `from` is readable, `to` writable.
-pub(super) unsafe fn turn(from: *const f32, _: isize, to: *mut f32, _: isize) {
+pub(super) unsafe fn transpose(from: *const f32, _: isize, to: *mut f32, _: isize) {
     // SAFETY: the caller's.
     unsafe { to.write(from.read()) };
 }

@@ -120,7 +120,7 @@ pub(super) struct Kernels<T: 'static> {
     pub vectors: usize,
     /// Whether kernels exist that read unpacked operands.
     pub strided: bool,
-    /// What depth blocks are a multiple of, but for the last.
+    /// What blocks of K are a multiple of, but for the last.
     pub unit: usize,
     /// The first depth of a block is not multiplied but what sums begin with: a number for each row of A, added to one for each
     /// column of B. Blocks are then exactly `unit` deep, but for the last.

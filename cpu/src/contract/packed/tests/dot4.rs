@@ -62,7 +62,7 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
         for _ in 0..60 {
             let (i, j) = (r.below(m), r.below(n));
             let want = (0..k).fold(0i32, |s, q| s.wrapping_add(a.get(0, i, q).value() * b.get(0, q, j).value()));
-            // Block by block of the depth, all panels of each.
+            // Block by block of K, all panels of each.
             let mut got = 0i32;
             for first in (0..depth).step_by(block(isa)) {
                 let here = block(isa).min(depth - first);
@@ -93,7 +93,7 @@ fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
         for round in 0..rounds {
             let size = |r: &mut Random| if r.below(3) == 0 { 1 + r.below(8) } else { 1 + r.below(120) };
             let (batch, m, n) = (r.pick(&[1, 1, 2, 3]), size(&mut r), size(&mut r));
-            // Around the ends of blocks of the depth, too.
+            // Around the ends of blocks of K, too.
             let block = 4 * isa.dot4_block();
             let k = if r.below(4) == 0 { block * (1 + r.below(3)) + r.below(9) - 4 } else { size(&mut r) };
             let a = Matrix::<A>::random(&mut r, batch, m, k, false);

@@ -155,7 +155,7 @@ fn products_with_a_vector_are_right_for_any_length_and_type() {
     vector_products::<i32, u8, i32>(&shapes);
     vector_products::<u32, u64, i64>(&shapes);
     vector_products::<Complex<f32>, Complex<f32>, Complex<f32>>(&shapes);
-    // More than caches hold: what comes later is asked for, past the end of the matrix.
+    // More than caches hold: what comes later is prefetched, past the end of the matrix.
     vector_products::<f32, f32, f32>(&[(4200, 530), (530, 4200)]);
     vector_products::<bf16, bf16, f32>(&[(4200, 1030), (1030, 4200)]);
 }
