@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, check, check_with, extent};
+use common::{Place, Random, backends, check, check_with, default_stream, extent, run_reporting};
 use millstream_core::backend::Backend;
 use millstream_core::how::{Candidate, Traffic, cost};
 use millstream_core::what::HostTensor;
@@ -137,6 +137,23 @@ fn bytes_are_multiplied_exactly_over_several_blocks_of_the_depth() {
             let b = Access::new(rhs, &right);
             let c = Access::new(acc, &[n as isize, 1, 0]);
             check(&Op::contract(&[m, n, k], vec![a, b], vec![c], mixed(lhs, rhs, acc)).unwrap(), &mut random, &[]);
+        }
+    }
+}
+
+#[test]
+fn a_launch_says_why_narrow_numbers_were_multiplied_one_at_a_time() {
+    let mut random = Random::new();
+    let op = matmul(64, 48, 40, plain(DType::I16, DType::I32), DType::I32);
+    let inputs: Vec<_> = op.inputs.iter().map(|a| random.tensor(a.dtype, extent(a, &op.dims).0)).collect();
+    for backend in backends().into_iter().filter(|b| matches!(b.isa(), Isa::Avx512 | Isa::Avx2)) {
+        let stream = default_stream(&backend);
+        for candidate in backend.variants(&op) {
+            let run = |place| run_reporting(&backend, &*stream, &op, &candidate, &inputs, &[], place);
+            let ((one, planned), (other, reason)) = (run(Place::Aligned), run(Place::Misaligned));
+            assert_eq!(planned, None, "{}", candidate.label());
+            assert!(reason.is_some_and(|r| r.contains("odd addresses")), "{}: {reason:?}", candidate.label());
+            assert!(one == other, "{}", candidate.label());
         }
     }
 }

@@ -6,8 +6,8 @@ use super::stream::SimStream;
 use super::{Call, Sim, SimLaunch};
 use crate::backend::{BackendStream, Binding, Bindings, Captured, Moved};
 use crate::error::{Error, Result};
-use crate::pack_cache::PackCache;
 use crate::memory::RawMemory;
+use crate::pack_cache::PackCache;
 use crate::what::Scalar;
 
 /// A launch with what it works on.

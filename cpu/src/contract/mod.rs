@@ -160,7 +160,7 @@ struct Contraction {
     /// The way that was chosen, if it is not the packed product, which computes what the memory of a launch forbids it.
     way: Option<Box<dyn Way>>,
     product: Box<dyn Way>,
-    /// Why the last run went to the product.
+    /// Why the last run went another way than was chosen.
     fallback: Mutex<Option<&'static str>>,
 }
 
@@ -216,18 +216,23 @@ impl Run for Contraction {
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
+        let note = |reason| *self.fallback.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         if let Some(way) = &self.way {
             match way.run(&self.parts, bindings, room(bindings)?)? {
                 Ran::Done => return Ok(()),
-                Ran::Refused(reason) => {
-                    *self.fallback.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+                Ran::Otherwise(reason) => {
+                    note(reason);
+                    return Ok(());
                 }
+                Ran::Refused(reason) => note(reason),
             }
         }
         match self.product.run(&self.parts, bindings, room(bindings)?)? {
-            Ran::Done => Ok(()),
-            Ran::Refused(reason) => Err(Error::internal(reason)),
+            Ran::Done => {}
+            Ran::Otherwise(reason) => note(reason),
+            Ran::Refused(reason) => return Err(Error::internal(reason)),
         }
+        Ok(())
     }
 
     fn fallback(&self) -> Option<&'static str> {

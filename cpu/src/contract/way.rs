@@ -63,6 +63,8 @@ pub(super) enum Ran {
     Done,
     /// The memory of this launch forbids this way, for this reason. Nothing was written.
     Refused(&'static str),
+    /// The results are in memory, but the numbers or the addresses of this launch forbade the kernels that were planned, for this reason.
+    Otherwise(&'static str),
 }
 
 impl Ran {

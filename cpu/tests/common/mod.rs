@@ -94,6 +94,12 @@ pub fn extent(access: &Access, dims: &[usize]) -> (usize, usize) {
     (before + high.max(0) as usize + 1, before)
 }
 
+/// Whether the family reads an operand where it lies, which it does only at whole addresses.
+fn reads_in_place(candidate: &Candidate) -> bool {
+    !["packed", "fixed", "small", "gemv"].contains(&candidate.variant.family.name())
+        && candidate.traffic.tile.blocks.len() > 1
+}
+
 /// Runs an operation with one variant on one backend; gives the outputs' bytes, bound where `extent` says.
 pub fn run(
     backend: &CpuBackend,
@@ -104,6 +110,19 @@ pub fn run(
     params: &[Scalar],
     place: Place,
 ) -> Vec<HostTensor> {
+    run_reporting(backend, stream, op, candidate, inputs, params, place).0
+}
+
+/// As [`run`], with the reason why the launch went another way than its variant says, if it did.
+pub fn run_reporting(
+    backend: &CpuBackend,
+    stream: &dyn BackendStream,
+    op: &Op,
+    candidate: &Candidate,
+    inputs: &[HostTensor],
+    params: &[Scalar],
+    place: Place,
+) -> (Vec<HostTensor>, Option<&'static str>) {
     let kernel = backend.compile(op, &candidate.variant).unwrap();
     assert!(!kernel.text().is_empty());
     let launch = kernel.prepare(op, &candidate.schedule).unwrap();
@@ -163,6 +182,11 @@ pub fn run(
         launch.run(&bindings, stream).unwrap();
         stream.synchronize().unwrap();
     }
+    let reason = launch.fallback();
+    // What was chosen is what runs; where the memory forbids that, the launch says so.
+    if reads_in_place(candidate) {
+        assert_eq!(reason.is_some(), place == Place::Misaligned, "{}: {reason:?}", candidate.label());
+    }
     for (m, t) in &mut outs {
         let from = m.host.unwrap().as_ptr();
         // SAFETY: as above.
@@ -172,12 +196,11 @@ pub fn run(
         backend.free(m);
     }
     scratch.into_iter().for_each(|m| backend.free(m));
-    outs.into_iter()
-        .map(|(m, t)| {
-            backend.free(m);
-            t
-        })
-        .collect()
+    let outs = outs.into_iter().map(|(m, t)| {
+        backend.free(m);
+        t
+    });
+    (outs.collect(), reason)
 }
 
 /// Holds an operation on fresh random inputs against the reference: on every backend, with every variant, aligned and not.
@@ -209,8 +232,7 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         for (v, variant) in variants.iter().enumerate() {
             for place in [Place::Aligned, Place::Misaligned] {
                 // The families that read an operand where it lies have another way for memory that they cannot read so.
-                let in_place = ["direct", "columns"].contains(&variant.variant.family.name());
-                if place == Place::Misaligned && v > 0 && !in_place {
+                if place == Place::Misaligned && v > 0 && !reads_in_place(variant) {
                     continue;
                 }
                 let outputs = run(&backend, &*stream, op, variant, inputs, params, place);

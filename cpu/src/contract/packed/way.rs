@@ -125,7 +125,14 @@ impl<T: Sum> Way for PackedWay<T> {
     }
 
     fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
-        let (isa, shape, blocking, a, b) = match self.in_groups(parts, bindings)? {
+        let grouped = self.in_groups(parts, bindings)?;
+        let ran = match (&self.groups, &grouped) {
+            (Some(_), None) => {
+                Ran::Otherwise("narrow numbers were multiplied one at a time: odd addresses, or unfit values")
+            }
+            _ => Ran::Done,
+        };
+        let (isa, shape, blocking, a, b) = match grouped {
             Some((p, a, b)) => (p.isa, p.shape, p.blocking, a, b),
             None => {
                 let (a, b) = (parts.lhs.source::<T>(bindings)?, parts.rhs.source::<T>(bindings)?);
@@ -162,7 +169,7 @@ impl<T: Sum> Way for PackedWay<T> {
         };
         gemm.run(&parts.machine.workers, room)
             .map_err(|e: GemmError| Error::internal(e.to_string()).in_op("contract"))?;
-        Ok(Ran::Done)
+        Ok(ran)
     }
 
     fn describe(&self) -> String {
