@@ -26,6 +26,7 @@ mod neural;
 mod numbers;
 mod places;
 mod plans;
+mod races;
 mod several;
 mod sorting;
 mod tensors;

@@ -8,6 +8,7 @@
 mod attention;
 mod bounds;
 mod build;
+mod compose;
 mod contraction;
 mod elementwise;
 mod host;
@@ -20,6 +21,7 @@ mod sources;
 
 pub(crate) use attention::Attention;
 pub(crate) use bounds::below;
+pub(crate) use compose::{Coordinates, compose, is_whole, row_layout, through_padding};
 pub(crate) use contraction::{Contraction, Role, Roles};
 pub(crate) use elementwise::{Cast, Copy, Select};
 pub(crate) use host::{HostGroup, HostOutput};

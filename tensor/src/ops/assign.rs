@@ -13,7 +13,7 @@ use millstream_core::{Error, Layout, Result};
 use rustc_hash::FxHashSet;
 
 use crate::compiled::is_tracing;
-use crate::graph::{Assign, Input, Inputs, Kind, Node};
+use crate::graph::{Assign, Input, Inputs, Kind, Node, compose, is_whole};
 use crate::ops::padding::number;
 use crate::{Operand, Tensor, plan};
 
@@ -145,14 +145,14 @@ impl Tensor {
         let held = match self.node.value() {
             Some(Ok(buffer)) => buffer.len() / self.dtype().size(),
             // Of an argument of a function that is being compiled only what it shows is known.
-            _ if matches!(self.node.kind, Kind::Input(_)) && !plan::is_whole(&self.layout) => usize::MAX,
+            _ if matches!(self.node.kind, Kind::Input(_)) && !is_whole(&self.layout) => usize::MAX,
             _ => elements(&self.node.shape),
         };
-        let (base, region, layout) = if plan::is_whole(&self.layout) && self.len() == held {
+        let (base, region, layout) = if is_whole(&self.layout) && self.len() == held {
             (self.clone(), region, self.layout.clone())
         } else if self.len() == held && is_distinct(&self.layout) {
             let whole = Tensor { layout: Layout::contiguous(&[held])?, node: self.node.clone() };
-            match plan::compose(&self.layout, self.shape(), &region)? {
+            match compose(&self.layout, self.shape(), &region)? {
                 Some(through) => {
                     let (through, order) = in_order(&through)?;
                     value.layout = reordered(&value.layout, &order)?;

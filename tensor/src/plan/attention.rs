@@ -12,9 +12,8 @@
 use millstream_core::{Binary, DType, Layout, Reduce, Result, Unary};
 use smallvec::smallvec;
 
-use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
-use super::compose::row_layout;
-use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role};
+use super::capture::{Edge, Graph, GraphNode, Number, Source};
+use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role, is_whole, row_layout};
 
 /// What a product that is attention is made of.
 struct Found {

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use millstream_core::runtime::is_recoverable;
-use millstream_core::{Device, Error, Record, RecordKind, Result};
+use millstream_core::{Device, Error, Record, RecordKind};
 
-use super::capture::Capture;
-use super::memory::{Plan, Step};
+use super::capture::{Capture, Planned, Unplanned};
+use super::instance::Runnable;
+use super::memory::Step;
 use super::{Trigger, execute, given, plan_for};
 
 /// Computes a captured graph on one of the device's candidates.
-pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Result<()> {
-    let mut priced: Vec<(f64, Device, Arc<Plan>)> = Vec::new();
+pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Planned<()> {
+    let mut priced: Vec<(f64, Device, Arc<Runnable>)> = Vec::new();
     let mut failure = None;
     let mut least = f64::INFINITY;
     for device in auto.candidates().iter().filter(|d| !d.is_lost()) {
@@ -31,8 +32,8 @@ pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Res
                 least = least.min(seconds);
                 priced.push((seconds, device.clone(), plan));
             }
-            Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, device, error)),
-            Err(error) => return Err(error),
+            Err(Unplanned::Failed(error)) if is_recoverable(error.kind()) => failure = Some(warn(auto, device, error)),
+            Err(unplanned) => return Err(unplanned),
         }
     }
     priced.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -53,10 +54,10 @@ pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Res
                 return Ok(());
             }
             Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, &device, error)),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
-    Err(failure.unwrap_or_else(|| Error::no_device("no device is left that could compute this")))
+    Err(failure.unwrap_or_else(|| Error::no_device("no device is left that could compute this")).into())
 }
 
 fn warn(auto: &Device, device: &Device, error: Error) -> Error {

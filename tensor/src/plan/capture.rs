@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use millstream_core::what::elements;
-use millstream_core::{Device, Error, Layout, Result, Scalar};
+use millstream_core::{Device, Error, Layout, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{InputShapes, Key, Kind, Node};
+use crate::graph::{InputShapes, Key, Kind, Node, is_whole};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,8 +103,13 @@ impl Capture {
         }
     }
 
+    /// Nothing again, for another walk.
+    pub fn clear(&mut self) {
+        *self = Capture { stand_ins: self.stand_ins, ..Capture::new() };
+    }
+
     /// Walks the graph, which is evaluated for this device. Fails with a carried error if one is met.
-    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device) -> Result<()> {
+    pub fn walk(&mut self, outputs: &[&Tensor], device: &Device) -> Planned<()> {
         let c = self;
         let mut numbers = Numbers { few: SmallVec::new(), many: FxHashMap::default() };
         // Each entry is visited twice: first its inputs are pushed, then, when those have numbers, it is written down.
@@ -119,18 +124,21 @@ impl Capture {
                     continue;
                 }
                 match node.value() {
+                    // Another thread computed it meanwhile: its inputs, which are written down, may have no other reader.
+                    Some(Ok(_)) if inputs_done => return Err(Unplanned::Raced),
                     Some(Ok(_)) => {
                         numbers.put(at, Source::Leaf(c.leaves.len()));
                         c.leaves.push(node);
                         continue;
                     }
-                    Some(Err(error)) => return Err(error.clone()),
+                    Some(Err(error)) => return Err(error.clone().into()),
                     None if matches!(node.kind, Kind::Input(_)) => {
                         if !c.stand_ins {
                             return Err(Error::argument(
                                 "the value of an argument was read while its function is compiled",
                             )
-                            .suggest("compile only what does not depend on values, or call the function itself"));
+                            .suggest("compile only what does not depend on values, or call the function itself")
+                            .into());
                         }
                         numbers.put(at, Source::Leaf(c.leaves.len()));
                         c.leaves.push(node);
@@ -154,20 +162,17 @@ impl Capture {
                     }
                     stack.pop();
                 }
-                let complete = node.with_inputs(|inputs| c.write(&node, inputs, &numbers, device));
-                if complete {
-                    numbers.put(at, Source::Node(c.nodes.len()));
-                    if let Some(group) = node.kind.host_group() {
-                        for other in group.waiting().filter(|n| numbers.get(Arc::as_ptr(n)).is_none()) {
-                            stack.push((other, false));
-                        }
-                        along.push(node.clone());
-                    }
-                    c.nodes.push(node);
-                } else {
-                    // Another thread computed it meanwhile and let its inputs go: it is a leaf now.
-                    stack.push((node, false));
+                if !node.with_inputs(|inputs| c.write(&node, inputs, &numbers, device)) {
+                    return Err(Unplanned::Raced);
                 }
+                numbers.put(at, Source::Node(c.nodes.len()));
+                if let Some(group) = node.kind.host_group() {
+                    for other in group.waiting().filter(|n| numbers.get(Arc::as_ptr(n)).is_none()) {
+                        stack.push((other, false));
+                    }
+                    along.push(node.clone());
+                }
+                c.nodes.push(node);
             }
         }
         c.key.push(OUTPUTS | outputs.len() as u64);
@@ -285,7 +290,7 @@ impl Capture {
     }
 
     /// The graph in full, for making a plan.
-    pub fn graph(&self) -> Result<Graph> {
+    pub fn graph(&self) -> Planned<Graph> {
         let mut numbers: FxHashMap<*const Node, Source> = FxHashMap::default();
         for (i, leaf) in self.leaves.iter().enumerate() {
             numbers.insert(Arc::as_ptr(leaf), Source::Leaf(i));
@@ -302,18 +307,18 @@ impl Capture {
                 inputs
                     .iter()
                     .map(|t| {
-                        let source = *numbers.get(&Arc::as_ptr(&t.node)).ok_or_else(raced)?;
+                        let source = *numbers.get(&Arc::as_ptr(&t.node)).ok_or(Unplanned::Raced)?;
                         let edge = if let Source::Leaf(_) = source {
                             edges += 1;
                             let recent = (edges - 1usize).saturating_sub(64);
-                            let all = self.edges.get(..edges).ok_or_else(raced)?;
+                            let all = self.edges.get(..edges).ok_or(Unplanned::Raced)?;
                             all[recent..].iter().position(|e| *e == all[edges - 1]).map(|i| recent + i)
                         } else {
                             None
                         };
                         Ok(Edge { source, layout: t.layout.clone(), edge, dtype: t.node.dtype })
                     })
-                    .collect::<Result<Vec<_>>>()
+                    .collect::<Planned<Vec<_>>>()
             })?;
             let place = node.kind.offset().map(|_| {
                 edges += 1;
@@ -333,7 +338,7 @@ impl Capture {
             });
         }
         if edges != self.edges.len() || params != self.params.len() {
-            return Err(raced());
+            return Err(Unplanned::Raced);
         }
         settle(&mut nodes);
         Ok(Graph { nodes, outputs: self.outputs.to_vec() })
@@ -371,9 +376,21 @@ fn settle(nodes: &mut [GraphNode]) {
     }
 }
 
-/// Another thread evaluated part of the graph between the walk and the planning.
-pub(crate) fn raced() -> Error {
-    Error::internal("the graph changed while it was planned")
+/// What planning a captured graph gives.
+pub(crate) type Planned<T> = std::result::Result<T, Unplanned>;
+
+/// Why a captured graph has no plan.
+#[derive(Debug)]
+pub(crate) enum Unplanned {
+    /// Another thread evaluated part of the graph since the walk began: a new walk sees what there is now.
+    Raced,
+    Failed(Error),
+}
+
+impl From<Error> for Unplanned {
+    fn from(error: Error) -> Unplanned {
+        Unplanned::Failed(error)
+    }
 }
 
 /// A node of the graph, for planning.
@@ -418,11 +435,6 @@ impl Number {
             Number::One(dtype) => Some(Scalar::one(dtype)),
         }
     }
-}
-
-/// Whether a layout shows a value whole and in order.
-pub(crate) fn is_whole(layout: &Layout) -> bool {
-    layout.offset() == 0 && layout.is_contiguous()
 }
 
 /// What a node reads: a value through a layout.

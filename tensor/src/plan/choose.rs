@@ -1,14 +1,12 @@
 //! Choosing: the way in which each operation is computed, and which of several graphs that mean the same is taken.
 //!
 //! The cost model decides both. A graph may have other forms: attention as one operation, or the channels of what lies between
-//! convolutions last. Each form goes through fusing, lowering and placing; the cheapest is taken.
+//! convolutions last. Each form was placed; the cheapest is taken.
 
-use millstream_core::{Candidate, Cost, Device, Idea, Result};
+use millstream_core::{Candidate, Cost, Device, Error, Result};
 
-use super::attention::recognise;
-use super::capture::Graph;
-use super::layouts::channels_last;
-use super::place::{Placed, Sites, Task, place};
+use super::place::{Placed, Sites, Task};
+use super::rewrite::{Form, Rewritten};
 
 /// A placed graph with the way to compute each of its operations.
 pub(crate) struct Chosen {
@@ -21,20 +19,19 @@ pub(crate) struct Chosen {
     pub channels_last: bool,
 }
 
+/// A form of the graph, placed on these devices.
+pub(crate) type Draft = (Rewritten, Placed, Sites);
+
 impl Chosen {
-    fn new(graph: Graph, mut origin: Vec<usize>, sites: &Sites) -> Result<Chosen> {
-        let mut sites = sites.clone();
-        // Scratch memory takes a buffer, too.
-        let most = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
-        let fusing = sites.devices[0].has(Idea::Fuse);
-        let placed = place(graph, &mut sites, fusing, most)?;
+    fn new((form, placed, sites): Draft) -> Result<Chosen> {
         let way = |task: &Task| match task {
             Task::Compute(device, l) => sites.devices[*device].choose(&l.op).map(Some),
             Task::Copy { .. } => Ok(None),
         };
         let ways = placed.tasks.iter().map(way).collect::<Result<_>>()?;
+        let mut origin = form.origin;
         origin.resize(placed.graph.nodes.len(), usize::MAX);
-        Ok(Chosen { placed, sites, origin, ways, channels_last: false })
+        Ok(Chosen { placed, sites, origin, ways, channels_last: form.form == Form::ChannelsLast })
     }
 
     /// Predicted seconds, for comparison with other forms.
@@ -60,30 +57,21 @@ impl Chosen {
     }
 }
 
-/// Chooses for a graph whose nodes name these devices.
-pub(crate) fn choose(graph: Graph, sites: &Sites) -> Result<Chosen> {
-    let main = &sites.devices[0];
-    // Other forms are looked for where one device computes all.
-    let one = sites.devices.len() == 1 && main.has(Idea::Fuse);
-    let attention = if one { recognise(&graph)? } else { None };
-    let last = match one && main.has(Idea::Layout) && main.profile().channels_last {
-        true => channels_last(&graph)?,
-        false => None,
-    };
-    let origin: Vec<usize> = (0..graph.nodes.len()).collect();
-    let attention = attention.map(|(graph, origin)| Chosen::new(graph, origin, sites)).transpose()?;
-    let last = last.map(|graph| Chosen::new(graph, origin.clone(), sites)).transpose()?;
-    let plain = Chosen::new(graph, origin, sites)?;
-    let attention = attention.filter(|a| a.can_replace(&plain));
-    if let Some(last) = last.filter(|l| l.can_replace(&plain))
-        // The model is not exact to a hundredth: what it finds about as good stays as it is.
-        && last.seconds() < 0.99 * plain.seconds()
-        && attention.as_ref().is_none_or(|a| last.seconds() < a.seconds())
-    {
-        return Ok(Chosen { channels_last: true, ..last });
+/// Takes the cheapest form. The graph as it is comes last.
+pub(crate) fn choose(drafts: Vec<Draft>) -> Result<Chosen> {
+    let mut drafts = drafts.into_iter().rev();
+    let plain = drafts.next().ok_or_else(|| Error::internal("a graph without a form"))?;
+    let plain = Chosen::new(plain)?;
+    // The model is not exact to a hundredth: channels stay where they are if it finds that about as good.
+    let margin = |c: &Chosen| if c.channels_last { 0.99 } else { 1.0 };
+    let (least, mut best) = (plain.seconds(), None::<(f64, Chosen)>);
+    for draft in drafts {
+        let form = Chosen::new(draft)?;
+        let seconds = form.seconds();
+        let cheaper = seconds < margin(&form) * least && best.as_ref().is_none_or(|(b, _)| seconds < *b);
+        if cheaper && form.can_replace(&plain) {
+            best = Some((seconds, form));
+        }
     }
-    Ok(match attention {
-        Some(attention) if attention.seconds() < plain.seconds() => attention,
-        _ => plain,
-    })
+    Ok(best.map_or(plain, |(_, form)| form))
 }

@@ -16,12 +16,10 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     first.check()?;
     let device = first.device()?;
     let mut capture = Capture::new();
-    capture.walk(tensors, &device)?;
-    if capture.nodes.is_empty() {
+    let Some((plan, _)) = super::planned(&mut capture, tensors, &device)? else {
         let _ = writeln!(text, "{first:?} is there already; nothing is computed");
         return Ok(text);
-    }
-    let plan = super::plan_for(&mut capture, &device)?.0;
+    };
     for refusal in &plan.refusals {
         let _ = writeln!(text, "{} goes to the host: {}", refusal.name, refusal.reason);
     }

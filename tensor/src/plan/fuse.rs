@@ -20,8 +20,7 @@ use millstream_core::what::{Dims, elements};
 use millstream_core::{Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
-use super::compose::{compose, row_layout, through_padding};
-use crate::graph::{Fusion, Kind, Pad};
+use crate::graph::{Fusion, Kind, Pad, compose, row_layout, through_padding};
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
 const MOST_NODES: usize = 192;

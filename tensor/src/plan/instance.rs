@@ -21,6 +21,26 @@ const RUNS_BEFORE_ONE: u32 = 20;
 /// How many instances of a plan are kept.
 const MOST: usize = 8;
 
+/// A plan with its captured instances: what a runtime keeps.
+pub(crate) struct Runnable {
+    pub plan: Plan,
+    pub instances: Instances,
+}
+
+impl Runnable {
+    pub fn new(plan: Plan) -> Runnable {
+        Runnable { plan, instances: Instances::default() }
+    }
+}
+
+impl std::ops::Deref for Runnable {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}
+
 /// The captured instances of a plan that are not in use.
 #[derive(Default)]
 pub(crate) struct Instances {

@@ -13,9 +13,8 @@
 use millstream_core::what::elements;
 use millstream_core::{Layout, Result};
 
-use super::capture::{Edge, Graph, GraphNode, Source, is_whole};
-use super::compose::Coordinates;
-use crate::graph::{Concat, Contraction, Kind, Pad, Reduction, Role, Roles};
+use super::capture::{Edge, Graph, GraphNode, Source};
+use crate::graph::{Concat, Contraction, Coordinates, Kind, Pad, Reduction, Role, Roles, is_whole};
 
 /// Fewer convolutions than this have nothing between them.
 const LEAST: usize = 2;

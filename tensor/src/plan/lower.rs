@@ -10,10 +10,12 @@ use millstream_core::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::capture::{Edge, Graph, GraphNode, Number, Source, is_whole};
-use super::compose::{compose, row_layout, through_padding};
+use super::capture::{Edge, Graph, GraphNode, Number, Source};
 use super::fuse::{Cluster, Form, Fused, Level};
-use crate::graph::{Assign, Attention, Concat, Contraction, Gather, HostOutput, Kind, Pad, Role, Scan};
+use crate::graph::{
+    Assign, Attention, Concat, Contraction, Gather, HostOutput, Kind, Pad, Role, Scan, compose, is_whole, row_layout,
+    through_padding,
+};
 
 /// What an operation reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

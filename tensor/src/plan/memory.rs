@@ -7,13 +7,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use millstream_core::{Candidate, Cost, Error, Result, Work};
+use millstream_core::{Candidate, Cost, Device, Error, Result, Work};
 use smallvec::SmallVec;
 
 use super::arena::{Host, Span, lay_out, lodge};
 use super::capture::{Capture, Number, Source};
 use super::choose::Chosen;
-use super::instance::Instances;
 use super::lower::{Lowered, Read};
 use super::place::{Refusal, Site, Task};
 use crate::graph::Key;
@@ -98,6 +97,8 @@ pub(crate) struct Plan {
     pub key: Key,
     /// The devices; the first is the one for which the graph is evaluated.
     pub sites: Vec<Site>,
+    /// Their numbers in this process.
+    pub devices: Vec<u64>,
     /// The captured leaves that are read, each with a device on which it is.
     pub leaves: Vec<(usize, usize)>,
     pub steps: Vec<Step>,
@@ -112,7 +113,6 @@ pub(crate) struct Plan {
     pub nodes: usize,
     /// For explaining: whether convolutions store intermediate values with their channels last.
     pub channels_last: bool,
-    pub instances: Instances,
 }
 
 /// Memory being laid out.
@@ -161,6 +161,7 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
     Ok(Plan {
         key: capture.key.clone(),
         sites: chosen.sites.sites.clone(),
+        devices: chosen.sites.devices.iter().map(Device::id).collect(),
         leaves: layer.leaves,
         runs: runs(&steps),
         steps,
@@ -169,7 +170,6 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
         refusals: chosen.placed.refusals.clone(),
         nodes: capture.nodes.len(),
         channels_last: chosen.channels_last,
-        instances: Instances::default(),
     })
 }
 

@@ -7,17 +7,17 @@
 
 // Capture: tensors → `Capture`, the structure and what it leaves out; and `Graph`, for planning.
 mod capture;
-// Rewrite: `Graph` → `Graph`, with attention as one operation, or with channels last.
+// Rewrite: `Graph` → its forms: as it is, with attention as one operation, with channels last.
 mod attention;
 mod layouts;
+mod rewrite;
 // Fuse: `Graph` → `Fused`, the groups that are computed together.
-mod compose;
 mod fuse;
 // Lower: `Fused` → `Lowered`, operations that know no device.
 mod lower;
-// Place: `Graph` → `Placed`, operations on devices, and copies between them.
+// Place: each form → `Placed`, operations on devices, and copies between them.
 mod place;
-// Choose: `Graph` → `Chosen`, the cheapest form and the way to compute each operation.
+// Choose: all `Placed` → `Chosen`, the cheapest form and the way to compute each operation.
 mod choose;
 // Memory: `Chosen` → `Plan`, steps that know where their operands lie.
 mod arena;
@@ -32,20 +32,21 @@ mod explain;
 mod ready;
 
 use std::hash::Hasher;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lru::LruCache;
 use millstream_core::runtime::Attachment;
-use millstream_core::{Buffer, Device, Error, Idea, Record, RecordKind, Result, Stream};
-use parking_lot::RwLock;
-use rustc_hash::{FxHashMap, FxHasher};
-use smallvec::SmallVec;
+use millstream_core::{Buffer, Device, Error, ErrorKind, Idea, Record, RecordKind, Result, Stream};
+use parking_lot::Mutex;
+use rustc_hash::{FxBuildHasher, FxHasher};
+use smallvec::{SmallVec, smallvec};
 
 use crate::Tensor;
-use capture::Capture;
-pub(crate) use capture::is_whole;
-pub(crate) use compose::compose;
+use capture::{Capture, Planned, Unplanned};
 pub(crate) use explain::explain;
+use instance::Runnable;
 use memory::Plan;
 use place::{Site, Sites};
 pub(crate) use ready::Ready;
@@ -72,32 +73,58 @@ pub(crate) enum Trigger {
     Shape,
 }
 
-/// How many plans a runtime keeps before it begins anew.
-const MOST_PLANS: usize = 4096;
+/// How many structures a runtime keeps plans for.
+const MOST_PLANS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
-/// The plans of a runtime, by the hash of their structure and devices.
-#[derive(Default)]
+/// Plans whose structures share a hash.
+type Bucket = SmallVec<[Arc<Runnable>; 1]>;
+
+/// The plans of a runtime, by the hash of their structure and devices. Those that were used last stay.
 struct Plans {
-    map: RwLock<FxHashMap<u64, SmallVec<[Arc<Plan>; 1]>>>,
+    lru: Mutex<LruCache<u64, Bucket, FxBuildHasher>>,
+}
+
+impl Default for Plans {
+    fn default() -> Plans {
+        Plans { lru: Mutex::new(LruCache::with_hasher(MOST_PLANS, FxBuildHasher)) }
+    }
 }
 
 impl Attachment for Plans {
     fn clear(&self) {
-        self.map.write().clear();
+        let gone = std::mem::replace(&mut *self.lru.lock(), LruCache::with_hasher(MOST_PLANS, FxBuildHasher));
+        // Captured instances give memory back: not under the lock.
+        drop(gone);
     }
 }
 
 impl Plans {
-    fn get(&self, hash: u64, key: &[u64]) -> Option<Arc<Plan>> {
-        self.map.read().get(&hash)?.iter().find(|p| p.key[..] == *key).cloned()
+    fn get(&self, hash: u64, key: &[u64]) -> Option<Arc<Runnable>> {
+        self.lru.lock().get(&hash)?.iter().find(|p| p.key[..] == *key).cloned()
     }
 
-    fn put(&self, hash: u64, plan: Arc<Plan>) {
-        let mut map = self.map.write();
-        if map.len() >= MOST_PLANS {
-            map.clear();
+    fn put(&self, hash: u64, plan: Arc<Runnable>) {
+        let mut lru = self.lru.lock();
+        if let Some(bucket) = lru.get_mut(&hash) {
+            // Another thread may have planned the same meanwhile.
+            if !bucket.iter().any(|p| p.key == plan.key) {
+                bucket.push(plan);
+            }
+            return;
         }
-        map.entry(hash).or_default().push(plan);
+        let gone = lru.push(hash, smallvec![plan]);
+        drop(lru);
+        drop(gone);
+    }
+
+    /// Forgets the plans that use a device which is lost.
+    fn forget(&self, device: u64) {
+        let mut lru = self.lru.lock();
+        let uses = |b: &Bucket| b.iter().any(|p| p.devices.contains(&device));
+        let hashes: Vec<u64> = lru.iter().filter(|(_, b)| uses(b)).map(|(h, _)| *h).collect();
+        let gone: Vec<Bucket> = hashes.iter().filter_map(|h| lru.pop(h)).collect();
+        drop(lru);
+        drop(gone);
     }
 }
 
@@ -127,7 +154,7 @@ fn record(device: &Device, started: Instant, trigger: Trigger, found: Found, pla
 }
 
 /// The plan for a captured graph, evaluated for a device.
-fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)> {
+fn plan_for(capture: &mut Capture, device: &Device) -> Planned<(Arc<Runnable>, Found)> {
     capture.key.push(ideas(device) | device.id() << 8);
     let mut hasher = FxHasher::default();
     for &word in &capture.key {
@@ -142,25 +169,32 @@ fn plan_for(capture: &mut Capture, device: &Device) -> Result<(Arc<Plan>, Found)
     let made = make(capture, device);
     // The same capture may be planned for another device.
     capture.key.pop();
-    let plan = Arc::new(made?);
+    let plan = Arc::new(Runnable::new(made?));
     plans.put(hash, plan.clone());
     Ok((plan, Found::Made))
 }
 
 /// Makes a plan: the captured graph through all passes.
-fn make(capture: &Capture, device: &Device) -> Result<Plan> {
+fn make(capture: &Capture, device: &Device) -> Planned<Plan> {
     let mut graph = capture.graph()?;
     let sites = Sites::new(device, &capture.others);
     for node in graph.nodes.iter_mut().filter(|n| n.device > 0) {
         node.device = sites.find(&capture.others[node.device - 1]);
     }
-    memory::lay(&choose::choose(graph, &sites)?, capture)
+    let mut drafts = Vec::new();
+    for (form, graph) in rewrite::rewrite(graph, &sites.devices)? {
+        let mut sites = sites.clone();
+        let placed = place::place(graph, &mut sites)?;
+        drafts.push((form, placed, sites));
+    }
+    Ok(memory::lay(&choose::choose(drafts)?, capture)?)
 }
 
 /// Runs a plan on its devices: the one for which the graph is evaluated, the others that its tensors name, and the host.
-fn execute(plan: &Plan, given: &Given<'_>, main: &Device, others: &[Device], stream: &Stream) -> Result<()> {
+fn execute(plan: &Runnable, given: &Given<'_>, main: &Device, others: &[Device], stream: &Stream) -> Result<()> {
     if plan.sites.len() == 1 {
-        return run::run(plan, given, On { devices: std::slice::from_ref(main), stream });
+        let devices = std::slice::from_ref(main);
+        return noticed(run::run(plan, given, On { devices, stream }), devices);
     }
     let device = |site: &Site| match *site {
         Site::Main => main.clone(),
@@ -180,7 +214,19 @@ fn execute(plan: &Plan, given: &Given<'_>, main: &Device, others: &[Device], str
             });
         }
     }
-    run::run(plan, given, On { devices: &devices, stream })
+    noticed(run::run(plan, given, On { devices: &devices, stream }), &devices)
+}
+
+/// Passes a result on; the plans of a device that turned out to be lost are forgotten.
+fn noticed<R>(result: Result<R>, devices: &[Device]) -> Result<R> {
+    if let Err(error) = &result
+        && error.kind() == ErrorKind::DeviceLost
+    {
+        for device in devices.iter().filter(|d| d.is_lost()) {
+            device.attachment::<Plans>()?.forget(device.id());
+        }
+    }
+    result
 }
 
 /// Computes tensors that a new node needs; all that building a graph may ask of the planner.
@@ -223,35 +269,41 @@ fn main_device<'a>(tensors: &[&'a Tensor]) -> Option<&'a Device> {
 
 fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
     let started = device.profiler().is_on().then(Instant::now);
-    let mut races = 0;
+    let mut capture = Capture::new();
+    if !device.candidates().is_empty() {
+        return again(&mut capture, tensors, device, |capture| auto::run(capture, device, trigger)).map(|_| ());
+    }
+    let Some((plan, found)) = planned(&mut capture, tensors, device)? else { return Ok(()) };
+    execute(&plan, &given(&capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
+    if let Some(started) = started {
+        record(device, started, trigger, found, &plan);
+    }
+    Ok(())
+}
+
+/// Captures the graph below tensors and plans it; `None` if they are there meanwhile.
+fn planned(capture: &mut Capture, tensors: &[&Tensor], device: &Device) -> Result<Option<(Arc<Runnable>, Found)>> {
+    again(capture, tensors, device, |capture| plan_for(capture, device))
+}
+
+/// Captures the graph below tensors and uses it; again as long as other threads compute part of it meanwhile. Each time
+/// somebody got a value, so that it ends. `None` if the tensors are there meanwhile.
+fn again<R>(
+    capture: &mut Capture,
+    tensors: &[&Tensor],
+    device: &Device,
+    mut used: impl FnMut(&mut Capture) -> Planned<R>,
+) -> Result<Option<R>> {
     loop {
-        let mut capture = Capture::new();
-        capture.walk(tensors, device)?;
-        if capture.nodes.is_empty() {
-            return Ok(());
+        let outcome = capture.walk(tensors, device).and_then(|()| match capture.outputs.is_empty() {
+            true => Ok(None),
+            false => used(capture).map(Some),
+        });
+        match outcome {
+            Ok(result) => return Ok(result),
+            Err(Unplanned::Failed(error)) => return Err(error),
+            Err(Unplanned::Raced) => capture.clear(),
         }
-        if !device.candidates().is_empty() {
-            match auto::run(&mut capture, device, trigger) {
-                Err(e) if is_raced(&e) && races < 100 => {
-                    races += 1;
-                    continue;
-                }
-                other => return other,
-            }
-        }
-        let (plan, found) = match plan_for(&mut capture, device) {
-            // Another thread computed part of the graph between the walk and the planning: look again.
-            Err(e) if is_raced(&e) && races < 100 => {
-                races += 1;
-                continue;
-            }
-            other => other?,
-        };
-        execute(&plan, &given(&capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
-        if let Some(started) = started {
-            record(device, started, trigger, found, &plan);
-        }
-        return Ok(());
     }
 }
 
@@ -259,11 +311,6 @@ fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: O
 fn given<'a>(capture: &'a Capture, plan: &Plan) -> Given<'a> {
     let results = plan.outputs.iter().map(|o| &capture.nodes[o.node]).collect();
     Given { leaves: &capture.leaves, edges: &capture.edges, params: &capture.params, results }
-}
-
-/// Whether planning failed only because another thread computed part of the graph meanwhile.
-fn is_raced(error: &Error) -> bool {
-    error.fault().to_string() == capture::raced().fault().to_string()
 }
 
 /// The buffer of a tensor's node, computed if need be.

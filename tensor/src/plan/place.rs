@@ -5,7 +5,7 @@
 //! the graph is fused and lowered again. A value that is read on another device than it is made on is copied there: by one
 //! copy, or by two through the host.
 
-use millstream_core::{Device, Error, Layout, Result, Support};
+use millstream_core::{Device, Error, Idea, Layout, Result, Support};
 use rustc_hash::FxHashMap;
 
 use super::capture::{Edge, Graph, GraphNode, Source};
@@ -99,8 +99,11 @@ enum Splits {
     Last,
 }
 
-/// Fuses, lowers and places. `most_buffers` is what a kernel of any device can be given.
-pub(crate) fn place(mut graph: Graph, sites: &mut Sites, fusing: bool, most_buffers: usize) -> Result<Placed> {
+/// Fuses, lowers and places.
+pub(crate) fn place(mut graph: Graph, sites: &mut Sites) -> Result<Placed> {
+    // Scratch memory takes a buffer, too.
+    let most_buffers = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
+    let fusing = sites.devices[0].has(Idea::Fuse);
     let mut splits = vec![Splits::None; graph.nodes.len()];
     let mut refusals: Vec<Refusal> = Vec::new();
     loop {

@@ -8,9 +8,9 @@ use millstream_core::{Device, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::capture::{Capture, NO_LEAF};
-use super::memory::Plan;
+use super::instance::Runnable;
 use super::run::Given;
-use super::{Found, Trigger, execute, ideas, plan_for, record};
+use super::{Found, Trigger, execute, ideas, planned, record};
 use crate::Tensor;
 use crate::graph::{Inputs, Kind, Leaf, Node};
 
@@ -28,7 +28,7 @@ pub(crate) struct Ready {
     /// The other devices that the graph's tensors name.
     others: Vec<Device>,
     ideas: u64,
-    plan: Arc<Plan>,
+    plan: Arc<Runnable>,
     leaves: Vec<From>,
     edges: Vec<(usize, usize)>,
     params: Vec<Scalar>,
@@ -51,8 +51,7 @@ impl Ready {
         }
         let mut capture = Capture::new();
         capture.stand_ins = true;
-        capture.walk(&pending, &device)?;
-        let plan = plan_for(&mut capture, &device)?.0;
+        let Some((plan, _)) = planned(&mut capture, &pending, &device)? else { return Ok(None) };
         let from = |leaf: &Arc<Node>| match stand_ins.iter().position(|s| Arc::ptr_eq(&s.node, leaf)) {
             Some(i) => From::Argument(i),
             None => From::Held(leaf.clone()),

@@ -10,7 +10,7 @@ use millstream_core::{
 };
 use smallvec::SmallVec;
 
-use super::instance::{self, Instance};
+use super::instance::{self, Instance, Runnable};
 use super::memory::{Copy, Launch, Operand, Plan, Slot, Step};
 use crate::graph::Node;
 
@@ -43,7 +43,7 @@ impl<'a> On<'a> {
 }
 
 /// Runs a plan. On an error nothing was published, and the graph can be evaluated again.
-pub(crate) fn run(plan: &Plan, given: &Given<'_>, on: On<'_>) -> Result<()> {
+pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> {
     // Everything is brought and allocated before the first launch, so that running out of memory leaves nothing half done.
     let mut leaves: SmallVec<[Resident; 8]> = SmallVec::new();
     for &(leaf, device) in &plan.leaves {

@@ -4,6 +4,11 @@ use millstream_core::what::{Strides, elements, row_major};
 use millstream_core::{Guard, Layout, Result};
 use smallvec::SmallVec;
 
+/// Whether a layout shows a value whole and in order.
+pub(crate) fn is_whole(layout: &Layout) -> bool {
+    layout.offset() == 0 && layout.is_contiguous()
+}
+
 /// The layout of an input as seen through a view of the value that reads it.
 ///
 /// A value of shape `shape` reads its input at `inner(i)` for its index `i`. Somebody reads the value itself at the
@@ -34,7 +39,7 @@ pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result
 }
 
 /// Row-major positions in a shape, taken apart into coordinates.
-pub(super) struct Coordinates {
+pub(crate) struct Coordinates {
     /// The coordinates of index 0.
     pub start: SmallVec<[isize; 6]>,
     /// For each dimension of the view: the axis that a step along it moves, and how far. A dimension without steps moves
