@@ -2,13 +2,14 @@
 
 use crate::host::{Host, Manner};
 
-/// Random numbers that differ from run to run; the seed is printed.
+/// Random numbers that differ from run to run; the seed is printed, and `MILLSTREAM_SEED` repeats one.
 pub struct Random(u64);
 
 impl Random {
     pub fn new() -> Random {
-        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-        println!("seed {seed:#x}");
+        let given = std::env::var("MILLSTREAM_SEED").ok().and_then(|s| s.parse().ok());
+        let seed = given.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
+        println!("MILLSTREAM_SEED={seed}");
         Random(seed | 1)
     }
 
