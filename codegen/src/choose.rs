@@ -113,6 +113,7 @@ pub fn groups(dependent_launch: f64) -> Groups {
         carried: 1.0,
         carried_several: 2.0,
         row_product: 6.0,
+        in_flight: 4.0,
     }
 }
 

@@ -396,7 +396,7 @@ impl Device {
 }
 
 fn profile_key(identity: &str) -> String {
-    format!("profile 1 {} {identity}", env!("CARGO_PKG_VERSION"))
+    format!("profile 2 {} {identity}", env!("CARGO_PKG_VERSION"))
 }
 
 impl PartialEq for Device {

@@ -121,9 +121,6 @@ fn fetch(op: &Op, group: Block, g: &Groups) -> f64 {
     group.m as f64 * each(&c.lhs) + group.n as f64 * each(&c.rhs)
 }
 
-/// Fours that a thread has on their way to it at once where it walks along a row in a loop.
-const IN_FLIGHT: f64 = 4.0;
-
 /// Seconds that a walk over rows takes to move its elements. The tile is one block: rows of a group, threads that share a row, and fours of a
 /// row that each thread holds in registers, 0 where a row is read again in each pass.
 ///
@@ -146,7 +143,7 @@ pub(super) fn walk(op: &Op, v: &Traffic, profile: &DeviceProfile, g: &Groups) ->
     let outputs: f64 = op.outputs.iter().enumerate().map(|(o, a)| (op.output_len(o) * a.dtype.size()) as f64).sum();
     let moved = (bytes as f64 - outputs).max(0.0) * reads + outputs;
     let moving = profile.level_for(bytes).map_or(0.0, |l| moved / l.bandwidth) / share.max(f64::MIN_POSITIVE);
-    let steps = if held > 0 { 1.0 } else { (length / splits / lanes.max(1) as f64 / 4.0 / IN_FLIGHT).ceil().max(1.0) };
+    let steps = if held > 0 { 1.0 } else { (length / splits / lanes.max(1) as f64 / 4.0 / g.in_flight.max(1.0)).ceil().max(1.0) };
     let waits = steps * reads * g.latency;
     Some(Price { arithmetic: moving.max(waits), levels: Vec::new(), further: v.dependent as f64 * g.dependent_launch })
 }

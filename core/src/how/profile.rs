@@ -79,6 +79,8 @@ pub struct Groups {
     pub carried_several: f64,
     /// Instructions for each product of a walk over rows.
     pub row_product: f64,
+    /// Vectors of four elements that a thread has on their way at once where it walks along a row in a loop.
+    pub in_flight: f64,
 }
 
 /// What a device is and can do: queried from the driver, completed by a measurement.

@@ -279,7 +279,7 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
     let honest = device.measure()?;
     let p = &honest;
     let key = format!(
-        "profile 1 {} sim/{}/{}/{}/{}",
+        "profile 2 {} sim/{}/{}/{}/{}",
         env!("CARGO_PKG_VERSION"),
         p.description,
         p.driver,
