@@ -241,7 +241,7 @@ pub struct Bindings<'a> {
 pub type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Backend>>> + Send>>;
 
 /// Finds and opens the devices of one family. Asking costs nothing until the first use.
-pub trait Family: Send + Sync + 'static {
+pub trait DeviceFamily: Send + Sync + 'static {
     /// The names of the family's devices on this machine (`cpu`, `cuda:0`, ...), or why there are none.
     fn list(&self) -> Result<Vec<String>>;
 

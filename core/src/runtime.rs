@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::backend::Family;
+use crate::backend::DeviceFamily;
 use crate::cache::DiskCache;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
@@ -128,7 +128,7 @@ impl Shared {
 }
 
 struct Inner {
-    families: Vec<Box<dyn Family>>,
+    families: Vec<Box<dyn DeviceFamily>>,
     devices: Mutex<Vec<Device>>,
     shared: Arc<Shared>,
 }
@@ -147,13 +147,13 @@ pub struct Runtime(Arc<Inner>);
 
 /// Gathers what a runtime is made of.
 pub struct RuntimeBuilder {
-    families: Vec<Box<dyn Family>>,
+    families: Vec<Box<dyn DeviceFamily>>,
     cache: Option<PathBuf>,
 }
 
 impl RuntimeBuilder {
     /// Adds a family of devices. The first one added that is called `cpu` is the host.
-    pub fn family(mut self, family: impl Family) -> RuntimeBuilder {
+    pub fn family(mut self, family: impl DeviceFamily) -> RuntimeBuilder {
         self.families.push(Box::new(family));
         self
     }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::backend::{
-    Backend, BackendStream, Binding, Bindings, Captured, Family, Kernel, Launch, Opening, Place, Priority, Support,
+    Backend, BackendStream, Binding, Bindings, Captured, DeviceFamily, Kernel, Launch, Opening, Place, Priority,
+    Support,
 };
 use crate::cache::stable_hash;
 use crate::error::{Error, ErrorKind, Fault, Result};
@@ -236,7 +237,7 @@ fn failure(call: Call, bytes: usize) -> Error {
 /// The family of a simulated device, `sim`, over a device of another family; `sim:1` and so on are further ones, which reach
 /// one another's memory, under controls of their own ([`SimFamily::beside`]) or under the same.
 pub struct SimFamily {
-    inner: Arc<dyn Family>,
+    inner: Arc<dyn DeviceFamily>,
     name: String,
     sim: Sim,
     beside: Vec<Sim>,
@@ -250,7 +251,7 @@ type Refuses = Arc<dyn Fn(&Op) -> Option<String> + Send + Sync>;
 
 impl SimFamily {
     /// Wraps the device of that name.
-    pub fn new(inner: impl Family, name: &str, sim: &Sim) -> SimFamily {
+    pub fn new(inner: impl DeviceFamily, name: &str, sim: &Sim) -> SimFamily {
         SimFamily {
             inner: Arc::new(inner),
             name: name.into(),
@@ -284,7 +285,7 @@ impl SimFamily {
     }
 }
 
-impl Family for SimFamily {
+impl DeviceFamily for SimFamily {
     fn list(&self) -> Result<Vec<String>> {
         let further = (1..=self.beside.len()).map(|i| format!("sim:{i}"));
         Ok(std::iter::once("sim".to_string()).chain(further).collect())

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millstream_core::backend::{Backend, BackendStream, Family, Kernel, Opening, Place, Priority, Support};
+use millstream_core::backend::{Backend, BackendStream, DeviceFamily, Kernel, Opening, Place, Priority, Support};
 use millstream_core::how::{self, Candidate, DeviceProfile, Variant, Walks};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
@@ -52,7 +52,7 @@ impl CpuFamily {
     }
 }
 
-impl Family for CpuFamily {
+impl DeviceFamily for CpuFamily {
     fn list(&self) -> Result<Vec<String>> {
         Ok(vec!["cpu".into()])
     }

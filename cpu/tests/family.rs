@@ -1,6 +1,6 @@
 //! The CPU as a runtime opens it: names, threads, and what a bad setting says.
 
-use millstream_core::backend::{Backend, Family};
+use millstream_core::backend::{Backend, DeviceFamily};
 use millstream_core::memory::MemoryKind;
 use millstream_core::{ErrorKind, block_on};
 use millstream_cpu::{CpuBackend, CpuFamily, CpuOptions, Isa};

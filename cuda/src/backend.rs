@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use millstream_codegen::{Target, generate, supports, variants};
-use millstream_core::backend::{Backend, BackendStream, Captured, Family, Kernel, Opening, Place, Priority, Support};
+use millstream_core::backend::{
+    Backend, BackendStream, Captured, DeviceFamily, Kernel, Opening, Place, Priority, Support,
+};
 use millstream_core::how::{Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Error, Op, Result};
@@ -63,7 +65,7 @@ fn ordinal(name: &str) -> Result<usize> {
     .ok_or_else(|| Error::no_device(format!("{name:?} is no name of a CUDA device; the first is \"cuda:0\"")))
 }
 
-impl Family for CudaFamily {
+impl DeviceFamily for CudaFamily {
     fn list(&self) -> Result<Vec<String>> {
         let (_, count) = devices()?;
         Ok((0..count).map(|i| format!("cuda:{i}")).collect())

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use millstream_core::backend::{Backend, Family, Opening};
+use millstream_core::backend::{Backend, DeviceFamily, Opening};
 use millstream_core::{DeviceKind, Error, Result, block_on};
 
 use crate::backend::WgpuBackend;
@@ -145,7 +145,7 @@ impl WgpuFamily {
     }
 }
 
-impl Family for WgpuFamily {
+impl DeviceFamily for WgpuFamily {
     fn list(&self) -> Result<Vec<String>> {
         let mut reason = None;
         let mut names = Vec::new();

@@ -8,7 +8,9 @@ use num_complex::Complex;
 
 use super::*;
 use crate::Runtime;
-use crate::backend::{Backend, BackendStream, Binding, Bindings, Family, Kernel, Launch, Opening, Place, Priority};
+use crate::backend::{
+    Backend, BackendStream, Binding, Bindings, DeviceFamily, Kernel, Launch, Opening, Place, Priority,
+};
 use crate::event::Event;
 use crate::how::{self, Candidate, DeviceKind, DeviceProfile, MemoryLevel, Schedule, Transfer, Variant};
 use crate::memory::{HostPtr, MemoryKind, RawMemory, StreamId};
@@ -226,7 +228,7 @@ impl Prepared {
 
 struct Only(Flaw);
 
-impl Family for Only {
+impl DeviceFamily for Only {
     fn list(&self) -> Result<Vec<String>> {
         Ok(vec!["cpu".into()])
     }

@@ -143,7 +143,11 @@ pub(super) fn walk(op: &Op, v: &Traffic, profile: &DeviceProfile, g: &Groups) ->
     let outputs: f64 = op.outputs.iter().enumerate().map(|(o, a)| (op.output_len(o) * a.dtype.size()) as f64).sum();
     let moved = (bytes as f64 - outputs).max(0.0) * reads + outputs;
     let moving = profile.level_for(bytes).map_or(0.0, |l| moved / l.bandwidth) / share.max(f64::MIN_POSITIVE);
-    let steps = if held > 0 { 1.0 } else { (length / splits / lanes.max(1) as f64 / 4.0 / g.in_flight.max(1.0)).ceil().max(1.0) };
+    let steps = if held > 0 {
+        1.0
+    } else {
+        (length / splits / lanes.max(1) as f64 / 4.0 / g.in_flight.max(1.0)).ceil().max(1.0)
+    };
     let waits = steps * reads * g.latency;
     Some(Price { arithmetic: moving.max(waits), levels: Vec::new(), further: v.dependent as f64 * g.dependent_launch })
 }

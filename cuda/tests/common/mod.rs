@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use millstream_core::backend::{Backend, BackendStream, Family, Place, Priority};
+use millstream_core::backend::{Backend, BackendStream, DeviceFamily, Place, Priority};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Device, Runtime};
 use millstream_cpu::CpuFamily;

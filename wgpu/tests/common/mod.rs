@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use millstream_core::backend::{Backend, Family, Opening};
+use millstream_core::backend::{Backend, DeviceFamily, Opening};
 use millstream_core::{Device, Error, Result, Runtime};
 use millstream_cpu::CpuFamily;
 use millstream_wgpu::{Api, WgpuBackend, WgpuFamily};
@@ -69,7 +69,7 @@ struct Given {
     backend: Arc<WgpuBackend>,
 }
 
-impl Family for Given {
+impl DeviceFamily for Given {
     fn list(&self) -> Result<Vec<String>> {
         Ok(vec![format!("{}:0", self.api.name())])
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use millstream_core::backend::Family;
+use millstream_core::backend::DeviceFamily;
 use millstream_core::{ErrorKind, block_on};
 use millstream_wgpu::{Api, WgpuFamily};
 
