@@ -181,10 +181,13 @@ impl DeviceProfile {
     #[must_use]
     pub fn with_rates(mut self, measured: &DeviceProfile) -> DeviceProfile {
         let sound = |x: f64| x.is_finite() && x > 0.0;
-        for &(dtype, rate) in measured.rates.iter().filter(|(_, rate)| sound(*rate)) {
-            match self.rates.iter_mut().find(|(d, _)| *d == dtype) {
-                Some((_, own)) => *own = rate,
-                None => self.rates.push((dtype, rate)),
+        let lists = [(&mut self.rates, &measured.rates), (&mut self.matrix_rates, &measured.matrix_rates)];
+        for (ours, theirs) in lists {
+            for &(dtype, rate) in theirs.iter().filter(|(_, rate)| sound(*rate)) {
+                match ours.iter_mut().find(|(d, _)| *d == dtype) {
+                    Some((_, own)) => *own = rate,
+                    None => ours.push((dtype, rate)),
+                }
             }
         }
         for level in &mut self.levels {
@@ -270,6 +273,10 @@ mod tests {
         let forged = DeviceProfile { max_binding: 64, offset_alignment: 1 << 20, units: 0, memory: 0, ..cached };
         let taken = own.clone().with_rates(&forged);
         assert_eq!(taken, profile(7e11, 3e10, 2e-6));
+        // Rates of matrix units are measured, too.
+        let matrix_rates = vec![(DType::F16, 8e14)];
+        let taken = own.clone().with_rates(&DeviceProfile { matrix_rates: matrix_rates.clone(), ..forged });
+        assert_eq!(taken, DeviceProfile { matrix_rates, ..profile(7e11, 3e10, 2e-6) });
         // Numbers that nobody measured.
         for wrong in [f64::NAN, f64::INFINITY, -1.0] {
             let taken = own.clone().with_rates(&DeviceProfile { measured: false, ..profile(wrong, wrong, wrong) });
