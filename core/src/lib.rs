@@ -28,6 +28,7 @@ pub mod runtime;
 pub mod sim;
 pub mod stream;
 mod sync;
+pub mod testing;
 pub mod what;
 
 pub use backend::{Backend, Binding, Bindings, Priority, Support};

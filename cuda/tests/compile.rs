@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use millstream_core::ErrorKind;
 use millstream_core::cache::stable_hash;
 use millstream_core::conformance::{Options, ops};
+use millstream_core::{ErrorKind, testing};
 use millstream_cuda::{CompileOptions, CudaProperties, compile, nvrtc_version, programs};
 
 /// The compiler, or `None` with the reason printed; a failure where it is required.
@@ -19,9 +19,8 @@ fn has_compiler() -> bool {
     match nvrtc_version() {
         Ok(_) => true,
         Err(error) => {
-            let required = std::env::var("MILLSTREAM_REQUIRE_DEVICES").unwrap_or_default();
-            assert!(!required.split(',').any(|r| r == "nvrtc" || r == "cuda"), "{error}");
-            println!("skipped: {error}");
+            assert!(!testing::is_required("cuda"), "{error}");
+            testing::missing("nvrtc", &error);
             false
         }
     }

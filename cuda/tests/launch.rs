@@ -9,7 +9,7 @@ use common::{Room, backend, get, put, random, stream};
 use millstream_core::backend::{Backend, BackendStream, Binding, Bindings, Launch, Moved, Priority};
 use millstream_core::how::{Candidate, Role, Schedule};
 use millstream_core::{
-    Access, Binary, Contract, DType, ErrorKind, Event, Expr, ExprBuilder, MemoryKind, Op, Scalar, Unary,
+    Access, Binary, Contract, DType, ErrorKind, Event, Expr, ExprBuilder, MemoryKind, Op, Scalar, Unary, testing,
 };
 use millstream_cuda::{CudaBackend, Recaptured};
 
@@ -215,6 +215,27 @@ fn a_graph_of_a_hundred_small_kernels_is_cheap() {
         least = least.min(after.elapsed_since(&before).unwrap().as_secs_f64());
     }
     println!("{:.2} us a kernel in a graph of 100", least * 1e4);
+
+    // The same launches one by one: the host's time to queue them, and the device's to run them.
+    let (mut replayed, mut queued, mut apart) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    for _ in 0..30 {
+        let start = Instant::now();
+        graph.replay(&*s).unwrap();
+        replayed = replayed.min(start.elapsed().as_secs_f64());
+        s.synchronize().unwrap();
+        let (before, after) = (Event::timed(), Event::timed());
+        s.record(&before).unwrap();
+        let start = Instant::now();
+        (0..100).for_each(|_| run(&*launch, &x, &y, 1.0, &*s));
+        queued = queued.min(start.elapsed().as_secs_f64());
+        s.record(&after).unwrap();
+        after.wait().unwrap();
+        apart = apart.min(after.elapsed_since(&before).unwrap().as_secs_f64());
+    }
+    println!("host: {:.1} us for a replay, {:.1} us for 100 launches", replayed * 1e6, queued * 1e6);
+    println!("device: {:.1} us for a replay, {:.1} us for 100 launches", least * 1e6, apart * 1e6);
+    assert!(replayed <= 0.25 * queued, "a replay costs the host {:.2} of its launches", replayed / queued);
+    assert!(least <= apart, "a replay costs the device {:.2} of its launches", least / apart);
 }
 
 #[test]
@@ -297,7 +318,7 @@ fn cublas_and_our_kernels_agree() {
             let op = product(m, n, k, DType::F32, biased);
             let variants = backend.variants(&op);
             let Some(cublas) = variants.iter().find(|v| v.role == Role::Library) else {
-                println!("skipped: cuBLASLt is not there ({:?})", backend.profile().features);
+                testing::left_out("cuda: cuBLASLt is not there to be compared with");
                 return;
             };
             let rooms: Vec<Room<'_>> = [m * k, k * n, n]

@@ -53,7 +53,10 @@ fn new_shapes_hardly_ever_compile() {
     let runtime = millstream::runtime()
         .cache(std::env::temp_dir().join(format!("millstream-kernels-{}", std::process::id())))
         .build();
-    let Ok(device) = runtime.device("vulkan:0") else { return println!("skipped: there is no Vulkan here") };
+    let device = match runtime.device("vulkan:0") {
+        Ok(device) => device,
+        Err(error) => return millstream::core::testing::missing("vulkan", &error),
+    };
     let mut random = Random(seed);
     plan(&device, &mut random, SHAPES);
     let before = device.statistics().kernels;

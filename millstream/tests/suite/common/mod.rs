@@ -1,6 +1,7 @@
 //! What tests of whole programs share: devices, and random numbers from a seed that is printed.
 #![allow(dead_code)]
 
+use millstream::core::testing;
 use millstream::{Device, Runtime, Tensor, default_runtime};
 
 /// A new seed, printed, so that a failing test shows it; `MILLSTREAM_SEED` repeats one.
@@ -67,22 +68,25 @@ impl Random {
     }
 }
 
-/// The devices that can be opened here; `cpu` is always among them. Says which ones are left out.
+/// The devices that can be opened here; `cpu` is always among them. Says which ones are left out, and fails if one of them is
+/// required.
 pub fn devices() -> Vec<Device> {
     devices_of(default_runtime().unwrap())
 }
 
 /// The same of another runtime than the default one.
 pub fn devices_of(runtime: &Runtime) -> Vec<Device> {
-    runtime
+    let devices: Vec<Device> = runtime
         .list()
         .into_iter()
         .filter_map(|(name, there)| match there.and_then(|()| runtime.device(&name)) {
             Ok(device) => Some(device),
             Err(error) => {
-                println!("{name} is left out: {error}");
+                testing::missing(&name, &error);
                 None
             }
         })
-        .collect()
+        .collect();
+    testing::expect_all(&devices.iter().map(Device::name).collect::<Vec<_>>());
+    devices
 }
