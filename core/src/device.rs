@@ -93,10 +93,7 @@ impl Device {
         let identity =
             format!("{name}/{}/{}/{}/{}", profile.description, profile.driver, profile.architecture, profile.units);
         if let Some(measured) = shared.disk.get(profile_key(&identity).as_bytes()) {
-            // A profile of another format is measured again when somebody asks for it.
-            if let Ok(measured) = serde_json::from_slice(&measured) {
-                profile = profile.with_rates(&measured);
-            }
+            profile = profile.with_stored_rates(&measured);
         }
         shared.tell_disk_trouble();
         let config = PoolConfig {
@@ -151,13 +148,13 @@ impl Device {
 
     /// Measures its limits, even if that was done before.
     pub fn measure_again(&self) -> Result<Arc<DeviceProfile>> {
-        Ok(self.keep_profile(self.0.backend.measure()?))
+        Ok(self.keep_profile(self.guard(self.0.backend.measure())?))
     }
 
     /// Measures its limits once more and keeps the better of each number: for a limit that was beaten, which must have been measured
     /// while something else ran on the machine.
     pub fn measure_better(&self) -> Result<Arc<DeviceProfile>> {
-        let (before, now) = (self.profile(), self.0.backend.measure()?);
+        let (before, now) = (self.profile(), self.guard(self.0.backend.measure())?);
         Ok(self.keep_profile(if before.measured { now.better(&before) } else { now }))
     }
 

@@ -176,6 +176,15 @@ impl DeviceProfile {
         self
     }
 
+    /// This profile with the rates that these bytes hold, if they are a profile in this version's format; else as it is, to be
+    /// measured again when somebody asks for it.
+    pub fn with_stored_rates(self, bytes: &[u8]) -> DeviceProfile {
+        match serde_json::from_slice(bytes) {
+            Ok(measured) => self.with_rates(&measured),
+            Err(_) => self,
+        }
+    }
+
     /// The same device with the rates of an earlier measurement; whatever is a fact (sizes, limits, features) stays as the driver
     /// tells it now. A number that no measurement can give is left out.
     #[must_use]

@@ -229,6 +229,7 @@ fn streams_and_measurements_that_fail_are_errors() -> Result<()> {
         assert!(device.measure()?.measured);
         sim.set(Faults { lost_at: Some((Call::Measure, 1)), ..Faults::default() });
         assert_eq!(device.measure_again().unwrap_err().kind(), ErrorKind::DeviceLost);
+        assert!(device.is_lost());
         assert_eq!(run(&device).unwrap_err().kind(), ErrorKind::DeviceLost);
         Ok(())
     })
