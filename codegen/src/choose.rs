@@ -14,7 +14,7 @@ use crate::map;
 use crate::matrix;
 use crate::program::Program;
 use crate::rows::{self, Walk};
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 
 /// Whether kernels for this operation can be written for a device, or why not.
 pub fn supports(op: &Op, target: &Target) -> Support {
@@ -37,7 +37,7 @@ pub fn supports(op: &Op, target: &Target) -> Support {
     if buffers > target.max_buffers {
         return no(format!("it takes {buffers} buffers, and a kernel of the device at most {}", target.max_buffers));
     }
-    if target.dialect == Dialect::Wgsl && is_wide(op) {
+    if !target.dialect.language().has_wide_indices() && is_wide(op) {
         return no("its indices do not fit into 32 bits".into());
     }
     match op.body {
@@ -254,8 +254,10 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
         list.push(walk(lanes, (threads / lanes).max(1), 0));
     }
     // Few long rows do not fill the device: groups share them.
-    // Where all threads of the device have enough to do, larger groups leave fewer parts to join.
-    let many = target.dialect == Dialect::Cuda && count == 1 && length >= target.units * 2048 * 16;
+    // Where all threads of the device have enough to do, larger groups leave fewer parts to join. They pay off only where their threads
+    // need not all meet after every step.
+    let meets_seldom = target.dialect.language().half_barrier().is_some();
+    let many = meets_seldom && count == 1 && length >= target.units * 2048 * 16;
     let (lanes, rows) = match across {
         true => ((threads / 32).max(1), 32.min(threads)),
         false => (if many { most } else { threads }, 1),

@@ -20,7 +20,7 @@ use millstream_core::{Access, Body, Contract, DType, Error, Expr, Id, Node, Op, 
 use crate::frame::{Class, Frame, Word};
 use crate::map::leaf;
 use crate::program::{Program, Shape};
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 use crate::text::Text;
 use crate::types::{Register, from_words, register_dtype, to_words};
 use crate::value::{Values, binary, cast};
@@ -305,8 +305,8 @@ impl<'a> Writer<'a, '_> {
         }
         text.line("workgroupBarrier();");
         text.line("}");
-        if self.frame.target.dialect == Dialect::Cuda {
-            text.line("release();");
+        if let Some(release) = self.frame.language().release() {
+            text.line(release);
         }
         if self.shares {
             self.leave_sums(text);
@@ -614,10 +614,8 @@ impl<'a> Writer<'a, '_> {
         } else {
             for (l, name) in slot.names.iter().enumerate() {
                 let place = if l == 0 { at.clone() } else { format!("({at} + idx({}))", l * row) };
-                if self.vector && self.frame.target.dialect == Dialect::Cuda {
-                    text.line(format!("(&{array}[0].x)[{place}] = {name};"));
-                } else if self.vector {
-                    text.line(format!("{array}[{place} >> 2u][u32({place}) & 3u] = {name};"));
+                if self.vector {
+                    text.line(format!("{} = {name};", self.frame.language().component(array, &place)));
                 } else {
                     let value = Register::of(self.contract.acc).put(name);
                     text.line(format!("{array}[{place}] = {value};"));

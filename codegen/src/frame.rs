@@ -7,11 +7,12 @@ use std::ops::Range;
 
 use millstream_core::{Access, DType, Op};
 
-use crate::notation::{needed, translate, words};
+use crate::dialect::{Language, Module, Operand};
+use crate::notation::{needed, words};
 use crate::program::Entry;
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 use crate::text::Text;
-use crate::types::{from_words, packed};
+use crate::types::from_words;
 
 /// Where an argument comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,6 @@ pub(crate) struct Frame<'a> {
     /// Whether indices have 64 bits.
     pub(crate) wide: bool,
     words: Vec<Word>,
-    entries: Vec<Entry>,
     /// Declarations outside functions, in the common notation.
     shared: String,
     bodies: Vec<(Entry, String)>,
@@ -92,7 +92,6 @@ impl<'a> Frame<'a> {
             target,
             wide,
             words: Vec::new(),
-            entries: Vec::new(),
             shared: String::new(),
             bodies: Vec::new(),
             has_workspace: false,
@@ -116,8 +115,16 @@ impl<'a> Frame<'a> {
         self.op.inputs.len() + self.op.outputs.len()
     }
 
-    fn is_output(&self, operand: usize) -> bool {
-        operand >= self.op.inputs.len()
+    pub(crate) fn language(&self) -> &'static dyn Language {
+        self.target.dialect.language()
+    }
+
+    /// An operand as the language's loads and stores take it.
+    fn operand(&self, number: usize) -> Operand {
+        let last = self.op.dims.len().wrapping_sub(1);
+        let by_vector = self.fours && self.class(number, last) == Class::One;
+        let is_output = number >= self.op.inputs.len();
+        Operand { number, dtype: self.access(number).dtype, is_output, by_vector }
     }
 
     /// The argument's name. Entries that use it read it at their beginning.
@@ -128,17 +135,9 @@ impl<'a> Frame<'a> {
         word.name()
     }
 
-    /// A word of the arguments.
-    fn raw(&self, i: usize) -> String {
-        match self.target.dialect {
-            Dialect::Cuda => format!("args.w[{i}]"),
-            Dialect::Wgsl => format!("args[{}].{}", i / 4, ["x", "y", "z", "w"][i % 4]),
-        }
-    }
-
     /// The arguments that a body uses, each read under its name.
     fn arguments(&self, body: &str) -> String {
-        let raw = |i: usize| self.raw(i);
+        let raw = |i: usize| self.language().argument(i);
         let used = words(body);
         let mut text = String::new();
         let mut at = 0;
@@ -257,131 +256,24 @@ impl<'a> Frame<'a> {
         name
     }
 
-    /// The element at a place, in its register type.
+    /// The element at an index, in its register type.
     pub(crate) fn load(&self, operand: usize, at: &str) -> String {
-        let dtype = self.access(operand).dtype;
-        let b = format!("b{operand}");
-        match self.target.dialect {
-            Dialect::Cuda => match dtype {
-                DType::Bool => format!("({b}[{at}] != 0)"),
-                DType::I8 | DType::I16 => format!("i32({b}[{at}])"),
-                DType::U8 | DType::U16 => format!("u32({b}[{at}])"),
-                DType::F16 | DType::BF16 => format!("{dtype}_to_f32(u32({b}[{at}]))"),
-                _ => format!("{b}[{at}]"),
-            },
-            Dialect::Wgsl => {
-                let word = match packed(dtype) {
-                    4 => format!("byte_of({b}[{at} >> 2u], {at})"),
-                    2 => format!("half_of({b}[{at} >> 1u], {at})"),
-                    _ => return self.element(operand, at),
-                };
-                unpack(dtype, &word)
-            }
-        }
+        self.language().load(self.operand(operand), at)
     }
 
-    /// An element that is not packed, in memory. In WGSL an entry must not name one buffer by two types, so that single elements
-    /// of a buffer that the entry also moves by fours are parts of a vector.
-    fn element(&self, operand: usize, at: &str) -> String {
-        let access = self.access(operand);
-        let last = self.op.dims.len().wrapping_sub(1);
-        let by_vector = self.fours
-            && self.target.dialect == Dialect::Wgsl
-            && access.dtype.size() == 4
-            && self.class(operand, last) == Class::One;
-        if by_vector { format!("v{operand}[{at} >> 2u][u32({at}) & 3u]") } else { format!("b{operand}[{at}]") }
-    }
-
-    /// Four elements from a place that is a multiple of four, in their register types.
+    /// Four elements from an index that is a multiple of four, in their register types.
     pub(crate) fn load_four(&self, text: &mut Text, operand: usize, at: &str) -> [String; 4] {
-        let dtype = self.access(operand).dtype;
-        match (self.target.dialect, packed(dtype)) {
-            (Dialect::Cuda, _) => {
-                let v = text.name("v", format!("v{operand}[{at} >> 2u]"));
-                let part = |p: &str| match dtype {
-                    DType::Bool => format!("({v}.{p} != 0)"),
-                    DType::I8 | DType::I16 => format!("i32({v}.{p})"),
-                    DType::U8 | DType::U16 => format!("u32({v}.{p})"),
-                    DType::F16 | DType::BF16 => format!("{dtype}_to_f32(u32({v}.{p}))"),
-                    _ => format!("{v}.{p}"),
-                };
-                ["x", "y", "z", "w"].map(|p| text.name("x", part(p)))
-            }
-            (Dialect::Wgsl, 4) => {
-                let w = text.name("w", format!("b{operand}[{at} >> 2u]"));
-                [0, 8, 16, 24].map(|s| text.name("x", unpack(dtype, &format!("(({w} >> {s}u) & 255u)"))))
-            }
-            (Dialect::Wgsl, 2) => {
-                let w = [0, 1].map(|k| text.name("w", format!("b{operand}[({at} >> 1u) + {k}]")));
-                [(0, 0), (0, 16), (1, 0), (1, 16)]
-                    .map(|(k, s)| text.name("x", unpack(dtype, &format!("(({} >> {s}u) & 65535u)", w[k]))))
-            }
-            (Dialect::Wgsl, _) if dtype.size() == 4 => {
-                let v = text.name("v", format!("v{operand}[{at} >> 2u]"));
-                ["x", "y", "z", "w"].map(|p| format!("{v}.{p}"))
-            }
-            (Dialect::Wgsl, _) => ["", " + 1", " + 2", " + 3"].map(|l| text.name("x", format!("b{operand}[{at}{l}]"))),
-        }
+        self.language().load_four(text, self.operand(operand), at)
     }
 
     /// Writes an element.
     pub(crate) fn store(&self, text: &mut Text, operand: usize, at: &str, value: &str) {
-        let dtype = self.access(operand).dtype;
-        let b = format!("b{operand}");
-        let bits = pack(dtype, value);
-        match (self.target.dialect, packed(dtype)) {
-            (_, 1) => text.line(format!("{} = {value};", self.element(operand, at))),
-            (Dialect::Cuda, _) => text.line(format!("{b}[{at}] = {}({bits});", memory_type(dtype))),
-            (Dialect::Wgsl, n) => {
-                // Other threads may write the other elements of the word: touch only these bits.
-                let (shift, mask) = if n == 4 {
-                    (format!("(u32({at}) & 3u) * 8u"), "255u")
-                } else {
-                    (format!("(u32({at}) & 1u) * 16u"), "65535u")
-                };
-                let shift = text.name("s", shift);
-                let word = text.name("w", format!("{at} >> {}u", if n == 4 { 2 } else { 1 }));
-                text.line(format!("atomicAnd(&{b}[{word}], ~({mask} << {shift}));"));
-                text.line(format!("atomicOr(&{b}[{word}], {bits} << {shift});"));
-            }
-        }
+        self.language().store(text, self.operand(operand), at, value);
     }
 
-    /// Writes four elements to a place that is a multiple of four.
+    /// Writes four elements to an index that is a multiple of four.
     pub(crate) fn store_four(&self, text: &mut Text, operand: usize, at: &str, values: &[String; 4]) {
-        let dtype = self.access(operand).dtype;
-        let b = format!("b{operand}");
-        match (self.target.dialect, packed(dtype)) {
-            (Dialect::Cuda, _) => {
-                let kind = memory_type(dtype);
-                let parts = values.each_ref().map(|v| match packed(dtype) {
-                    1 => v.clone(),
-                    _ => format!("{kind}({})", pack(dtype, v)),
-                });
-                text.line(format!("v{operand}[{at} >> 2u] = vec4<{kind}>({});", parts.join(", ")));
-            }
-            (Dialect::Wgsl, 4) => {
-                let bits = values.each_ref().map(|v| text.name("w", pack(dtype, v)));
-                let word = format!("{} | ({} << 8u) | ({} << 16u) | ({} << 24u)", bits[0], bits[1], bits[2], bits[3]);
-                text.line(format!("atomicStore(&{b}[{at} >> 2u], {word});"));
-            }
-            (Dialect::Wgsl, 2) => {
-                let bits = values.each_ref().map(|v| text.name("w", pack(dtype, v)));
-                for k in 0..2 {
-                    let word = format!("{} | ({} << 16u)", bits[2 * k], bits[2 * k + 1]);
-                    text.line(format!("atomicStore(&{b}[({at} >> 1u) + {k}], {word});"));
-                }
-            }
-            (Dialect::Wgsl, _) if dtype.size() == 4 => {
-                let kind = memory_type(dtype);
-                text.line(format!("v{operand}[{at} >> 2u] = vec4<{kind}>({});", values.join(", ")));
-            }
-            (Dialect::Wgsl, _) => {
-                for (l, v) in values.iter().enumerate() {
-                    text.line(format!("{b}[{at} + {l}] = {v};"));
-                }
-            }
-        }
+        self.language().store_four(text, self.operand(operand), at, values);
     }
 
     /// The value of a launch parameter.
@@ -416,133 +308,33 @@ impl<'a> Frame<'a> {
     /// Adds an entry with this body, in the common notation. It can use `lane` (the thread's number in its group), `group` (the
     /// group's number) and `groups` (how many there are).
     pub(crate) fn entry(&mut self, name: &str, threads: u32, body: Text) {
-        let entry = Entry { name: name.into(), group: threads };
-        self.entries.push(entry.clone());
-        self.bodies.push((entry, body.finish()));
+        self.bodies.push((Entry { name: name.into(), group: threads }, body.finish()));
     }
 
     /// The whole text, the entries, and what the arguments are.
     pub(crate) fn finish(mut self) -> (String, Vec<Entry>, Layout) {
-        if self.target.dialect == Dialect::Wgsl {
+        let language = self.language();
+        let mut used: usize = self.words.iter().map(|w| self.width(*w)).sum();
+        let zero = language.zero_is_argument().then_some(used);
+        if zero.is_some() {
             self.words.push(Word::Zero);
+            used += 1;
         }
-        let count = self.words.iter().map(|w| self.width(*w)).sum::<usize>().next_multiple_of(4).max(4);
-        let dialect = self.target.dialect;
-        let given = match dialect {
-            Dialect::Cuda => include_str!("prelude.cu"),
-            Dialect::Wgsl => include_str!("prelude.wgsl"),
-        };
+        let count = used.next_multiple_of(4).max(4);
         let bodies: String = self.bodies.iter().map(|(_, b)| b.as_str()).collect();
-        let library = needed(&bodies, given);
-        let mut text = String::new();
-        let index = if self.wide { "i64" } else { "i32" };
-        match dialect {
-            Dialect::Cuda => {
-                text += given;
-                text += &format!("typedef {index} idx;\nstruct Args {{ u32 w[{count}]; }};\n\n");
-                text += &translate(&library, dialect);
-                text += &translate(&self.shared, dialect);
-                for (entry, body) in &self.bodies {
-                    text += &self.cuda_head(entry, body);
-                    text += &translate(&self.arguments(body), dialect);
-                    text += &translate(body, dialect);
-                    text += "}\n";
-                }
-            }
-            Dialect::Wgsl => {
-                let buffers = self.wgsl_buffers(&bodies);
-                if bodies.contains("coop_mat") {
-                    text += "enable f16;\nenable wgpu_cooperative_matrix;\n";
-                }
-                text += given;
-                if [&buffers, &self.shared, &library, &bodies].iter().any(|t| t.contains("c128")) {
-                    text += "alias c128 = vec2<f64>;\n";
-                }
-                text += &buffers;
-                text += &format!("@group(1) @binding(0) var<uniform> args: array<vec4<u32>, {}>;\n", count / 4);
-                let zero = self.words.iter().map(|w| self.width(*w)).sum::<usize>() - 1;
-                text += &format!("fn zero_word() -> u32 {{\n    return {};\n}}\n\n", self.raw(zero));
-                text += &library;
-                text += &self.shared;
-                for (entry, body) in &self.bodies {
-                    let subgroup = if words(body).iter().any(|w| w == "subgroup") {
-                        ", @builtin(subgroup_id) subgroup: u32"
-                    } else {
-                        ""
-                    };
-                    text += &format!(
-                        "@compute @workgroup_size({})\nfn {}(@builtin(local_invocation_index) thread: u32, \
-                         @builtin(workgroup_id) block: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>{subgroup}) {{\n\
-                         \x20   let lane = idx(thread);\n    let group = idx(block.x + block.y * grid.x);\n    \
-                         let groups = idx(grid.x * grid.y);\n",
-                        entry.group, entry.name
-                    );
-                    text += &self.arguments(body);
-                    text += body;
-                    text += "}\n";
-                }
-            }
-        }
-        (text, self.entries, Layout { words: self.words, wide: self.wide, count, dialect })
-    }
-
-    fn cuda_head(&self, entry: &Entry, body: &str) -> String {
-        // Groups of the next kernel are placed when it is released. Where few groups have much to do, they would go to units that
-        // happen to be free then, several to one: such kernels release the next one late.
-        let begin = if body.contains("release();") { "wait_for_last" } else { "follow" };
-        let mut parameters = Vec::new();
-        let mut vectors = String::new();
-        for operand in 0..self.operands() {
-            let kind = memory_type(self.access(operand).dtype);
-            // Inputs must not be `__restrict__`: they would be read by loads for which nothing else may ever write the memory,
-            // while the kernel before this one still does until `follow` returns.
-            let (constant, alone) = if self.is_output(operand) { ("", "__restrict__ ") } else { ("const ", "") };
-            parameters.push(format!("{constant}{kind}* {alone}b{operand}"));
-            vectors += &format!("    auto const v{operand} = ({constant}vec4<{kind}>*)b{operand};\n");
-        }
-        if self.has_workspace {
-            parameters.push("u32* __restrict__ work".into());
-        }
-        parameters.push("const __grid_constant__ Args args".into());
-        format!(
-            "extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n{vectors}    const idx lane = threadIdx.x;\n    \
-             const idx group = blockIdx.x + idx(blockIdx.y) * gridDim.x;\n    const idx groups = idx(gridDim.x) * gridDim.y;\n    \
-             {begin}();\n",
-            entry.group,
-            entry.name,
-            parameters.join(", ")
-        )
-    }
-
-    fn wgsl_buffers(&self, bodies: &str) -> String {
-        let mut text = String::new();
-        for operand in 0..self.operands() {
-            let dtype = self.access(operand).dtype;
-            let kind = match packed(dtype) {
-                1 => memory_type(dtype),
-                _ if self.is_output(operand) => "atomic<u32>",
-                _ => "u32",
-            };
-            text += &format!("@group(0) @binding({operand}) var<storage, read_write> b{operand}: array<{kind}>;\n");
-            // Halves as they are, alone or by fours, where a kernel does not compute with them itself.
-            for (name, kind) in [("e", "f16"), ("h", "vec4<f16>")] {
-                if bodies.contains(&format!(" {name}{operand}[")) {
-                    text += &format!(
-                        "@group(0) @binding({operand}) var<storage, read_write> {name}{operand}: array<{kind}>;\n"
-                    );
-                }
-            }
-            if bodies.contains(&format!("v{operand}[")) {
-                text += &format!(
-                    "@group(0) @binding({operand}) var<storage, read_write> v{operand}: array<vec4<{kind}>>;\n"
-                );
-            }
-        }
-        if self.has_workspace {
-            let binding = self.operands();
-            text += &format!("@group(0) @binding({binding}) var<storage, read_write> work: array<u32>;\n");
-        }
-        text
+        let module = Module {
+            operands: (0..self.operands()).map(|o| self.operand(o)).collect(),
+            has_workspace: self.has_workspace,
+            words: count,
+            zero,
+            wide: self.wide,
+            library: needed(&bodies, language.prelude()),
+            shared: &self.shared,
+            entries: self.bodies.iter().map(|(entry, body)| (entry, self.arguments(body) + body)).collect(),
+        };
+        let text = module.text(language);
+        let entries = self.bodies.into_iter().map(|(entry, _)| entry).collect();
+        (text, entries, Layout { words: self.words, wide: self.wide, count, has_pointers: language.has_pointers() })
     }
 }
 
@@ -560,45 +352,5 @@ pub(crate) struct Layout {
     pub(crate) words: Vec<Word>,
     pub(crate) wide: bool,
     pub(crate) count: usize,
-    pub(crate) dialect: Dialect,
-}
-
-/// The type of an element in memory where the language has it; of CUDA for packed ones.
-fn memory_type(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool | DType::U8 => "u8",
-        DType::I8 => "i8",
-        DType::I16 => "i16",
-        DType::U16 | DType::F16 | DType::BF16 => "u16",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        DType::I64 => "i64",
-        DType::U64 => "u64",
-        DType::F32 => "f32",
-        DType::F64 => "f64",
-        DType::C64 => "c64",
-        DType::C128 => "c128",
-    }
-}
-
-/// A packed element from its bits in a word of 32.
-fn unpack(dtype: DType, bits: &str) -> String {
-    match dtype {
-        DType::Bool => format!("({bits} != 0u)"),
-        DType::I8 => format!("wrap_i8(bitcast<i32>({bits}))"),
-        DType::I16 => format!("wrap_i16(bitcast<i32>({bits}))"),
-        DType::F16 | DType::BF16 => format!("{dtype}_to_f32({bits})"),
-        _ => bits.into(),
-    }
-}
-
-/// The bits of a packed element in a word of 32.
-fn pack(dtype: DType, value: &str) -> String {
-    match dtype {
-        DType::Bool => format!("select(0u, 1u, {value})"),
-        DType::I8 => format!("(bitcast<u32>({value}) & 255u)"),
-        DType::I16 => format!("(bitcast<u32>({value}) & 65535u)"),
-        DType::F16 | DType::BF16 => format!("f32_to_{dtype}({value})"),
-        _ => value.into(),
-    }
+    pub(crate) has_pointers: bool,
 }

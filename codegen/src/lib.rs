@@ -6,6 +6,7 @@
 mod attention;
 mod choose;
 mod contract;
+mod dialect;
 mod expr;
 mod frame;
 mod indexed;
@@ -21,6 +22,7 @@ mod types;
 mod value;
 
 pub use choose::{generate, groups, supports, variants};
+pub use dialect::Dialect;
 pub use listing::listing;
 pub use program::{Dispatch, Entry, Prepared, Program, Source};
-pub use target::{Dialect, Target};
+pub use target::Target;

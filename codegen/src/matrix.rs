@@ -12,9 +12,10 @@ use millstream_core::how::{Block, Split};
 use millstream_core::{Body, Contract, DType, Error, Op, Result};
 
 use crate::contract::{Blocks, reads_by_four, results, writes_by_four};
+use crate::dialect::MatrixUnits;
 use crate::frame::{Frame, Word};
 use crate::program::{Program, Shape};
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 use crate::text::Text;
 
 /// The side of the squares that a subgroup multiplies.
@@ -24,7 +25,7 @@ const PAD: usize = 2;
 
 /// The blocks for a contraction, if it can be computed in this way: what a subgroup holds, and what a group holds.
 pub(crate) fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Blocks> {
-    let Some(size) = target.matrices.filter(|_| target.dialect == Dialect::Wgsl) else { return Vec::new() };
+    let (Some(size), Some(_)) = (target.matrices, target.dialect.language().matrix_units()) else { return Vec::new() };
     let halves = [&contract.lhs, &contract.rhs]
         .iter()
         .all(|e| e.as_input().is_some_and(|n| op.inputs[n as usize].dtype == DType::F16));
@@ -65,16 +66,16 @@ struct Operand {
 }
 
 impl Operand {
-    /// Where the square at these elements begins in shared memory, and the function that loads it.
-    fn square(&self, own: &str, k: usize) -> (String, &'static str) {
+    /// Loads the square at these elements from shared memory.
+    fn square(&self, units: &dyn MatrixUnits, role: char, own: &str, k: usize) -> String {
         let row = self.row;
         let place = match self.along_k {
             true => format!("({own}) * {row}u + {}u", k / 4),
             false => format!("{}u + ({own}) / 4u", k * row),
         };
-        // The left operand's rows are its own dimension, the right one's are k. `T` means that rows lie side by side.
+        // The left operand's rows are its own dimension, the right one's are k.
         let by_rows = self.along_k == (self.array == "left");
-        (place, if by_rows { "coopLoadT" } else { "coopLoad" })
+        units.load(role, &format!("{}[{place}]", self.array), row, by_rows)
     }
 }
 
@@ -93,7 +94,8 @@ struct Slot {
 
 /// A kernel for a contraction on matrix units.
 pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Program> {
-    let (Body::Contract(contract), Some(size)) = (&op.body, target.matrices) else {
+    let units = target.dialect.language().matrix_units();
+    let (Body::Contract(contract), Some(size), Some(units)) = (&op.body, target.matrices, units) else {
         return Err(Error::internal("a kernel for matrix units was asked to do something else"));
     };
     let ([Some(left), Some(right)], Some(l), Some(r)) =
@@ -119,8 +121,16 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
     let threads = blocks.threads() * size as usize;
     for fours in [true, false] {
         let mut text = Text::inside(1);
-        let writer =
-            Writer { frame: &mut frame, contract, blocks, operands: &operands, threads, fours, batch: Vec::new() };
+        let writer = Writer {
+            frame: &mut frame,
+            units,
+            contract,
+            blocks,
+            operands: &operands,
+            threads,
+            fours,
+            batch: Vec::new(),
+        };
         writer.entry(&mut text);
         frame.entry(if fours { "matrices_by_four" } else { "matrices_by_one" }, threads as u32, text);
     }
@@ -129,6 +139,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
 
 struct Writer<'a, 'f> {
     frame: &'f mut Frame<'a>,
+    units: &'a dyn MatrixUnits,
     contract: &'a Contract,
     blocks: Blocks,
     operands: &'f [Operand; 2],
@@ -160,7 +171,7 @@ impl Writer<'_, '_> {
         }
         for i in 0..thread.m / SQUARE {
             for j in 0..thread.n / SQUARE {
-                text.line(format!("var sum_{i}_{j} = coop_mat16x16<f32,C>();"));
+                text.line(format!("var sum_{i}_{j} = {};", self.units.zero()));
             }
         }
         let slots: Vec<Slot> = (0..2).flat_map(|o| self.slots(text, o)).collect();
@@ -263,17 +274,16 @@ impl Writer<'_, '_> {
         let Blocks { thread, group } = self.blocks;
         for k in (0..group.k).step_by(SQUARE) {
             let mut names: [Vec<String>; 2] = [Vec::new(), Vec::new()];
-            for (o, (own, size, role)) in [("own_m", thread.m, "A"), ("own_n", thread.n, "B")].into_iter().enumerate() {
+            for (o, (own, size, role)) in [("own_m", thread.m, 'A'), ("own_n", thread.n, 'B')].into_iter().enumerate() {
                 for i in (0..size).step_by(SQUARE) {
-                    let (place, load) = self.operands[o].square(&format!("{own} + {i}u"), k);
-                    let (array, row) = (self.operands[o].array, self.operands[o].row);
-                    let value = format!("{load}<coop_mat16x16<f16,{role}>>(&{array}[{place}], {row}u)");
-                    names[o].push(text.name("m", value));
+                    let square = self.operands[o].square(self.units, role, &format!("{own} + {i}u"), k);
+                    names[o].push(text.name("m", square));
                 }
             }
             for (i, a) in names[0].iter().enumerate() {
                 for (j, b) in names[1].iter().enumerate() {
-                    text.line(format!("sum_{i}_{j} = coopMultiplyAdd({a}, {b}, sum_{i}_{j});"));
+                    let sum = format!("sum_{i}_{j}");
+                    text.line(format!("{sum} = {};", self.units.multiply_add(a, b, &sum)));
                 }
             }
         }
@@ -284,7 +294,7 @@ impl Writer<'_, '_> {
         let Blocks { thread, group } = self.blocks;
         let c = self.contract;
         let area = SQUARE * SQUARE;
-        text.line(format!("coopStoreT(sum_{i}_{j}, &staged[subgroup * {area}u], {SQUARE}u);"));
+        text.line(self.units.store(&format!("sum_{i}_{j}"), &format!("staged[subgroup * {area}u]"), SQUARE));
         text.line("workgroupBarrier();");
         let wide = self.fours && writes_by_four(self.frame.op, c);
         let step = if wide { 4 } else { 1 };

@@ -1,13 +1,11 @@
 //! The notation in which kernels are written, and its translation.
 //!
 //! Kernels, and the functions they call, are written once, in a subset of WGSL: functions with a typed head, `let`, `var`,
-//! `if`, `for`, `while`, calls and operators. As it stands this is WGSL; for CUDA C++ only the heads, declarations and
-//! suffixes of numbers change, word by word. What the two languages cannot say alike stands in `prelude.wgsl` and `prelude.cu`.
+//! `if`, `for`, `while`, calls and operators. As it stands this is WGSL; for a C-like language only the heads, declarations and
+//! suffixes of numbers change, word by word, as a [`Spelling`] says. What languages cannot say alike stands in their preludes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
-
-use crate::target::Dialect;
 
 /// A piece of the notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,36 +51,40 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     list
 }
 
-/// Functions of the notation that CUDA C++ has under the same name with another meaning.
-const BUILTINS: [&str; 9] = ["abs", "floor", "ceil", "trunc", "sqrt", "fma", "min", "max", "select"];
-
-/// The text in this dialect.
-pub(crate) fn translate(text: &str, dialect: Dialect) -> String {
-    match dialect {
-        Dialect::Wgsl => text.to_string(),
-        Dialect::Cuda => cuda(text),
-    }
+/// What a C-like language has instead of the words of the notation.
+pub(crate) struct Spelling {
+    /// What stands before a function.
+    pub(crate) function: &'static str,
+    /// What stands before memory that a group shares.
+    pub(crate) shared: &'static str,
+    /// What stands before a constant.
+    pub(crate) constant: &'static str,
+    /// Functions that the language has under the same name with another meaning: they are called `ms_` and their name.
+    pub(crate) builtins: &'static [&'static str],
+    /// Suffixes of numbers, and what they become.
+    pub(crate) suffixes: &'static [(&'static str, &'static str)],
 }
 
-fn cuda(text: &str) -> String {
+/// The text in a C-like language.
+pub(crate) fn translate(text: &str, spelling: &Spelling) -> String {
     let list = tokens(text);
     let mut out = String::with_capacity(text.len() * 2);
     let mut at = 0;
     while at < list.len() {
         match list[at] {
-            Token::Word("fn") => at = function_head(&list, at, &mut out),
-            Token::Word("let") => at = variable(&list, at, "const ", &mut out),
-            Token::Word("const") => at = variable(&list, at, "constexpr ", &mut out),
-            Token::Word("var") => at = variable(&list, at, "", &mut out),
+            Token::Word("fn") => at = function_head(&list, at, spelling, &mut out),
+            Token::Word("let") => at = variable(&list, at, ["const ", spelling.shared], &mut out),
+            Token::Word("const") => at = variable(&list, at, [spelling.constant, spelling.shared], &mut out),
+            Token::Word("var") => at = variable(&list, at, ["", spelling.shared], &mut out),
             Token::Word(word) => {
-                if BUILTINS.contains(&word) {
+                if spelling.builtins.contains(&word) {
                     out += "ms_";
                 }
                 out += word;
                 at += 1;
             }
             Token::Number(number) => {
-                out += &cuda_number(number);
+                out += &spelling.number(number);
                 at += 1;
             }
             Token::Other(other) => {
@@ -94,13 +96,11 @@ fn cuda(text: &str) -> String {
     out
 }
 
-fn cuda_number(number: &str) -> String {
-    for (suffix, other) in [("lf", ""), ("li", "ll"), ("lu", "ull")] {
-        if let Some(digits) = number.strip_suffix(suffix) {
-            return format!("{digits}{other}");
-        }
+impl Spelling {
+    fn number(&self, number: &str) -> String {
+        let strip = |(suffix, other): &(&str, &str)| Some(format!("{}{other}", number.strip_suffix(suffix)?));
+        self.suffixes.iter().find_map(strip).unwrap_or_else(|| number.into())
     }
-    number.to_string()
 }
 
 /// The next token that is no white space, from `at` on.
@@ -116,7 +116,7 @@ fn is(list: &[Token<'_>], at: usize, sign: &str) -> bool {
 }
 
 /// `fn name(a: f32, b: u32) -> f32 {`: writes the head up to the brace, gives the place of the brace.
-fn function_head(list: &[Token<'_>], at: usize, out: &mut String) -> usize {
+fn function_head(list: &[Token<'_>], at: usize, spelling: &Spelling, out: &mut String) -> usize {
     let word = |at: usize| if let Some(Token::Word(w)) = list.get(at) { *w } else { "" };
     let mut at = next(list, at + 1);
     let name = word(at);
@@ -140,16 +140,16 @@ fn function_head(list: &[Token<'_>], at: usize, out: &mut String) -> usize {
         result = word(at);
         at = next(list, at + 1);
     }
-    *out += &format!("__device__ __forceinline__ {result} {name}({}) ", parameters.join(", "));
+    *out += &format!("{}{result} {name}({}) ", spelling.function, parameters.join(", "));
     at
 }
 
 /// `var x = ...`, `var x: T = ...`, `var x: array<T, N>`, `var<workgroup> x: array<T, N>`: writes the head up to `=` or `;`.
-fn variable(list: &[Token<'_>], at: usize, qualifier: &str, out: &mut String) -> usize {
+fn variable(list: &[Token<'_>], at: usize, [qualifier, shared]: [&str; 2], out: &mut String) -> usize {
     let mut at = at + 1;
     *out += qualifier;
     if is(list, at, "<") {
-        *out += "__shared__ ";
+        *out += shared;
         at += 3;
     }
     at = next(list, at);
@@ -255,28 +255,4 @@ pub(crate) fn needed(text: &str, given: &str) -> String {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_becomes_cuda() {
-        let text = "fn f(a: f32, n: u32) -> f32 {\n    var x = a * 2.0f;\n    let y: f32 = 1.5lf;\n    for (var i = 0u; i < n; i += 1u) {\n\
-                    \x20       x = fma(x, x, 1e-5f);\n    }\n    return select(x, 0.0f, n == 0x1fu);\n}\n";
-        let got = translate(text, Dialect::Cuda);
-        assert!(got.starts_with("__device__ __forceinline__ f32 f(f32 a, u32 n) {"), "{got}");
-        assert!(got.contains("auto x = a * 2.0f;"), "{got}");
-        assert!(got.contains("for (auto i = 0u; i < n; i += 1u) {"), "{got}");
-        assert!(got.contains("x = ms_fma(x, x, 1e-5f);"), "{got}");
-        assert!(got.contains("ms_select(x, 0.0f, n == 0x1fu)"), "{got}");
-    }
-
-    #[test]
-    fn arrays_and_shared_memory_become_cuda() {
-        assert_eq!(translate("var<workgroup> t: array<f32, 64>;", Dialect::Cuda), "__shared__ f32 t[64];");
-        assert_eq!(translate("var a: array<vec4<f32>, 8>;", Dialect::Cuda), "vec4<f32> a[8];");
-        assert_eq!(translate("var x: i64 = -5li;", Dialect::Cuda), "i64 x = -5ll;");
-    }
 }

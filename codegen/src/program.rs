@@ -22,7 +22,7 @@ use crate::contract::{Blocks, JOINING, reads_by_four, widened, writes_by_four};
 use crate::frame::{Frame, Layout, Word};
 use crate::indexed;
 use crate::rows::{self, Walk, writes_elements};
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 use crate::types::Register;
 
 /// What a backend compiles: a text and the functions in it, all with the same parameters.
@@ -120,7 +120,7 @@ pub struct Prepared {
     bases: SmallVec<[isize; 4]>,
     workspace: usize,
     wide: bool,
-    dialect: Dialect,
+    has_pointers: bool,
 }
 
 /// A number with 32 bits, or with 64 in the kernels that need it.
@@ -210,7 +210,7 @@ impl Program {
             bases: (0..self.operands).map(|o| access(o).base).collect(),
             workspace: plan.workspace,
             wide,
-            dialect: self.layout.dialect,
+            has_pointers: self.layout.has_pointers,
         })
     }
 
@@ -436,11 +436,10 @@ impl Prepared {
         let operand = |o: usize| -> &Binding<'_> {
             bindings.inputs.get(o).unwrap_or_else(|| &bindings.outputs[o - bindings.inputs.len()])
         };
-        let cuda = self.dialect == Dialect::Cuda;
         let is_aligned = |&(o, bytes): &(usize, usize)| {
             let b = operand(o);
-            let address = if cuda { b.memory.address as usize } else { 0 };
-            let bytes = if cuda { bytes.min(16) } else { bytes };
+            let address = if self.has_pointers { b.memory.address as usize } else { 0 };
+            let bytes = if self.has_pointers { bytes.min(16) } else { bytes };
             (address + b.offset) % bytes == 0
         };
         let steps = match &self.by_four {
@@ -452,7 +451,7 @@ impl Prepared {
             for &(at, word) in &self.patches {
                 let relative = |o: usize, byte: usize| {
                     let b = operand(o);
-                    let from = if cuda { b.offset } else { 0 };
+                    let from = if self.has_pointers { b.offset } else { 0 };
                     (byte as i64 - from as i64) / self.sizes[o] as i64
                 };
                 match word {
@@ -464,7 +463,7 @@ impl Prepared {
                     Word::High(o) => write(&mut words, at, relative(o, operand(o).end), self.wide),
                     Word::Work => {
                         let offset = bindings.workspace.map_or(0, |w| w.offset);
-                        write(&mut words, at, if cuda { 0 } else { offset as i64 / 4 }, self.wide);
+                        write(&mut words, at, if self.has_pointers { 0 } else { offset as i64 / 4 }, self.wide);
                     }
                     Word::Param(n, k) => {
                         let value = bindings.params.get(n);

@@ -9,7 +9,7 @@ use millstream_core::{Binary, Body, DType, Error, Expr, ExprBuilder, Id, Node, O
 use crate::frame::{Class, Frame, Word};
 use crate::map::{LIGHT, leaf};
 use crate::program::{Program, Shape};
-use crate::target::{Dialect, Target};
+use crate::target::Target;
 use crate::text::Text;
 use crate::types::{Register, from_words, literal, register_dtype, to_words};
 use crate::value::{Values, binary, missing};
@@ -497,9 +497,9 @@ impl Writer<'_, '_> {
                 }
             }
             text.line("}");
-            // On CUDA, where the last halves of a row lie within a warp, only that has to wait for itself.
-            let in_warps = self.frame.target.dialect == Dialect::Cuda && !across;
-            text.line(if in_warps { "halfBarrier(half);" } else { "workgroupBarrier();" });
+            // Where the last halves of a row lie within a warp, only that has to wait for itself.
+            let half = self.frame.language().half_barrier().filter(|_| !across);
+            text.line(half.unwrap_or("workgroupBarrier();"));
             text.line("}");
             let value = text.name("r", register.get(format!("{all}[{head}]")));
             let place = a.place.as_ref().map(|_| text.name("r", format!("all_idx[{head}]")));

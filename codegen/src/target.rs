@@ -1,13 +1,6 @@
 //! What a kernel is written for.
 
-/// The language of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// CUDA C++, as NVRTC takes it: no includes.
-    Cuda,
-    /// WGSL, as naga takes it.
-    Wgsl,
-}
+use crate::dialect::Dialect;
 
 /// What the device that will run a kernel has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -136,6 +136,17 @@ pub(crate) const fn packed(dtype: DType) -> usize {
     }
 }
 
+/// The bits of a packed element in a word of 32.
+pub(crate) fn pack(dtype: DType, value: &str) -> String {
+    match dtype {
+        DType::Bool => format!("select(0u, 1u, {value})"),
+        DType::I8 => format!("(bitcast<u32>({value}) & 255u)"),
+        DType::I16 => format!("(bitcast<u32>({value}) & 65535u)"),
+        DType::F16 | DType::BF16 => format!("f32_to_{dtype}({value})"),
+        _ => value.into(),
+    }
+}
+
 /// A constant as a literal of its register type.
 pub(crate) fn literal(value: Scalar) -> String {
     let integer = |v: i64| match Register::of(value.dtype()) {

@@ -24,8 +24,8 @@ fn target(dialect: Dialect) -> Target {
 
 fn check(name: &str, op: &Op, variant: &Variant) {
     let languages = [
-        (Dialect::Cuda, "cu", include_str!("../src/prelude.cu")),
-        (Dialect::Wgsl, "wgsl", include_str!("../src/prelude.wgsl")),
+        (Dialect::Cuda, "cu", include_str!("../src/dialect/prelude.cu")),
+        (Dialect::Wgsl, "wgsl", include_str!("../src/dialect/prelude.wgsl")),
     ];
     for (dialect, suffix, prelude) in languages {
         let text = generate(op, variant, &target(dialect)).unwrap().text.clone();
