@@ -52,7 +52,7 @@ impl Fork for Tasks<'_> {
 }
 
 /// Where an operand lies, after a check that the binding holds all of it.
-fn place(binding: &Binding<'_>, operand: &HostOperand) -> Result<*mut u8> {
+fn address(binding: &Binding<'_>, operand: &HostOperand) -> Result<*mut u8> {
     let end = binding.offset.checked_add(operand.bytes());
     if operand.is_empty() {
         return Ok(std::ptr::without_provenance_mut(16));
@@ -76,32 +76,32 @@ impl Run for HostCall {
         let mut copies: Vec<Vec<u128>> = Vec::new();
         let mut inputs: Vec<&[u8]> = Vec::with_capacity(function.inputs.len());
         for (binding, operand) in bindings.inputs.iter().zip(&function.inputs) {
-            let mut at: *const u8 = place(binding, operand)?;
+            let mut at: *const u8 = address(binding, operand)?;
             if !aligned(at.cast_mut(), operand) {
                 let mut copy = room(operand.bytes());
-                // SAFETY: `place` checked that the bytes are there; the copy has room for them.
+                // SAFETY: `address` checked that the bytes are there; the copy has room for them.
                 unsafe { std::ptr::copy_nonoverlapping(at, copy.as_mut_ptr().cast::<u8>(), operand.bytes()) };
                 at = copy.as_ptr().cast();
                 // The words stay where they are when their vector moves into the list.
                 copies.push(copy);
             }
-            // SAFETY: `place` checked that the bytes are there (a copy has them, too); nobody writes them during the call,
+            // SAFETY: `address` checked that the bytes are there (a copy has them, too); nobody writes them during the call,
             // since the stream's order keeps writers away and the planner gives outputs memory of their own.
             inputs.push(unsafe { std::slice::from_raw_parts(at, operand.bytes()) });
         }
 
-        // For each wanted output: its place, its bytes, and words to write to if the place is not aligned.
+        // For each wanted output: its address, its bytes, and words to write to if the address is not aligned.
         let mut wanted = Vec::with_capacity(self.body.wanted.len());
         for (binding, &o) in bindings.outputs.iter().zip(&self.body.wanted) {
             let operand = &function.outputs[o as usize];
-            let at = place(binding, operand)?;
+            let at = address(binding, operand)?;
             let words = if aligned(at, operand) { Vec::new() } else { room(operand.bytes()) };
             wanted.push((o as usize, at, operand.bytes(), words));
         }
         let mut outputs: Vec<Option<&mut [u8]>> = function.outputs.iter().map(|_| None).collect();
         for (o, at, bytes, words) in &mut wanted {
             let to = if words.is_empty() { *at } else { words.as_mut_ptr().cast() };
-            // SAFETY: `place` checked the memory, or the words have room; each output is memory of its own, which only this
+            // SAFETY: `address` checked the memory, or the words have room; each output is memory of its own, which only this
             // call uses.
             outputs[*o] = Some(unsafe { std::slice::from_raw_parts_mut(to, *bytes) });
         }

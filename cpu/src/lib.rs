@@ -14,9 +14,9 @@
 mod attention;
 mod backend;
 pub mod contract;
+mod epilogue_chain;
 mod gather;
 mod host;
-mod links;
 mod map;
 pub mod math;
 mod measure;

@@ -135,11 +135,11 @@ impl Kernel for Walk {
         let lanes = S::F32::LANES;
         let step = 8 * lanes;
         let scale = s.f32(0.5);
-        let mut sums = [s.f32(0.0); 8];
+        let mut acc = [s.f32(0.0); 8];
         for _ in 0..self.rounds {
             let mut i = 0;
             while i + step <= self.count {
-                for (j, sum) in sums.iter_mut().enumerate() {
+                for (j, sum) in acc.iter_mut().enumerate() {
                     let at = i + j * lanes;
                     // SAFETY: a and b have `count` elements each, of which these are some; b is written by this task only
                     // and aligned to whole vectors.
@@ -162,7 +162,7 @@ impl Kernel for Walk {
         if self.stream {
             s.stream_fence();
         }
-        sums.into_iter().reduce(|x, y| x + y).map_or(0.0, Float::sum)
+        acc.into_iter().reduce(|x, y| x + y).map_or(0.0, Float::sum)
     }
 }
 

@@ -57,7 +57,7 @@ impl Launch for CpuLaunch {
     }
 }
 
-/// A panic in a kernel is a bug, but the program that asked for the work goes on with an error.
+/// A panic in a kernel is a bug, but the program that started the work goes on with an error.
 fn guarded(work: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -340,7 +340,7 @@ impl BackendStream for QueuedStream {
     }
 
     fn depend(&self, event: &Event) -> Result<()> {
-        // What has happened already needs no place in the queue; a failed event does, to be reported in order.
+        // What has happened already needs no entry of the queue; a failed event does, to be reported in order.
         if event.is_complete() && event.error().is_none() {
             return Ok(());
         }

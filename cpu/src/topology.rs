@@ -53,7 +53,7 @@ impl Topology {
         self.cache(1).unwrap_or(DEFAULT_L1)
     }
 
-    /// L2; where there is none, the first level.
+    /// L2; where there is none, L1.
     pub fn l2(&self) -> Cache {
         self.cache(2).unwrap_or_else(|| self.l1())
     }
@@ -221,7 +221,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn cpuid_and_sysfs_agree_on_the_first_level() {
+    fn cpuid_and_sysfs_agree_on_l1() {
         let sys = sysfs_caches(Path::new("/sys/devices/system/cpu/cpu0/cache"));
         let cpu = cpuid_caches();
         if let (Some(a), Some(b)) = (sys.first(), cpu.first()) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, Random, backends, check, check_with, default_stream, extent, run_reporting};
+use common::{Alignment, Random, backends, check, check_with, default_stream, extent, run_reporting};
 use millstream_core::backend::Backend;
 use millstream_core::how::{Candidate, Traffic, cost};
 use millstream_core::what::HostTensor;
@@ -45,7 +45,7 @@ fn matmul(m: usize, n: usize, k: usize, contract: Contract, out: DType) -> Op {
 }
 
 #[test]
-fn products_of_every_dtype_agree_with_the_reference() {
+fn matmuls_of_every_dtype_agree_with_the_reference() {
     let mut random = Random::new();
     for dtype in DType::ALL {
         let acc = dtype.compute();
@@ -121,7 +121,7 @@ fn narrow_integers_of_any_sign_are_multiplied_exactly() {
 }
 
 #[test]
-fn bytes_are_multiplied_exactly_over_several_blocks_of_the_depth() {
+fn bytes_are_multiplied_exactly_over_several_blocks_of_k() {
     let mut random = Random::new();
     for (lhs, rhs, acc) in [
         (DType::I8, DType::I8, DType::I32),
@@ -129,7 +129,7 @@ fn bytes_are_multiplied_exactly_over_several_blocks_of_the_depth() {
         (DType::I8, DType::U8, DType::I8),
         (DType::U8, DType::I8, DType::U32),
     ] {
-        // A block has 1024 or 2048 depths.
+        // A block has 1024 or 2048 indices of K.
         for k in [1023, 1025, 2048, 2050, 4099] {
             let (m, n) = (2 + random.below(40), 2 + random.below(70));
             let a = Access::new(lhs, &[k as isize, 0, 1]);
@@ -149,8 +149,8 @@ fn a_launch_says_why_narrow_numbers_were_multiplied_one_at_a_time() {
     for backend in backends().into_iter().filter(|b| matches!(b.isa(), Isa::Avx512 | Isa::Avx2)) {
         let stream = default_stream(&backend);
         for candidate in backend.variants(&op) {
-            let run = |place| run_reporting(&backend, &*stream, &op, &candidate, &inputs, &[], place);
-            let ((one, planned), (other, reason)) = (run(Place::Aligned), run(Place::Misaligned));
+            let run = |alignment| run_reporting(&backend, &*stream, &op, &candidate, &inputs, &[], alignment);
+            let ((one, planned), (other, reason)) = (run(Alignment::Aligned), run(Alignment::Misaligned));
             assert_eq!(planned, None, "{}", candidate.label());
             assert!(reason.is_some_and(|r| r.contains("odd addresses")), "{}: {reason:?}", candidate.label());
             assert!(one == other, "{}", candidate.label());
@@ -234,7 +234,7 @@ fn batches_may_be_broadcast_and_have_several_dimensions() {
 }
 
 #[test]
-fn an_operand_that_only_some_products_of_a_batch_have_agrees() {
+fn an_operand_that_only_some_matrices_of_a_batch_have_agrees() {
     let mut random = Random::new();
     let (b, m, n, k) = (3usize, 20usize, 70usize, 33usize);
     let (ki, ni) = (k as isize, n as isize);
@@ -382,7 +382,7 @@ fn convolutions_with_padding_stride_and_dilation_agree() {
     Convolution { channels_last: true, stride: 2, ..base }.check(DType::F64, &mut random);
     Convolution { window: [1, 1], padding: 0, ..base }.check(DType::F32, &mut random);
     Convolution { size: [3, 2], padding: 4, ..base }.check(DType::F32, &mut random);
-    // Every number of vectors in a panel of channels, several panels, and depths of several passes.
+    // Every number of vectors in a panel of channels, several panels, and K of several passes.
     for filters in [16, 64, 65, 100] {
         for channels_last in [false, true] {
             Convolution { batch: 1, channels: 33, filters, channels_last, ..base }.check(DType::F32, &mut random);
@@ -497,14 +497,14 @@ fn epilogues_of_single_precision_agree_at_all_edges_of_a_tile() {
 }
 
 #[test]
-fn convolutions_by_single_elements_agree_with_few_places_or_with_places_left_out() {
+fn convolutions_by_single_elements_agree_with_few_pixels_or_with_pixels_left_out() {
     let mut random = Random::new();
     let base = Convolution { channels: 260, filters: 37, size: [7, 7], window: [1, 1], padding: 0, ..BASE };
     base.check(DType::F32, &mut random);
     Convolution { stride: 2, size: [13, 14], ..base }.check(DType::F32, &mut random);
     Convolution { stride: 3, size: [31, 10], batch: 1, ..base }.check(DType::F32, &mut random);
     Convolution { stride: 2, size: [13, 14], channels_last: true, ..base }.check(DType::F32, &mut random);
-    // Windows that overlap although places are two apart.
+    // Windows that overlap although pixels are two apart.
     Convolution { stride: 2, size: [13, 14], window: [3, 3], ..base }.check(DType::F32, &mut random);
 }
 
@@ -577,18 +577,18 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
                 assert!(backend.isa() == Isa::Portable || !ways.is_empty());
                 for v in ways {
                     let all = op.dims.iter().product::<usize>() as u64;
-                    let fewer = v.traffic.computed.is_some_and(|n| n >= op.products() && n < all);
+                    let left_out = v.traffic.computed.is_some_and(|n| n >= op.products() && n < all);
                     let traffic = Traffic { computed: None, ..v.traffic.clone() };
-                    let all_products = Candidate { traffic, ..v.clone() };
-                    assert!(fewer && seconds(&v) < seconds(&all_products), "{}", v.label());
-                    // Channels first, sums are transposed, too.
+                    let everything = Candidate { traffic, ..v.clone() };
+                    assert!(left_out && seconds(&v) < seconds(&everything), "{}", v.label());
+                    // Channels first, results are transposed, too.
                     let transposed = if channels_last { 0 } else { 4 * op.output_len(0) as u64 };
                     copies[usize::from(v.traffic.copied > transposed)] += 1;
                 }
             }
         }
     }
-    // With the short vectors of NEON, products weigh so much that a copy is the cheaper way for all of these.
+    // With the short vectors of NEON, multiply-adds weigh so much that a copy is the cheaper way for all of these.
     let both = cfg!(target_arch = "x86_64") && common::backends().iter().any(|b| b.isa() != Isa::Portable);
     assert!(!both || copies.iter().all(|&n| n > 0), "{copies:?}");
 }
@@ -611,7 +611,7 @@ fn convolutions_of_images_that_are_read_backwards_agree() {
         let case = Convolution { padding, stride, window: [window; 2], mirrored: true, ..base };
         let op = case.op(DType::F32);
         let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.variant.family.name() == "direct");
-        // Single elements at every place are a matrix, which is packed.
+        // Single elements at every pixel are a matrix, which is packed.
         let meant = window > 1 || stride > 1;
         assert!(!meant || common::backends().iter().all(|b| b.isa() == Isa::Portable || known(b)), "{op:?}");
         case.check(DType::F32, &mut random);
@@ -755,7 +755,7 @@ fn random_contractions_agree() {
     }
 }
 
-/// Each way to compute some convolutions, with filters that are not kept: what the cost model says by which kernels are chosen,
+/// Each way to compute some convolutions, with filters that are not cached: what the cost model says by which kernels are chosen,
 /// and the clock, on `T` threads.
 #[test]
 #[ignore = "prints timings"]
@@ -793,7 +793,7 @@ fn ways_to_convolve() {
                 let mut best = f64::INFINITY;
                 for _ in 0..5 {
                     let begin = std::time::Instant::now();
-                    common::run(&backend, &*stream, &op, &variant, &inputs, &[], common::Place::Aligned);
+                    common::run(&backend, &*stream, &op, &variant, &inputs, &[], common::Alignment::Aligned);
                     best = best.min(begin.elapsed().as_secs_f64());
                 }
                 println!(

@@ -25,7 +25,7 @@ struct Case {
     dilation: [usize; 2],
     /// Before and after rows, before and after columns.
     padding: [usize; 4],
-    /// Whether images are places, or products of their own.
+    /// Whether images are pixels, or matrices of a batch.
     together: bool,
     /// Whether the image is read from its last row on.
     mirrored: bool,
@@ -211,8 +211,8 @@ fn filters_that_are_not_finite_agree_at_every_border() {
         let case = Case { size: [5, 9], channels: 2, ..BASE };
         let op = case.op();
         let mut inputs = vec![random.tensor(DType::F32, 18), random.tensor(DType::F32, 2 * 2 * 45)];
-        let place = inputs[0].offset + at;
-        inputs[0].set(place, Scalar::new(f32::INFINITY)).unwrap();
+        let element = inputs[0].offset + at;
+        inputs[0].set(element, Scalar::new(f32::INFINITY)).unwrap();
         check_with(&op, &inputs, &[]);
     }
 }

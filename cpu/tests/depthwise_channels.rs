@@ -42,9 +42,9 @@ struct Case {
     images: usize,
     channels: usize,
     lines: Vec<Line>,
-    /// Whether images are places, or products of their own.
+    /// Whether images are pixels, or matrices of a batch.
     together: bool,
-    /// Whether places are rows of the product, or its columns.
+    /// Whether pixels are rows of the result, or its columns.
     rows: bool,
     /// Whether a bias for each channel and a value for each result are added, and the larger of that and zero taken.
     finished: bool,
@@ -54,10 +54,10 @@ struct Case {
 }
 
 impl Case {
-    /// Strides over (image, channel, places, taps) as the operation orders them.
-    fn order<T: Copy>(&self, image: T, channel: T, places: &[T], taps: &[T]) -> Vec<T> {
+    /// Strides over (image, channel, pixels, taps) as the operation orders them.
+    fn order<T: Copy>(&self, image: T, channel: T, pixels: &[T], taps: &[T]) -> Vec<T> {
         let mut all = if self.together { vec![channel, image] } else { vec![image, channel] };
-        all.extend_from_slice(places);
+        all.extend_from_slice(pixels);
         all.extend_from_slice(taps);
         all
     }
@@ -181,7 +181,7 @@ fn random_convolutions_agree() {
     for _ in 0..20 {
         let axes = 1 + random.below(3);
         let mut lines: Vec<Line> = (0..axes).map(|_| Line::random(&mut random)).collect();
-        // More than one place and more than one tap, so that it is a convolution.
+        // More than one pixel and more than one tap, so that it is a convolution.
         let last = lines.last_mut().unwrap();
         (last.taps, last.dilation, last.size) = (3, 1, last.size.max(3 + 2 * last.stride));
         let case = Case {

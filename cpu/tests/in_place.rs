@@ -1,5 +1,5 @@
-//! Products of which one operand is read where it lies against the reference, on one thread and on two: the right one a few columns at
-//! a time, or the rows of the left one element by element; and windows whose places lie in lines of whole vectors.
+//! Matmuls of which one operand is read where it lies against the reference, on one thread and on two: the right one a few columns at
+//! a time, or the rows of the left one element by element; and windows whose pixels lie in lines of whole vectors.
 
 mod common;
 
@@ -15,13 +15,13 @@ fn input(n: u16) -> Expr {
     b.finish(&[x])
 }
 
-/// Sums of products of the two inputs; dimensions: a batch | one | others before `k` | depths.
+/// Sums of products of the two inputs; dimensions: a batch | one | others before `k` | K.
 fn contract(k: usize, epilogue: Expr) -> Contract {
     let (lhs, rhs) = (input(0), input(1));
     Contract { m: 1, n: 2, k, lhs, rhs, acc: DType::F32, epilogue, accuracy: Default::default() }
 }
 
-/// What becomes of sums.
+/// The epilogue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// They are the result.
@@ -36,15 +36,15 @@ enum Then {
 
 /// Which operand is read where it lies; the other one are filters, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum InPlace {
+enum Unpacked {
     Columns,
     Rows,
 }
 
-/// Some products of matrices that share the filters.
+/// Some matmuls that share the filters.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    what: InPlace,
+    what: Unpacked,
     batch: usize,
     m: usize,
     n: usize,
@@ -86,8 +86,8 @@ impl Case {
         let access = |strides: [usize; 4]| Access::new(DType::F32, &strides.map(|s| s as isize));
         let (wide, deep) = (n + more, k + more);
         let (mut inputs, bias) = match self.what {
-            InPlace::Columns => (vec![access([0, k, 0, 1]), access([k * wide, 0, 1, wide])], [0, 1, 0, 0]),
-            InPlace::Rows => (vec![access([m * deep, deep, 0, 1]), access([0, 0, k, 1])], [0, 0, 1, 0]),
+            Unpacked::Columns => (vec![access([0, k, 0, 1]), access([k * wide, 0, 1, wide])], [0, 1, 0, 0]),
+            Unpacked::Rows => (vec![access([m * deep, deep, 0, 1]), access([0, 0, k, 1])], [0, 0, 1, 0]),
         };
         if self.then != Then::Nothing {
             inputs.extend([access(bias), access([m * wide, wide, 1, 0])]);
@@ -100,9 +100,9 @@ impl Case {
         println!("{self:?}");
         let op = self.op();
         match self.what {
-            InPlace::Columns => assert!(is_known(&op, "columns"), "{self:?}"),
+            Unpacked::Columns => assert!(is_known(&op, "columns"), "{self:?}"),
             // Long rows are packed where panels are narrow.
-            InPlace::Rows => {
+            Unpacked::Rows => {
                 let wide = |b: &CpuBackend| b.isa() == Isa::Avx512;
                 let known = |b: &CpuBackend| b.variants(&op).iter().any(|v| v.variant.family.name() == "direct");
                 assert!(backends().iter().all(|b| !wide(b) || known(b)), "{self:?}");
@@ -120,9 +120,9 @@ fn is_known(op: &Op, family: &str) -> bool {
 }
 
 #[test]
-fn rows_columns_and_depths_that_fill_no_panel_agree_whatever_becomes_of_sums() {
+fn rows_columns_and_k_that_fill_no_panel_agree_with_any_epilogue() {
     let mut random = Random::new();
-    for (what, then) in [InPlace::Columns, InPlace::Rows]
+    for (what, then) in [Unpacked::Columns, Unpacked::Rows]
         .into_iter()
         .flat_map(|what| [Then::Nothing, Then::Residual, Then::Steps, Then::Quotient].map(|then| (what, then)))
     {
@@ -135,28 +135,28 @@ fn rows_columns_and_depths_that_fill_no_panel_agree_whatever_becomes_of_sums() {
 }
 
 #[test]
-fn several_parts_of_rows_chunks_of_columns_and_pieces_of_depth_agree() {
+fn several_parts_of_rows_columns_and_k_agree() {
     let mut random = Random::new();
-    for what in [InPlace::Columns, InPlace::Rows] {
+    for what in [Unpacked::Columns, Unpacked::Rows] {
         Case { what, batch: 1, m: 400, n: 196, k: 261, more: 0, then: Then::Residual }.check(&mut random);
         Case { what, batch: 3, m: 25, n: 300, k: 40, more: 5, then: Then::Residual }.check(&mut random);
-        // Several tall tiles, and sums of an earlier pass.
+        // Several tall tiles, and accumulators of an earlier pass.
         Case { what, batch: 1, m: 64, n: 24, k: 300, more: 0, then: Then::Residual }.check(&mut random);
         // Wide panels have longer passes.
         Case { what, batch: 1, m: 50, n: 144, k: 1100, more: 0, then: Then::Residual }.check(&mut random);
-        // So many filters are packed in portions; there are other products between them.
-        let batch = if what == InPlace::Rows { 2 } else { 1 };
+        // So many filters are packed in portions; there are other matmuls between them.
+        let batch = if what == Unpacked::Rows { 2 } else { 1 };
         Case { what, batch, m: 13, n: 700, k: 1100, more: 0, then: Then::Residual }.check(&mut random);
     }
 }
 
 #[test]
-fn random_products_agree() {
+fn random_matmuls_agree() {
     let mut random = Random::new();
     for _ in 0..24 {
         let mut from = |least: usize, more: usize| least + random.below(more);
         let then = [Then::Nothing, Then::Residual, Then::Steps][from(0, 3)];
-        let what = [InPlace::Columns, InPlace::Rows][from(0, 2)];
+        let what = [Unpacked::Columns, Unpacked::Rows][from(0, 2)];
         let case =
             Case { what, batch: from(1, 2), m: from(12, 80), n: from(16, 150), k: from(8, 90), more: from(0, 4), then };
         case.check(&mut random);
@@ -166,7 +166,7 @@ fn random_products_agree() {
 #[test]
 fn a_number_that_is_none_stays_so_through_every_step() {
     let mut random = Random::new();
-    let case = Case { what: InPlace::Columns, batch: 1, m: 20, n: 40, k: 12, more: 0, then: Then::Residual };
+    let case = Case { what: Unpacked::Columns, batch: 1, m: 20, n: 40, k: 12, more: 0, then: Then::Residual };
     let op = case.op();
     let tensor =
         |random: &mut Random, i: usize| -> HostTensor { random.tensor(DType::F32, extent(&op.inputs[i], &op.dims).0) };
@@ -179,7 +179,7 @@ fn a_number_that_is_none_stays_so_through_every_step() {
 }
 
 #[test]
-fn images_of_which_places_are_left_out_are_copied_first() {
+fn images_of_which_pixels_are_left_out_are_copied_first() {
     let mut random = Random::new();
     // filter[f, c] * image[n, c, 2 * h, 3 * w]; dimensions: n | f | h, w | c
     let (batch, f, c, h, w) = (2, 14, 11, 5, 7);
@@ -194,14 +194,14 @@ fn images_of_which_places_are_left_out_are_copied_first() {
     check(&op, &mut random, &[]);
 }
 
-/// A convolution: filter[f, c, r, s] by windows of image[n, c, stride * h + dilation * r - border, ...], of `h` lines of `w` places.
+/// A convolution: filter[f, c, r, s] by windows of image[n, c, stride * h + dilation * r - border, ...], of `h` lines of `w` pixels.
 /// Dimensions: n | f | h, w | c, r, s.
 #[derive(Clone, Copy, Debug)]
 struct Windows {
     batch: usize,
     f: usize,
     c: usize,
-    places: (usize, usize),
+    pixels: (usize, usize),
     window: (usize, usize),
     stride: (usize, usize),
     dilation: (usize, usize),
@@ -213,9 +213,9 @@ struct Windows {
 impl Windows {
     /// Rows and columns of the image: with a border it is that much smaller than what windows reach, but for one more row and column at its end.
     fn image(&self) -> (usize, usize) {
-        let Windows { places: (h, w), window: (r, s), stride, dilation, border, .. } = *self;
-        let reach = |places: usize, window: usize, stride: usize, dilation: usize| {
-            (places - 1) * stride + (window - 1) * dilation + 1
+        let Windows { pixels: (h, w), window: (r, s), stride, dilation, border, .. } = *self;
+        let reach = |pixels: usize, window: usize, stride: usize, dilation: usize| {
+            (pixels - 1) * stride + (window - 1) * dilation + 1
         };
         let (high, wide) = (reach(h, r, stride.0, dilation.0), reach(w, s, stride.1, dilation.1));
         let inside = |size: usize, border: usize| (size + 1).saturating_sub(2 * border).max(1);
@@ -232,7 +232,7 @@ impl Windows {
     }
 
     fn op(&self) -> Op {
-        let Windows { batch, f, c, places: (h, w), window: (r, s), stride, dilation, border, fill } = *self;
+        let Windows { batch, f, c, pixels: (h, w), window: (r, s), stride, dilation, border, fill } = *self;
         let access = |strides: [usize; 7]| Access::new(DType::F32, &strides.map(|s| s as isize));
         let (rows, columns) = self.image();
         let mut image = access([
@@ -269,7 +269,7 @@ fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
         batch: 1,
         f: 14,
         c: 3,
-        places: (9, 48),
+        pixels: (9, 48),
         window: (7, 7),
         stride: (2, 2),
         dilation: (1, 1),
@@ -279,20 +279,20 @@ fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
     for windows in [
         stem,
         // Two images, another fill, phases that are not pairs.
-        Windows { batch: 2, stride: (1, 3), places: (5, 16), window: (2, 4), border: Some((1, 2)), fill: 7.5, ..stem },
-        // Depths of several phases, with gaps; more lines than tasks.
-        Windows { dilation: (2, 3), places: (37, 80), window: (3, 3), border: Some((2, 3)), ..stem },
-        Windows { stride: (1, 1), places: (20, 64), window: (3, 3), border: Some((1, 1)), c: 11, ..stem },
-        // So deep that sums wait between passes.
-        Windows { stride: (1, 2), places: (4, 32), window: (3, 3), border: Some((1, 1)), c: 70, f: 13, ..stem },
+        Windows { batch: 2, stride: (1, 3), pixels: (5, 16), window: (2, 4), border: Some((1, 2)), fill: 7.5, ..stem },
+        // K of several phases, with gaps; more lines than tasks.
+        Windows { dilation: (2, 3), pixels: (37, 80), window: (3, 3), border: Some((2, 3)), ..stem },
+        Windows { stride: (1, 1), pixels: (20, 64), window: (3, 3), border: Some((1, 1)), c: 11, ..stem },
+        // So deep that accumulators wait between passes.
+        Windows { stride: (1, 2), pixels: (4, 32), window: (3, 3), border: Some((1, 1)), c: 70, f: 13, ..stem },
         // One row of a window, and more border than image.
-        Windows { stride: (1, 2), places: (5, 16), window: (1, 31), border: Some((0, 15)), ..stem },
+        Windows { stride: (1, 2), pixels: (5, 16), window: (1, 31), border: Some((0, 15)), ..stem },
         // Windows of one column, and of one element: lines of the copy touch each other.
-        Windows { stride: (1, 1), places: (8, 32), window: (3, 1), border: Some((1, 1)), c: 6, ..stem },
-        Windows { stride: (1, 1), places: (9, 32), window: (1, 1), border: Some((2, 1)), c: 17, ..stem },
+        Windows { stride: (1, 1), pixels: (8, 32), window: (3, 1), border: Some((1, 1)), c: 6, ..stem },
+        Windows { stride: (1, 1), pixels: (9, 32), window: (1, 1), border: Some((2, 1)), c: 17, ..stem },
         // Inside the image: where it lies.
-        Windows { stride: (1, 1), places: (6, 32), window: (3, 5), border: None, c: 5, ..stem },
-        Windows { stride: (2, 1), dilation: (1, 2), places: (4, 16), window: (3, 3), border: None, batch: 2, ..stem },
+        Windows { stride: (1, 1), pixels: (6, 32), window: (3, 5), border: None, c: 5, ..stem },
+        Windows { stride: (2, 1), dilation: (1, 2), pixels: (4, 16), window: (3, 3), border: None, batch: 2, ..stem },
     ] {
         let op = windows.op();
         // Strips are wide enough with these vectors only.
@@ -313,7 +313,7 @@ fn random_windows_agree() {
             batch: from(1, 2),
             f: from(12, 20),
             c: from(1, 6),
-            places: (from(2, 12), 16 * from(1, 4)),
+            pixels: (from(2, 12), 16 * from(1, 4)),
             window,
             stride: (from(1, 3), from(1, 4)),
             dilation: (from(1, 2), from(1, 2)),

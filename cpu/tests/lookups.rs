@@ -1,4 +1,4 @@
-//! Lookups against the reference: every size of element, every dtype of place, lengths around the kernels' blocks.
+//! Lookups against the reference: every size of element, every dtype of index, lengths around the kernels' blocks.
 
 mod common;
 
@@ -8,11 +8,11 @@ use millstream_core::what::{HostTensor, row_major};
 use millstream_core::{Access, DType, Kind, Lookup, Op, Scalar};
 use millstream_cpu::{CpuBackend, CpuOptions, Isa};
 
-const PLACES: [DType; 8] =
+const DTYPES: [DType; 8] =
     [DType::I64, DType::I32, DType::U8, DType::I16, DType::U64, DType::I8, DType::U32, DType::U16];
 
-/// Places of which most exist, counted from the front or from the end, and some do not; now and then far outside.
-fn places(random: &mut Random, dtype: DType, len: usize, size: usize, all_exist: bool) -> HostTensor {
+/// Indices of which most exist, counted from the front or from the end, and some do not; now and then far outside.
+fn indices(random: &mut Random, dtype: DType, len: usize, size: usize, all_exist: bool) -> HostTensor {
     let mut t = HostTensor::zeros(dtype, len);
     let unsigned = dtype.kind() == Kind::Unsigned;
     let most = match dtype.size() {
@@ -39,7 +39,7 @@ fn places(random: &mut Random, dtype: DType, len: usize, size: usize, all_exist:
     t
 }
 
-/// A lookup along axes, held against the reference with places that all exist and with some that do not.
+/// A lookup along axes, held against the reference with indices that all exist and with some that do not.
 fn check(random: &mut Random, dtype: DType, dims: &[usize], table: Access, axes: &[(Access, Lookup)], out: Access) {
     let mut table = table;
     table.fill = random.scalar(dtype);
@@ -55,7 +55,7 @@ fn check(random: &mut Random, dtype: DType, dims: &[usize], table: Access, axes:
         let mut accesses = vec![table.clone()];
         for (access, lookup) in axes {
             let (len, offset) = extent(access, dims);
-            inputs.push(places(random, access.dtype, len, lookup.size, all_exist).with_offset(offset));
+            inputs.push(indices(random, access.dtype, len, lookup.size, all_exist).with_offset(offset));
             accesses.push(access.clone());
         }
         let op = Op::gather(dims, accesses, out.clone(), &lookups).unwrap();
@@ -64,15 +64,15 @@ fn check(random: &mut Random, dtype: DType, dims: &[usize], table: Access, axes:
 }
 
 #[test]
-fn single_elements_come_from_their_places() {
+fn single_elements_come_from_their_indices() {
     let mut random = Random::new();
     let elements = [DType::F32, DType::U8, DType::F64, DType::F16, DType::C128, DType::C64];
     for (i, n) in [1, 7, 8, 9, 15, 16, 17, 63, 64, 80, 255, 256, 257, 600].into_iter().enumerate() {
-        for (j, place) in PLACES.into_iter().enumerate() {
+        for (j, index) in DTYPES.into_iter().enumerate() {
             let dtype = elements[(i + j) % elements.len()];
             let size = 1 + random.below(100);
             let table = Access::new(dtype, &[0]);
-            let axis = (Access::new(place, &[1]), Lookup { stride: 1, size });
+            let axis = (Access::new(index, &[1]), Lookup { stride: 1, size });
             check(&mut random, dtype, &[n], table, &[axis], Access::new(dtype, &[1]));
         }
     }
@@ -85,9 +85,9 @@ fn rows_of_any_length_are_copied_whole() {
         [1, 2, 3, 4, 5, 7, 8, 11, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 256, 700, 2047, 2048, 3000]
     {
         let rows = 1 + random.below(9);
-        let place = PLACES[random.below(8)];
+        let index = DTYPES[random.below(8)];
         let table = Access::new(DType::U8, &[0, 1]);
-        let axis = (Access::new(place, &[1, 0]), Lookup { stride: bytes as isize, size: rows });
+        let axis = (Access::new(index, &[1, 0]), Lookup { stride: bytes as isize, size: rows });
         let out = Access::new(DType::U8, &[bytes as isize, 1]);
         check(&mut random, DType::U8, &[5, bytes], table, &[axis], out);
     }
@@ -99,7 +99,7 @@ fn rows_of_any_length_are_copied_whole() {
 }
 
 #[test]
-fn places_along_an_axis_look_into_their_own_row() {
+fn indices_along_an_axis_look_into_their_own_row() {
     let mut random = Random::new();
     for (rows, n, size) in [(3, 40, 11), (5, 64, 20), (2, 300, 100), (4, 16, 1), (9, 130, 33)] {
         for dtype in [DType::F32, DType::F64, DType::I16] {
@@ -110,7 +110,7 @@ fn places_along_an_axis_look_into_their_own_row() {
             // The table backwards: its first element is the last of a row.
             let axis = (Access::new(DType::I32, &[wide, 1]), Lookup { stride: -1, size });
             check(&mut random, dtype, &[rows, n], Access::new(dtype, &[pitch, 0]), &[axis], out.clone());
-            // Down the columns of a table, whose own place moves along the result.
+            // Down the columns of a table, whose own start moves along the result.
             let axis = (Access::new(DType::I64, &[wide, 1]), Lookup { stride: wide, size });
             check(&mut random, dtype, &[rows, n], Access::new(dtype, &[0, 1]), &[axis], out);
         }
@@ -118,7 +118,7 @@ fn places_along_an_axis_look_into_their_own_row() {
 }
 
 #[test]
-fn places_and_results_may_lie_anyhow() {
+fn indices_and_results_may_lie_anyhow() {
     let mut random = Random::new();
     for dtype in [DType::F32, DType::U8, DType::C64] {
         let table = Access::new(dtype, &[0]);
@@ -153,21 +153,21 @@ fn two_axes_are_looked_up_at_once() {
     check(&mut random, DType::F32, &[20], Access::new(DType::F32, &[0]), &nothing, Access::new(DType::F32, &[1]));
 }
 
-/// Rows of a table of numbered bytes, taken by every backend of these instruction sets, are what their places say.
-fn check_large(rows: usize, bytes: usize, size: usize, place: usize) {
+/// Rows of a table of numbered bytes, taken by every backend of these instruction sets, are what their indices say.
+fn check_large(rows: usize, bytes: usize, size: usize, alignment: usize) {
     let mut random = Random::new();
     let table = random.tensor(DType::U8, rows * bytes);
-    let wanted = places(&mut random, DType::I64, size, rows, true);
+    let wanted = indices(&mut random, DType::I64, size, rows, true);
     let (pitch, dims) = (bytes as isize, [size, bytes]);
     let lookup = Lookup { stride: pitch, size: rows };
     let (from, to) = (Access::new(DType::U8, &[0, 1]), Access::new(DType::U8, &[pitch, 1]));
     let op = Op::gather(&dims, vec![from, Access::new(DType::I64, &[1, 0])], to, &[lookup]).unwrap();
     for isa in Isa::available() {
         let backend = CpuBackend::open(CpuOptions { threads: Some(3), isa: Some(isa) }).unwrap();
-        let place = if place == 0 { common::Place::Aligned } else { common::Place::Misaligned };
+        let alignment = if alignment == 0 { common::Alignment::Aligned } else { common::Alignment::Misaligned };
         let variant = &backend.variants(&op)[0];
         let inputs = [table.clone(), wanted.clone()];
-        let out = run(&backend, &*default_stream(&backend), &op, variant, &inputs, &[], place).remove(0);
+        let out = run(&backend, &*default_stream(&backend), &op, variant, &inputs, &[], alignment).remove(0);
         for i in 0..size {
             let at = wanted.bytes[8 * i..8 * i + 8].try_into().map(i64::from_ne_bytes).unwrap();
             let at = at.rem_euclid(rows as i64) as usize;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, Random, check, check_with, default_stream, run};
+use common::{Alignment, Random, check, check_with, default_stream, run};
 use millstream_core::backend::Backend;
 use millstream_core::what::HostTensor;
 use millstream_core::{Access, DType, Op, Reduce, Scalar};
@@ -43,7 +43,7 @@ fn columns_are_scanned_side_by_side() {
             for dtype in [DType::F32, DType::F64, DType::I64, others[(i + j) % 5]] {
                 if takes(dtype, reduce) {
                     let w = wide as isize;
-                    // Results lie as the input does, or turned.
+                    // Results lie as the input does, or transposed.
                     check(&scan(dtype, &[wide, 9], &[1, w], &[1, w], reduce), &mut random, &[]);
                     check(&scan(dtype, &[wide, 9], &[1, w], &[9, 1], reduce), &mut random, &[]);
                     check(&scan(dtype, &[wide, 9], &[9, 1], &[1, w], reduce), &mut random, &[]);
@@ -97,9 +97,9 @@ fn results(op: &Op, input: &HostTensor) -> Vec<HostTensor> {
         for threads in [1, 2, 5] {
             let backend = CpuBackend::open(CpuOptions { threads: Some(threads), isa: Some(isa) }).unwrap();
             let variant = &backend.variants(op)[0];
-            for place in [Place::Aligned, Place::Misaligned] {
+            for alignment in [Alignment::Aligned, Alignment::Misaligned] {
                 let got =
-                    run(&backend, &*default_stream(&backend), op, variant, std::slice::from_ref(input), &[], place)
+                    run(&backend, &*default_stream(&backend), op, variant, std::slice::from_ref(input), &[], alignment)
                         .remove(0);
                 assert!(last.as_ref().is_none_or(|l| *l == got), "{threads} threads of {}", isa.name());
                 last = Some(got);
@@ -231,9 +231,10 @@ fn results_that_no_cache_holds_are_the_same() {
         let read = |t: &HostTensor, i: usize| f32::from_ne_bytes(t.bytes[4 * i..4 * i + 4].try_into().unwrap());
         let backend = CpuBackend::open(CpuOptions { threads: Some(2), isa: None }).unwrap();
         let variant = &backend.variants(&op)[0];
-        for place in [Place::Aligned, Place::Misaligned] {
-            let got = run(&backend, &*default_stream(&backend), &op, variant, std::slice::from_ref(&input), &[], place)
-                .remove(0);
+        for alignment in [Alignment::Aligned, Alignment::Misaligned] {
+            let got =
+                run(&backend, &*default_stream(&backend), &op, variant, std::slice::from_ref(&input), &[], alignment)
+                    .remove(0);
             let (rows, n) = (len / dims[dims.len() - 1], dims[dims.len() - 1]);
             for r in 0..rows {
                 let mut sum = 0.0;

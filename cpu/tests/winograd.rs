@@ -13,7 +13,7 @@ fn input(n: u16) -> Expr {
     b.finish(&[x])
 }
 
-/// What follows the sums.
+/// The epilogue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Behind {
     Nothing,
@@ -21,7 +21,7 @@ enum Behind {
     BiasResidualRelu,
 }
 
-/// A convolution by 3 x 3 filters at every place.
+/// A convolution by 3 x 3 filters at every pixel.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     images: usize,
@@ -31,9 +31,9 @@ struct Case {
     /// Before and after rows, before and after columns.
     padding: [usize; 4],
     channels_last: bool,
-    /// Whether images are places, as they are where results are small, or products of their own.
+    /// Whether images are pixels, as they are where results are small, or matrices of a batch.
     together: bool,
-    /// Whether the filters are turned around, as for a transposed convolution.
+    /// Whether the filters are flipped, as for a transposed convolution.
     flipped: bool,
     /// Whether the image is read from its last row and column on.
     mirrored: bool,
@@ -76,7 +76,7 @@ impl Case {
             strides.map(|s| s as isize)
         };
         let (x, y) = (at(channels, h, w), at(filters, oh, ow));
-        // Dimensions: image | row, column | filter | channel, tap, tap; by groups the image is in the batch or a place.
+        // Dimensions: image | row, column | filter | channel, tap, tap; by groups the image is in the batch or a pixel.
         let dims = [images, oh, ow, filters, channels, 3, 3];
         let image = [x[0], x[2], x[3], 0, x[1], x[2], x[3]];
         let filter = [0, 0, 0, 9 * channels as isize, 9, 3, 1];
@@ -99,9 +99,9 @@ impl Case {
                 image.strides[at] = -image.strides[at];
             }
         }
-        let guard = |place: usize, tap: usize, offset: isize, limit: usize| {
+        let guard = |pixel: usize, tap: usize, offset: isize, limit: usize| {
             let mut coefficients = [0isize; 7];
-            (coefficients[place], coefficients[tap]) = (1, 1);
+            (coefficients[pixel], coefficients[tap]) = (1, 1);
             Guard { coefficients: put(coefficients).as_slice().into(), offset, limit }
         };
         if top + bottom > 0 {
@@ -238,7 +238,7 @@ fn other_windows_and_full_accuracy_are_computed_plainly() {
     let plain = |op: &Op| backends()[0].variants(op).iter().all(|v| !v.variant.family.name().starts_with("winograd"));
     assert!(!plain(&BASE.op()));
     assert!(plain(&full(BASE.op())), "nobody allowed fewer multiplications");
-    // Every second place.
+    // Every second pixel.
     let mut op = BASE.op();
     let image = &mut op.inputs[1];
     for (d, n) in op.dims.iter().enumerate().skip(2).take(2) {
@@ -259,7 +259,7 @@ fn the_error_of_ordinary_numbers_is_a_few_roundings_of_their_size() {
     for backend in backends().iter().filter(|b| b.threads() == 1) {
         let stream = default_stream(backend);
         for variant in backend.variants(&op).iter().filter(|v| v.variant.family.name().starts_with("winograd")) {
-            let got = run(backend, &*stream, &op, variant, &inputs, &[], common::Place::Aligned);
+            let got = run(backend, &*stream, &op, variant, &inputs, &[], common::Alignment::Aligned);
             let mut squares = (0.0, 0.0);
             for e in &exact[0] {
                 let millstream_core::what::Exact::Float(value) = e.value else { panic!("a real number") };

@@ -17,7 +17,7 @@ pub(crate) trait Word: Copy + Ord + Default + Send + Sync + 'static {
     /// The bits from `shift`, cut to those of `mask`.
     fn digit(self, shift: u32, mask: usize) -> usize;
 
-    /// Where two words differ, as a word; and all places of two such words.
+    /// Where two words differ, as a word; and all bits of two such words.
     fn differing(self, other: Self) -> Self;
     fn joined(self, other: Self) -> Self;
 
@@ -32,18 +32,18 @@ pub(crate) trait Word: Copy + Ord + Default + Send + Sync + 'static {
 
 /// A key.
 pub(crate) trait Key: Word {
-    /// A key and the place of its element, in one value that sorts by the key first and by the place then.
-    type Placed: Word;
+    /// A key and the index of its element, in one value that sorts by the key first and by the index then.
+    type WithIndex: Word;
 
     /// In the other direction, if `by`.
-    fn turned(self, by: bool) -> Self;
-    fn placed(self, at: u32) -> Self::Placed;
-    fn place(placed: Self::Placed) -> u32;
-    fn key(placed: Self::Placed) -> Self;
+    fn flipped(self, by: bool) -> Self;
+    fn with_index(self, at: u32) -> Self::WithIndex;
+    fn index(word: Self::WithIndex) -> u32;
+    fn key(word: Self::WithIndex) -> Self;
 }
 
-/// The lowest bit of the key in a word that holds a place, too.
-pub(crate) const PLACE_BITS: u32 = 32;
+/// The lowest bit of the key in a word that holds an index, too.
+pub(crate) const INDEX_BITS: u32 = 32;
 
 /// An element that can be compared.
 pub(crate) trait Keyed: Element {
@@ -120,24 +120,24 @@ macro_rules! compared {
 compared!((u64, u64), (u64, u64, u32));
 
 macro_rules! keys {
-    ($($key:ty => $placed:ty),*) => {
+    ($($key:ty => $with_index:ty),*) => {
         $(impl Key for $key {
-            type Placed = $placed;
+            type WithIndex = $with_index;
             #[inline]
-            fn turned(self, by: bool) -> Self {
+            fn flipped(self, by: bool) -> Self {
                 self ^ (0 as $key).wrapping_sub(<$key>::from(by))
             }
             #[inline]
-            fn placed(self, at: u32) -> $placed {
-                <$placed>::from(self) << PLACE_BITS | <$placed>::from(at)
+            fn with_index(self, at: u32) -> $with_index {
+                <$with_index>::from(self) << INDEX_BITS | <$with_index>::from(at)
             }
             #[inline]
-            fn place(placed: $placed) -> u32 {
-                placed as u32
+            fn index(word: $with_index) -> u32 {
+                word as u32
             }
             #[inline]
-            fn key(placed: $placed) -> Self {
-                (placed >> PLACE_BITS) as $key
+            fn key(word: $with_index) -> Self {
+                (word >> INDEX_BITS) as $key
             }
         })*
     };
@@ -145,18 +145,18 @@ macro_rules! keys {
 keys!(u8 => u64, u16 => u64, u32 => u64, u64 => u128);
 
 impl Key for (u64, u64) {
-    type Placed = (u64, u64, u32);
-    fn turned(self, by: bool) -> Self {
-        (self.0.turned(by), self.1.turned(by))
+    type WithIndex = (u64, u64, u32);
+    fn flipped(self, by: bool) -> Self {
+        (self.0.flipped(by), self.1.flipped(by))
     }
-    fn placed(self, at: u32) -> Self::Placed {
+    fn with_index(self, at: u32) -> Self::WithIndex {
         (self.0, self.1, at)
     }
-    fn place(placed: Self::Placed) -> u32 {
-        placed.2
+    fn index(word: Self::WithIndex) -> u32 {
+        word.2
     }
-    fn key(placed: Self::Placed) -> Self {
-        (placed.0, placed.1)
+    fn key(word: Self::WithIndex) -> Self {
+        (word.0, word.1)
     }
 }
 

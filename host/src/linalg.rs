@@ -372,15 +372,15 @@ fn tall_svd<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> Result<Si
     let mut w = a * &v;
     // Of a matrix of lower rank, columns shrink with each sweep and never come to rest: what is left of them is nothing.
     let nothing = (f64::EPSILON * f64::EPSILON * w.norm()).powi(2);
-    let mut turned = true;
+    let mut rotated = true;
     for _ in 0..60 {
-        turned = false;
+        rotated = false;
         for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
             let (p, q) = (w.column(i), w.column(j));
             let (alpha, beta, gamma) = (p.norm_squared(), q.norm_squared(), p.dotc(&q));
             let size = gamma.modulus();
             if alpha.min(beta) > nothing && size > f64::EPSILON * (m as f64).sqrt() * alpha.sqrt() * beta.sqrt() {
-                turned = true;
+                rotated = true;
                 let zeta = (beta - alpha) / (2.0 * size);
                 let t = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
                 let c = 1.0 / t.hypot(1.0);
@@ -388,11 +388,11 @@ fn tall_svd<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> Result<Si
                 turn(&mut v, i, j, gamma.unscale(size).conjugate(), c, c * t);
             }
         }
-        if !turned {
+        if !rotated {
             break;
         }
     }
-    if turned {
+    if rotated {
         return Err(Error::numeric("svd did not converge"));
     }
     let sizes: Vec<f64> = w.column_iter().map(|c| c.norm()).collect();
@@ -406,7 +406,7 @@ fn tall_svd<F: ComplexField<RealField = f64> + Copy>(a: DMatrix<F>) -> Result<Si
     Ok((u, values, v.select_columns(&order)))
 }
 
-/// Columns i and j turned in their plane, after the second was multiplied with a phase.
+/// Columns i and j rotated in their plane, after the second was multiplied with a phase.
 fn turn<F: ComplexField<RealField = f64> + Copy>(a: &mut DMatrix<F>, i: usize, j: usize, phase: F, c: f64, s: f64) {
     for row in 0..a.nrows() {
         let (p, q) = (a[(row, i)], a[(row, j)] * phase);

@@ -34,7 +34,7 @@ pub(crate) fn pieces(n: usize) -> (usize, impl Fn(usize) -> Range<usize>) {
     (n.div_ceil(each), move |piece| piece * each..n.min((piece + 1) * each))
 }
 
-/// What words are made of: elements, and a function of one of them and of its place.
+/// What words are made of: elements, and a function of one of them and of its index.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a, E, F> {
     pub(crate) elements: &'a [E],
@@ -85,7 +85,7 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
         fork.run(count, &|p| {
             let range = piece(p);
             for (i, w) in range.clone().zip(source.words(range.clone())) {
-                // SAFETY: pieces are apart, and inside `n`.
+                // SAFETY: pieces do not overlap, and lie inside `n`.
                 unsafe { to.write(i, w) };
             }
             done(range);
@@ -127,7 +127,7 @@ pub(crate) unsafe fn sort_long<W: Word, E: Copy + Sync>(
                 continue;
             }
             if shift > bottom {
-                // SAFETY: parts are apart, inside `n`, and in one task each.
+                // SAFETY: parts do not overlap, lie inside `n`, and are in one task each.
                 let list = unsafe { to.slice(range.clone()) };
                 spare.with(list.len(), |spare| sort(list, spare, low));
             }
@@ -176,7 +176,7 @@ unsafe fn sort_again<W: Word>(
     let (count, piece) = pieces(n);
     let raw = Raw::of(&mut copy);
     fork.run(count, &|p| {
-        // SAFETY: pieces are apart, and inside both.
+        // SAFETY: pieces do not overlap, and lie inside both.
         unsafe { raw.slice(piece(p)).copy_from_slice(to.slice(piece(p))) }
     });
     // SAFETY: the caller's promise.
@@ -198,8 +198,8 @@ unsafe fn part<W: Word, E: Copy + Sync>(
     const VALUES: usize = 1 << DIGIT;
     let mask = (1usize << bits.min(DIGIT)) - 1;
     let (count, piece) = pieces(source.elements.len());
-    let mut places = vec![[0u32; VALUES]; count];
-    let tables = Raw::of(&mut places);
+    let mut slots = vec![[0u32; VALUES]; count];
+    let tables = Raw::of(&mut slots);
     fork.run(count, &|p| {
         // SAFETY: each piece has its own table.
         let [table] = (unsafe { tables.slice(p..p + 1) }) else { return };
@@ -208,7 +208,7 @@ unsafe fn part<W: Word, E: Copy + Sync>(
         }
     });
     let mut at = [0u32; VALUES];
-    for table in &places {
+    for table in &slots {
         at.iter_mut().zip(table).for_each(|(sum, n)| *sum += n);
     }
     let mut starts = Vec::with_capacity(mask + 2);
@@ -218,18 +218,18 @@ unsafe fn part<W: Word, E: Copy + Sync>(
         sum += std::mem::replace(at, sum);
     }
     starts.push(sum);
-    for table in &mut places {
+    for table in &mut slots {
         at.iter_mut().zip(table).for_each(|(at, n)| *at += std::mem::replace(n, *at));
     }
-    let tables = Raw::of(&mut places);
+    let tables = Raw::of(&mut slots);
     fork.run(count, &|p| {
         // SAFETY: each piece has its own table.
         let [table] = (unsafe { tables.slice(p..p + 1) }) else { return };
         for w in source.words(piece(p)) {
-            let place = &mut table[w.digit(shift, mask) % VALUES];
-            // SAFETY: places were counted: each word has its own, and all are below their number.
-            unsafe { to.write(*place as usize, w) };
-            *place += 1;
+            let slot = &mut table[w.digit(shift, mask) % VALUES];
+            // SAFETY: slots were counted: each word has its own, and all are below their number.
+            unsafe { to.write(*slot as usize, w) };
+            *slot += 1;
         }
     });
     starts

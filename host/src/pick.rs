@@ -32,17 +32,17 @@ impl HostRun for NonZero {
         let mut lists = outputs.iter_mut().map(|o| write_if::<i64>(o)).collect::<Result<Vec<_>>>()?;
         let lists: Vec<Option<Raw<i64>>> = lists.iter_mut().map(|l| l.as_deref_mut().map(Raw::of)).collect();
         let shape = &self.shape;
-        // SAFETY: each piece writes the places that are its own by the count of those before it.
+        // SAFETY: each piece writes the elements that are its own by the count of those before it.
         picked(read(inputs[0])?, self.count, fork, &|piece, start, picks| unsafe {
             if let ([Some(list)], [_]) = (&lists[..], &shape[..]) {
                 return compact(picks, list.slice(start..start + picks.count), |i| (piece.start + i) as i64);
             }
-            let mut kept = [0u32; PIECE];
-            compact(picks, &mut kept, |i| i as u32);
+            let mut chosen = [0u32; PIECE];
+            compact(picks, &mut chosen, |i| i as u32);
             let mut index = vec![0; shape.len()];
             let (mut before, last) = (piece.start, shape.last().copied().unwrap_or(1));
             let mut along = usize::MAX;
-            for (to, &i) in (start..).zip(&kept[..picks.count]) {
+            for (to, &i) in (start..).zip(&chosen[..picks.count]) {
                 let at = piece.start + i as usize;
                 along = along.saturating_add(at - before);
                 before = at;

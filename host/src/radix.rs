@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::keys::Word;
 
-/// Bits of a digit at most: counters of all its values stay in the first-level cache.
+/// Bits of a digit at most: counters of all its values stay in L1.
 pub(crate) const DIGIT: u32 = 11;
 
 /// Lists shorter than this times the number of digits are compared: counters would cost more than words.
@@ -58,20 +58,20 @@ fn by_digits<W: Word>(list: &mut [W], spare: &mut [W], bottom: u32, width: u32) 
 fn by_digit<W: Word>(from: &[W], to: &mut [W], shift: u32, bits: u32) {
     const VALUES: usize = 1 << DIGIT;
     let mask = (1usize << bits.min(DIGIT)) - 1;
-    let mut places = [0u32; VALUES];
+    let mut slots = [0u32; VALUES];
     for w in from {
-        places[w.digit(shift, mask) % VALUES] += 1;
+        slots[w.digit(shift, mask) % VALUES] += 1;
     }
     let mut at = 0;
-    for place in &mut places[..=mask] {
-        at += std::mem::replace(place, at);
+    for slot in &mut slots[..=mask] {
+        at += std::mem::replace(slot, at);
     }
     for &w in from {
-        let place = &mut places[w.digit(shift, mask) % VALUES];
-        // SAFETY: the places of a digit's value are as many as words have it, and lie behind those of smaller values, so
+        let slot = &mut slots[w.digit(shift, mask) % VALUES];
+        // SAFETY: the slots of a digit's value are as many as words have it, and lie behind those of smaller values, so
         // that all of them are in a list as long as this one.
-        unsafe { *to.get_unchecked_mut(*place as usize) = w };
-        *place += 1;
+        unsafe { *to.get_unchecked_mut(*slot as usize) = w };
+        *slot += 1;
     }
 }
 
@@ -85,8 +85,8 @@ impl<W: Word> Spare<W> {
 
     /// Calls `f` with a list of this length, whatever it holds.
     pub(crate) fn with<R>(&self, len: usize, f: impl FnOnce(&mut [W]) -> R) -> R {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut list = kept.filter(|list| list.len() >= len).unwrap_or_else(|| vec![W::default(); len]);
+        let reused = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut list = reused.filter(|list| list.len() >= len).unwrap_or_else(|| vec![W::default(); len]);
         let result = f(&mut list[..len]);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(list);
         result

@@ -1,4 +1,4 @@
-//! Elements put at places that other tensors say.
+//! Elements put at indices that other tensors say.
 
 use std::ops::Range;
 
@@ -11,55 +11,55 @@ use crate::slices::{Raw, TASK, for_ranges, read, with_type, write_if};
 /// Elements behind each other that are not cut: several cache lines.
 const LINE: usize = 64;
 
-/// What becomes of an element at a place where something is put.
+/// What becomes of an element at an index where something is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Put {
-    /// It is replaced; of several values for one place the last stays.
+    /// It is replaced; of several values for one index the last stays.
     Last,
     /// Values are added to it, one after the other in their order; of halves in f32, rounded at the end. Integers wrap, truth
     /// values are joined by or.
     Sum,
 }
 
-/// The sizes of a call: a tensor of `[outer, n, inner]`, and `k` places for each of `outer`, or also for each of `inner`.
+/// The sizes of a call: a tensor of `[outer, n, inner]`, and `k` indices for each of `outer`, or also for each of `inner`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Places {
+pub struct ScatterShape {
     /// Independent parts.
     pub outer: usize,
     /// Elements along the axis.
     pub n: usize,
     /// Elements behind each of them.
     pub inner: usize,
-    /// Places in each part.
+    /// Indices in each part.
     pub k: usize,
-    /// Whether each element behind has places of its own.
+    /// Whether each element behind has indices of its own.
     pub each: bool,
 }
 
-/// A tensor `[outer, n, inner]` with values `[outer, k, inner]` put at places (i64, `[outer, k]` or `[outer, k, inner]`) along its
-/// middle axis. A negative place counts from the end; a value for a place out of range goes nowhere. Inputs are the tensor, the places, the
+/// A tensor `[outer, n, inner]` with values `[outer, k, inner]` put at indices (i64, `[outer, k]` or `[outer, k, inner]`) along its
+/// middle axis. A negative index counts from the end; a value for an index out of range goes nowhere. Inputs are the tensor, the indices, the
 /// values, in this order.
-pub fn scatter(dtype: DType, sizes: Places, put: Put) -> HostFunction {
-    let Places { outer, n, inner, k, each } = sizes;
+pub fn scatter(dtype: DType, sizes: ScatterShape, put: Put) -> HostFunction {
+    let ScatterShape { outer, n, inner, k, each } = sizes;
     let whole = HostOperand::new(dtype, &[outer, n, inner]);
-    let places = match each {
+    let indices = match each {
         true => HostOperand::new(DType::I64, &[outer, k, inner]),
         false => HostOperand::new(DType::I64, &[outer, k]),
     };
     let values = HostOperand::new(dtype, &[outer, k, inner]);
     let work = (values.len() + whole.len()) as u64;
-    HostFunction::new(Scatter { dtype, sizes, put }, vec![whole.clone(), places, values], vec![whole], work)
+    HostFunction::new(Scatter { dtype, sizes, put }, vec![whole.clone(), indices, values], vec![whole], work)
 }
 
 struct Scatter {
     dtype: DType,
-    sizes: Places,
+    sizes: ScatterShape,
     put: Put,
 }
 
 /// An element that others can be added to.
 trait Sum: Element {
-    /// In which sums are made.
+    /// The type of accumulators.
     type Wide: Copy;
     fn wide(self) -> Self::Wide;
     fn plus(a: Self::Wide, b: Self) -> Self::Wide;
@@ -75,7 +75,7 @@ trait Sum: Element {
     }
 }
 
-macro_rules! sums {
+macro_rules! accumulate {
     ($($type:ty, $wide:ty, |$a:ident, $b:ident| $plus:expr, |$w:ident| $narrow:expr, |$x:ident| $widen:expr);* $(;)?) => {
         $(impl Sum for $type {
             type Wide = $wide;
@@ -97,11 +97,11 @@ macro_rules! sums {
 }
 macro_rules! plain {
     ($($type:ty),*) => {
-        sums! { $($type, $type, |a, b| a.wrapping_add(b), |w| w, |x| x);* }
+        accumulate! { $($type, $type, |a, b| a.wrapping_add(b), |w| w, |x| x);* }
     };
 }
 plain!(i8, i16, i32, i64, u8, u16, u32, u64);
-sums! {
+accumulate! {
     bool, bool, |a, b| a | b, |w| w, |x| x;
     f32, f32, |a, b| a + b, |w| w, |x| x;
     f64, f64, |a, b| a + b, |w| w, |x| x;
@@ -124,30 +124,30 @@ impl HostRun for Scatter {
     }
 
     fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
-        let [x, places, values] = inputs else { return Err(Error::internal("scatter has three inputs")) };
-        let places = read::<i64>(places)?;
-        with_type!(self.dtype, T => self.typed::<T>(read(x)?, places, read(values)?, outputs, fork))
+        let [x, indices, values] = inputs else { return Err(Error::internal("scatter has three inputs")) };
+        let indices = read::<i64>(indices)?;
+        with_type!(self.dtype, T => self.typed::<T>(read(x)?, indices, read(values)?, outputs, fork))
     }
 }
 
-/// Where a place is, of `n`; a negative one counts from the end.
+/// Where an index is, of `n`; a negative one counts from the end.
 #[inline]
-fn found(place: i64, n: usize) -> Option<usize> {
-    let place = place.wrapping_add(place >> 63 & n as i64);
+fn found(index: i64, n: usize) -> Option<usize> {
+    let index = index.wrapping_add(index >> 63 & n as i64);
     // What is negative still is larger than any length.
-    ((place as u64) < n as u64).then_some(place as usize)
+    ((index as u64) < n as u64).then_some(index as usize)
 }
 
 impl Scatter {
     fn typed<T: Sum>(
         &self,
         x: &[T],
-        places: &[i64],
+        indices: &[i64],
         values: &[T],
         outputs: &mut [Option<&mut [u8]>],
         fork: &dyn Fork,
     ) -> Result<()> {
-        let Places { outer, n, inner, k, .. } = self.sizes;
+        let ScatterShape { outer, n, inner, k, .. } = self.sizes;
         let [output] = outputs else { return Err(Error::internal("scatter has one output")) };
         let Some(to) = write_if::<T>(output)? else { return Ok(()) };
         // What lies behind different elements never meets: it can be cut.
@@ -159,7 +159,7 @@ impl Scatter {
             for task in tasks {
                 let (o, first) = (task / cuts, task % cuts * wide);
                 // SAFETY: each cut of each part is in one task.
-                unsafe { self.cut(o, first..inner.min(first + wide), x, places, values, to) };
+                unsafe { self.cut(o, first..inner.min(first + wide), x, indices, values, to) };
             }
         });
         Ok(())
@@ -169,38 +169,38 @@ impl Scatter {
     ///
     /// # Safety
     /// The sizes are those of the slices, `to` is as long as `x`, and nobody else uses these elements of it.
-    unsafe fn cut<T: Sum>(&self, o: usize, range: Range<usize>, x: &[T], places: &[i64], values: &[T], to: Raw<T>) {
-        let Places { n, inner, k, each, .. } = self.sizes;
+    unsafe fn cut<T: Sum>(&self, o: usize, range: Range<usize>, x: &[T], indices: &[i64], values: &[T], to: Raw<T>) {
+        let ScatterShape { n, inner, k, each, .. } = self.sizes;
         let rows = |list: usize, j: usize| (o * list + j) * inner + range.start..(o * list + j) * inner + range.end;
         // SAFETY: the caller's promise; rows of a part and ranges inside them are inside it.
         let row = |p: usize| unsafe { to.slice(rows(n, p)) };
         let own = |list: usize| o * list * inner..(o + 1) * list * inner;
         if T::WIDE && self.put == Put::Sum {
             let len = range.len();
-            let mut sums: Vec<T::Wide> = (0..n).flat_map(|p| x[rows(n, p)].iter().map(|v| v.wide())).collect();
+            let mut acc: Vec<T::Wide> = (0..n).flat_map(|p| x[rows(n, p)].iter().map(|v| v.wide())).collect();
             let plus = |sum: &mut T::Wide, v| *sum = T::plus(*sum, v);
             if inner == 1 {
-                put_all(&places[own(k)], &values[own(k)], &mut sums, plus);
+                put_all(&indices[own(k)], &values[own(k)], &mut acc, plus);
             } else {
                 for j in 0..k {
                     for (i, &v) in values[rows(k, j)].iter().enumerate() {
-                        let place = places[if each { rows(k, j).start + i } else { o * k + j }];
-                        if let Some(sum) = found(place, n).and_then(|p| sums.get_mut(p * len + i)) {
+                        let index = indices[if each { rows(k, j).start + i } else { o * k + j }];
+                        if let Some(sum) = found(index, n).and_then(|p| acc.get_mut(p * len + i)) {
                             plus(sum, v);
                         }
                     }
                 }
             }
-            for (p, sums) in sums.chunks_exact(len.max(1)).enumerate() {
-                row(p).iter_mut().zip(sums).for_each(|(to, &sum)| *to = T::narrow(sum));
+            for (p, acc) in acc.chunks_exact(len.max(1)).enumerate() {
+                row(p).iter_mut().zip(acc).for_each(|(to, &sum)| *to = T::narrow(sum));
             }
         } else if inner == 1 {
             // SAFETY: the caller's promise.
             let to = unsafe { to.slice(own(n)) };
             to.copy_from_slice(&x[own(n)]);
             match self.put {
-                Put::Last => put_all(&places[own(k)], &values[own(k)], to, |to, v| *to = v),
-                Put::Sum => put_all(&places[own(k)], &values[own(k)], to, T::add),
+                Put::Last => put_all(&indices[own(k)], &values[own(k)], to, |to, v| *to = v),
+                Put::Sum => put_all(&indices[own(k)], &values[own(k)], to, T::add),
             }
         } else {
             (0..n).for_each(|p| row(p).copy_from_slice(&x[rows(n, p)]));
@@ -211,12 +211,12 @@ impl Scatter {
             for j in 0..k {
                 let values = &values[rows(k, j)];
                 if each {
-                    for (i, (&place, &v)) in places[rows(k, j)].iter().zip(values).enumerate() {
-                        if let Some(to) = found(place, n).and_then(|p| row(p).get_mut(i)) {
+                    for (i, (&index, &v)) in indices[rows(k, j)].iter().zip(values).enumerate() {
+                        if let Some(to) = found(index, n).and_then(|p| row(p).get_mut(i)) {
                             put(to, v);
                         }
                     }
-                } else if let Some(p) = found(places[o * k + j], n) {
+                } else if let Some(p) = found(indices[o * k + j], n) {
                     row(p).iter_mut().zip(values).for_each(|(to, &v)| put(to, v));
                 }
             }
@@ -224,11 +224,11 @@ impl Scatter {
     }
 }
 
-/// Puts values at their places in a row, one after the other.
-fn put_all<T: Copy, U>(places: &[i64], values: &[T], to: &mut [U], put: impl Fn(&mut U, T)) {
+/// Puts values at their indices in a row, one after the other.
+fn put_all<T: Copy, U>(indices: &[i64], values: &[T], to: &mut [U], put: impl Fn(&mut U, T)) {
     let n = to.len();
-    for (&place, &v) in places.iter().zip(values) {
-        if let Some(to) = found(place, n).and_then(|p| to.get_mut(p)) {
+    for (&index, &v) in indices.iter().zip(values) {
+        if let Some(to) = found(index, n).and_then(|p| to.get_mut(p)) {
             put(to, v);
         }
     }

@@ -6,7 +6,7 @@ use millstream_core::what::Fork;
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::keys::{Key, Keyed, PLACE_BITS};
+use crate::keys::{INDEX_BITS, Key, Keyed};
 use crate::partition::{Source, sorted};
 use crate::slices::{Raw, for_ranges, read, with_type, write, write_if};
 use crate::sort::short;
@@ -18,8 +18,8 @@ use crate::sort::short;
 pub fn unique(dtype: DType, n: usize) -> Result<HostFunction> {
     short(n)?;
     let list = |dtype| HostOperand::new(dtype, &[n]);
-    let places = || list(DType::I64);
-    let outputs = vec![list(dtype), places(), places(), places(), HostOperand::new(DType::I64, &[])];
+    let indices = || list(DType::I64);
+    let outputs = vec![list(dtype), indices(), indices(), indices(), HostOperand::new(DType::I64, &[])];
     let flop = n as u64 * u64::from((n.max(2) as u64).ilog2());
     Ok(HostFunction::new(Unique { dtype }, vec![list(dtype)], outputs, flop))
 }
@@ -50,14 +50,14 @@ fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fo
     for list in [&mut first, &mut counts].into_iter().flatten() {
         list.fill(0);
     }
-    let word = |v: T, i: usize| v.key().placed(i as u32);
-    let order: Vec<<T::Key as Key>::Placed> = sorted(Source { elements: x, word }, PLACE_BITS, fork);
+    let word = |v: T, i: usize| v.key().with_index(i as u32);
+    let order: Vec<<T::Key as Key>::WithIndex> = sorted(Source { elements: x, word }, INDEX_BITS, fork);
     let mut found = 0usize;
     let mut last: Option<T::Key> = None;
-    for &placed in &order {
-        let (key, at) = (T::Key::key(placed), T::Key::place(placed) as usize);
+    for &word_at in &order {
+        let (key, at) = (T::Key::key(word_at), T::Key::index(word_at) as usize);
         if last != Some(key) || x[at].is_nan() {
-            // Places of one key ascend: this is its first.
+            // Indices of one key ascend: this is its first.
             if let Some(list) = &mut values {
                 list[found] = x[at];
             }
@@ -80,7 +80,7 @@ fn unique_of<T: Keyed>(x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fo
     Ok(())
 }
 
-/// On which side of equal elements a place is searched.
+/// On which side of equal elements an index is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Before them.
@@ -117,17 +117,17 @@ impl HostRun for Search {
 
 impl Search {
     fn typed<T: Keyed>(&self, table: &[T], x: &[T], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
-        let [Some(places)] = outputs else { return Ok(()) };
-        let to = Raw::of(write::<i64>(places)?);
+        let [Some(indices)] = outputs else { return Ok(()) };
+        let to = Raw::of(write::<i64>(indices)?);
         let right = self.side == Side::Right;
         for_blocks(x, fork, &|i, some| {
             let keys = some.map(|v| v.key());
             let at = match right {
-                false => places_of(table, |v| v.key(), keys, |v, key| v < key),
-                true => places_of(table, |v| v.key(), keys, |v, key| v <= key),
+                false => insertion_points(table, |v| v.key(), keys, |v, key| v < key),
+                true => insertion_points(table, |v| v.key(), keys, |v, key| v <= key),
             };
             for (i, &at) in i.zip(&at) {
-                // SAFETY: each element is in one block, and there is a place for it.
+                // SAFETY: each element is in one block, and there is room for it.
                 unsafe { to.write(i, at as i64) };
             }
         });
@@ -152,14 +152,14 @@ fn for_blocks<T: Keyed>(x: &[T], fork: &dyn Fork, f: &(dyn Fn(Range<usize>, [T; 
 
 /// How many of a sorted table come before each key.
 #[inline]
-fn places_of<E: Copy, K: Key>(
+fn insertion_points<E: Copy, K: Key>(
     table: &[E],
     key: impl Fn(E) -> K,
     keys: [K; LANES],
     before: impl Fn(K, K) -> bool,
 ) -> [usize; LANES] {
     let mut at = [0; LANES];
-    // What is asked for lies between `at` and `at + len`.
+    // The answer lies between `at` and `at + len`.
     let mut len = table.len();
     while len > 0 {
         // The last step looks at the one element that is left.
@@ -203,9 +203,9 @@ fn is_in<T: Keyed>(x: &[T], among: &[T], outputs: &mut [Option<&mut [u8]>], fork
     let to = Raw::of(write::<bool>(found)?);
     for_blocks(x, fork, &|i, some| {
         let wanted = some.map(|v| v.key());
-        let at = places_of(&keys, |key| key, wanted, |v, key| v < key);
+        let at = insertion_points(&keys, |key| key, wanted, |v, key| v < key);
         for ((i, at), (v, key)) in i.zip(at).zip(some.iter().zip(wanted)) {
-            // SAFETY: each element is in one block, and there is a place for it.
+            // SAFETY: each element is in one block, and there is room for it.
             unsafe { to.write(i, !v.is_nan() && keys.get(at) == Some(&key)) };
         }
     });

@@ -70,7 +70,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// Memory that tasks share, each writing places of its own.
+/// Memory that tasks share, each writing elements of its own.
 pub(crate) struct Raw<T>(*mut T);
 
 impl<T> Clone for Raw<T> {
@@ -81,7 +81,7 @@ impl<T> Clone for Raw<T> {
 
 impl<T> Copy for Raw<T> {}
 
-// SAFETY: whoever calls its functions promises that no two threads use one place.
+// SAFETY: whoever calls its functions promises that no two threads use one element.
 unsafe impl<T: Send> Sync for Raw<T> {}
 // SAFETY: as before.
 unsafe impl<T: Send> Send for Raw<T> {}

@@ -6,7 +6,7 @@ use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
-use crate::keys::{Key, Keyed, PLACE_BITS, Word};
+use crate::keys::{INDEX_BITS, Key, Keyed, Word};
 use crate::partition::{LONG, Source, pieces, sort_long};
 use crate::radix::{Spare, sort as sort_words};
 use crate::slices::{Raw, for_ranges, read, with_type};
@@ -88,37 +88,37 @@ impl Sort {
         if x.is_empty() {
             return Ok(());
         }
-        let [values, places] = outputs else { return Err(Error::internal("sort has two outputs")) };
+        let [values, indices] = outputs else { return Err(Error::internal("sort has two outputs")) };
         let values = values.as_mut().map(|bytes| Raw::<T>::output(bytes)).transpose()?;
-        let places = places.as_mut().map(|bytes| Raw::<i64>::output(bytes)).transpose()?;
+        let indices = indices.as_mut().map(|bytes| Raw::<i64>::output(bytes)).transpose()?;
         if self.keep < self.n {
             if self.keep > 0 {
                 // SAFETY: outputs have room for so many of each row, and are of this call alone.
-                unsafe { first(x, self.n, self.keep, self.turned(), values, places, fork) };
+                unsafe { first(x, self.n, self.keep, self.flipped(), values, indices, fork) };
             }
             return Ok(());
         }
-        match (values, places) {
+        match (values, indices) {
             (Some(values), None) if T::BARE => self.bare(x, values, fork),
-            _ => self.placed(x, values, places, fork),
+            _ => self.sort_indices(x, values, indices, fork),
         }
         Ok(())
     }
 
     /// Whether larger elements come first.
-    fn turned(&self) -> bool {
+    fn flipped(&self) -> bool {
         self.order == Order::Descending
     }
 
-    /// Sorts keys without places and makes elements of them again.
+    /// Sorts keys without indices and makes elements of them again.
     fn bare<T: Keyed>(&self, x: &[T], values: Raw<T>, fork: &dyn Fork) {
-        let (n, turned, spare) = (self.n, self.turned(), Spare::new());
+        let (n, flipped, spare) = (self.n, self.flipped(), Spare::new());
         // Copies what says the order: vectors are only made of a loop that reads nothing else.
-        let word = move |v: T| v.key().turned(turned);
+        let word = move |v: T| v.key().flipped(flipped);
         let elements = |keys: Raw<T::Key>, range: Range<usize>| {
             // SAFETY: the row's memory, of which each range is in one task; keys are as wide as elements.
             let keys = unsafe { keys.slice(range) };
-            enter(move || keys.iter_mut().for_each(|key| *key = T::bits(key.turned(turned))));
+            enter(move || keys.iter_mut().for_each(|key| *key = T::bits(key.flipped(flipped))));
         };
         if n < LONG {
             for_ranges(fork, self.rows, n, &|rows| {
@@ -133,7 +133,7 @@ impl Sort {
                         sort_words(list, spare, 0);
                         elements(keys, 0..n);
                         // SAFETY: as before; all are elements.
-                        restore(x, unsafe { values.slice(row * n..(row + 1) * n) }, turned, &Serial);
+                        restore(x, unsafe { values.slice(row * n..(row + 1) * n) }, flipped, &Serial);
                     }
                 })
             });
@@ -145,41 +145,42 @@ impl Sort {
                 let keys = values.from(row * n).cast::<T::Key>();
                 let source = Source { elements: x, word: |v, _| word(v) };
                 sort_long(source, keys, 0, &spare, &|range| elements(keys, range), fork);
-                restore(x, values.slice(row * n..(row + 1) * n), turned, fork);
+                restore(x, values.slice(row * n..(row + 1) * n), flipped, fork);
             }
         }
     }
 
-    /// Sorts keys with their places below them.
-    fn placed<T: Keyed>(&self, x: &[T], values: Option<Raw<T>>, places: Option<Raw<i64>>, fork: &dyn Fork) {
-        type Placed<T> = <<T as Keyed>::Key as Key>::Placed;
-        let (n, turned, spare) = (self.n, self.turned(), Spare::new());
-        let word = move |v: T, i: usize| v.key().turned(turned).placed(i as u32);
-        // Writes results in one row's ranges; words may lie where places will.
-        let results = |x: &[T], row: usize, words: Raw<Placed<T>>, range: Range<usize>| {
+    /// Sorts keys with their indices below them.
+    fn sort_indices<T: Keyed>(&self, x: &[T], values: Option<Raw<T>>, indices: Option<Raw<i64>>, fork: &dyn Fork) {
+        type WithIndex<T> = <<T as Keyed>::Key as Key>::WithIndex;
+        let (n, flipped, spare) = (self.n, self.flipped(), Spare::new());
+        let word = move |v: T, i: usize| v.key().flipped(flipped).with_index(i as u32);
+        // Writes results in one row's ranges; words may lie where indices will.
+        let results = |x: &[T], row: usize, words: Raw<WithIndex<T>>, range: Range<usize>| {
             for i in range {
                 // SAFETY: the row's memory, of which each range is in one task.
                 unsafe {
                     let word = words.read(i);
-                    let (key, place) = (T::Key::key(word).turned(turned), T::Key::place(word));
+                    let (key, index) = (T::Key::key(word).flipped(flipped), T::Key::index(word));
                     if let Some(values) = values {
                         if T::BARE && !T::SHARED.contains(&key) {
                             // A look at the element itself would be one into all of the memory.
                             values.cast::<T::Key>().write(row * n + i, T::bits(key));
                         } else {
-                            values.write(row * n + i, x[place as usize]);
+                            values.write(row * n + i, x[index as usize]);
                         }
                     }
-                    if let Some(places) = places {
-                        places.write(row * n + i, i64::from(place));
+                    if let Some(indices) = indices {
+                        indices.write(row * n + i, i64::from(index));
                     }
                 }
             }
         };
-        let lent = places
-            .filter(|_| size_of::<Placed<T>>() == size_of::<i64>() && align_of::<Placed<T>>() <= align_of::<i64>());
+        let lent = indices.filter(|_| {
+            size_of::<WithIndex<T>>() == size_of::<i64>() && align_of::<WithIndex<T>>() <= align_of::<i64>()
+        });
         // Words without digits cannot be parted.
-        if n < LONG || Placed::<T>::BITS == 0 {
+        if n < LONG || WithIndex::<T>::BITS == 0 {
             for_ranges(fork, self.rows, n, &|rows| {
                 spare.with(2 * n, |both| {
                     let (own, spare) = both.split_at_mut(n);
@@ -188,9 +189,9 @@ impl Sort {
                         let x = &x[row * n..(row + 1) * n];
                         // SAFETY: each row is in one task.
                         unsafe {
-                            let words = lent.map_or(own, |places| places.from(row * n).cast());
+                            let words = lent.map_or(own, |indices| indices.from(row * n).cast());
                             x.iter().enumerate().for_each(|(i, &v)| words.write(i, word(v, i)));
-                            sort_words(words.slice(0..n), spare, PLACE_BITS);
+                            sort_words(words.slice(0..n), spare, INDEX_BITS);
                             results(x, row, words, 0..n);
                         }
                     }
@@ -198,13 +199,13 @@ impl Sort {
             });
             return;
         }
-        let mut own = vec![Placed::<T>::default(); if lent.is_none() { n } else { 0 }];
+        let mut own = vec![WithIndex::<T>::default(); if lent.is_none() { n } else { 0 }];
         for (row, x) in x.chunks_exact(n).enumerate() {
             // SAFETY: row after row.
             unsafe {
-                let words = lent.map_or(Raw::of(&mut own), |places| places.from(row * n).cast());
+                let words = lent.map_or(Raw::of(&mut own), |indices| indices.from(row * n).cast());
                 let done = |range| results(x, row, words, range);
-                sort_long(Source { elements: x, word }, words, PLACE_BITS, &spare, &done, fork);
+                sort_long(Source { elements: x, word }, words, INDEX_BITS, &spare, &done, fork);
             }
         }
     }
@@ -212,15 +213,15 @@ impl Sort {
 
 /// Puts elements that share a key, the two zeros and NaNs, among sorted elements that were made from keys: each as it was, in
 /// the order in which they were.
-fn restore<T: Keyed>(x: &[T], sorted: &mut [T], turned: bool, fork: &dyn Fork) {
-    let word = move |v: T| v.key().turned(turned);
-    for key in T::SHARED.iter().map(|key| key.turned(turned)) {
+fn restore<T: Keyed>(x: &[T], sorted: &mut [T], flipped: bool, fork: &dyn Fork) {
+    let word = move |v: T| v.key().flipped(flipped);
+    for key in T::SHARED.iter().map(|key| key.flipped(flipped)) {
         let first = sorted.partition_point(|&v| word(v) < key);
         if sorted.get(first).is_none_or(|&v| word(v) != key) {
             continue;
         }
         // Mostly all are as they were made: only zeros, only NaNs of one kind.
-        let made = T::bits(key.turned(turned));
+        let made = T::bits(key.flipped(flipped));
         let (count, piece) = pieces(x.len());
         let mut starts = vec![0; count];
         let mut others = vec![false; count];
@@ -250,7 +251,7 @@ fn restore<T: Keyed>(x: &[T], sorted: &mut [T], turned: bool, fork: &dyn Fork) {
         fork.run(count, &|p| {
             let same = x[piece(p)].iter().filter(|&&v| word(v) == key);
             for (i, &v) in same.enumerate() {
-                // SAFETY: those that share the key are counted: each has its own place in their run.
+                // SAFETY: those that share the key are counted: each has its own slot in their run.
                 unsafe { to.write(starts[p] + i, v) };
             }
         });

@@ -21,8 +21,8 @@ const PIECE: usize = 1 << 14;
 const PIECES: usize = 2048;
 const PARTS: usize = 128;
 
-/// Bytes that are kept at most.
-const KEPT: usize = 1 << 24;
+/// Bytes that are buffered at most.
+const BUFFERED_BYTES: usize = 1 << 24;
 
 /// Words of a sample for each part.
 const SAMPLE: usize = 16;
@@ -45,13 +45,13 @@ pub(crate) unsafe fn sort_parts<W: Word, E: Copy + Sync>(
     let parts = pieces.next_power_of_two().min(PARTS);
     let limits = limits(&source, vectors, parts);
 
-    // Parted pieces are kept until they can be moved, or made again where so much memory would be new to the process: its pages
-    // would cost more than that. What is kept is written before it is read.
-    let mut kept: Vec<W> = Vec::with_capacity(if n * size_of::<W>() <= KEPT { n } else { 0 });
-    let keep = kept.capacity() >= n;
-    let kept = Raw::of(kept.spare_capacity_mut()).cast::<W>();
+    // Parted pieces are buffered until they can be moved, or made again where so much memory would be new to the process: its pages
+    // would cost more than that. What is buffered is written before it is read.
+    let mut buffered: Vec<W> = Vec::with_capacity(if n * size_of::<W>() <= BUFFERED_BYTES { n } else { 0 });
+    let keep = buffered.capacity() >= n;
+    let buffered = Raw::of(buffered.spare_capacity_mut()).cast::<W>();
     // SAFETY: a piece begins inside `n`.
-    let memory = |p: usize, own: &mut [W]| if keep { unsafe { kept.from(p * each) } } else { Raw::of(own) };
+    let memory = |p: usize, own: &mut [W]| if keep { unsafe { buffered.from(p * each) } } else { Raw::of(own) };
     let part = |p: usize, words: Raw<W>, spare: &mut [W], counts: &mut [u32]| {
         let from = p * each..n.min((p + 1) * each);
         let len = from.len();
@@ -74,12 +74,12 @@ pub(crate) unsafe fn sort_parts<W: Word, E: Copy + Sync>(
 
     // Where each part of a piece goes.
     let mut starts = Vec::with_capacity(parts + 1);
-    let mut places = vec![0; pieces * parts];
+    let mut slots = vec![0; pieces * parts];
     let mut sum = 0;
     for part in 0..parts {
         starts.push(sum);
         for p in 0..pieces {
-            places[p * parts + part] = sum;
+            slots[p * parts + part] = sum;
             sum += counts[p * parts + part] as usize;
         }
     }
@@ -93,17 +93,17 @@ pub(crate) unsafe fn sort_parts<W: Word, E: Copy + Sync>(
                 part(p, words, spare, &mut counts.to_vec());
             }
             let mut at = 0;
-            for (&count, &place) in counts.iter().zip(&places[p * parts..]) {
+            for (&count, &slot) in counts.iter().zip(&slots[p * parts..]) {
                 let count = count as usize;
-                // SAFETY: counted: each part of a piece has its own place, and lies behind those before it.
-                unsafe { to.slice(place..place + count).copy_from_slice(words.slice(at..at + count)) };
+                // SAFETY: counted: each part of a piece has its own slot, and lies behind those before it.
+                unsafe { to.slice(slot..slot + count).copy_from_slice(words.slice(at..at + count)) };
                 at += count;
             }
         });
     });
     fork.run(parts, &|part| {
         let range = starts[part]..starts[part + 1];
-        // SAFETY: parts are apart, inside `n`, and in one task each.
+        // SAFETY: parts do not overlap, lie inside `n`, and are in one task each.
         let list = unsafe { to.slice(range.clone()) };
         spare.with(list.len(), |spare| vectors.sort(list, spare));
         done(range);
@@ -117,10 +117,10 @@ fn limits<W: Word, E: Copy>(
     parts: usize,
 ) -> Vec<W> {
     let count = parts * SAMPLE;
-    let apart = source.elements.len() / count;
+    let spacing = source.elements.len() / count;
     let sampled = |i: usize| {
         // Not all at the same distance: elements may repeat at such a one.
-        let at = i * apart + (i.wrapping_mul(0x9e37_79b9) >> 8) % apart.max(1);
+        let at = i * spacing + (i.wrapping_mul(0x9e37_79b9) >> 8) % spacing.max(1);
         source.words(at..at + 1)
     };
     let mut sample: Vec<W> = (0..count).flat_map(sampled).collect();

@@ -13,7 +13,7 @@ use crate::slices::{Raw, for_ranges};
 /// Elements that are compared at once.
 const BLOCK: usize = 32;
 
-type Placed<T> = <<T as Keyed>::Key as Key>::Placed;
+type WithIndex<T> = <<T as Keyed>::Key as Key>::WithIndex;
 
 /// Writes the first `keep` of each row of `n`, at least one and fewer than all, and where they were.
 ///
@@ -23,25 +23,25 @@ pub(crate) unsafe fn first<T: Keyed>(
     x: &[T],
     n: usize,
     keep: usize,
-    turned: bool,
+    flipped: bool,
     values: Option<Raw<T>>,
-    places: Option<Raw<i64>>,
+    indices: Option<Raw<i64>>,
     fork: &dyn Fork,
 ) {
-    let results = |row: usize, list: &mut Vec<Placed<T>>, spare: &mut Vec<Placed<T>>| {
+    let results = |row: usize, list: &mut Vec<WithIndex<T>>, spare: &mut Vec<WithIndex<T>>| {
         shorten::<T>(list, keep);
-        spare.resize(list.len(), Placed::<T>::default());
-        // By places, too: they are in no order.
+        spare.resize(list.len(), WithIndex::<T>::default());
+        // By indices, too: they are in no order.
         sort(list, spare, 0);
-        for (i, &placed) in list.iter().enumerate() {
-            let place = T::Key::place(placed);
+        for (i, &word) in list.iter().enumerate() {
+            let index = T::Key::index(word);
             // SAFETY: the caller's promise; each row is in one task.
             unsafe {
                 if let Some(values) = values {
-                    values.write(row * keep + i, x[row * n + place as usize]);
+                    values.write(row * keep + i, x[row * n + index as usize]);
                 }
-                if let Some(places) = places {
-                    places.write(row * keep + i, i64::from(place));
+                if let Some(indices) = indices {
+                    indices.write(row * keep + i, i64::from(index));
                 }
             }
         }
@@ -51,7 +51,7 @@ pub(crate) unsafe fn first<T: Keyed>(
         for_ranges(fork, rows, n, &|range| {
             let (mut list, mut spare, mut least) = (Vec::new(), Vec::new(), Vec::new());
             for row in range {
-                gather(&x[row * n..(row + 1) * n], 0, keep, turned, &mut list, &mut least);
+                gather(&x[row * n..(row + 1) * n], 0, keep, flipped, &mut list, &mut least);
                 results(row, &mut list, &mut spare);
             }
         });
@@ -60,11 +60,11 @@ pub(crate) unsafe fn first<T: Keyed>(
     let mut spare = Vec::new();
     for (row, x) in x.chunks_exact(n).enumerate() {
         let (count, piece) = pieces(n);
-        let mut lists: Vec<Vec<Placed<T>>> = vec![Vec::new(); count];
+        let mut lists: Vec<Vec<WithIndex<T>>> = vec![Vec::new(); count];
         let slots = Raw::of(&mut lists);
         fork.run(count, &|p| {
             let mut list = Vec::new();
-            gather(&x[piece(p)], piece(p).start, keep, turned, &mut list, &mut Vec::new());
+            gather(&x[piece(p)], piece(p).start, keep, flipped, &mut list, &mut Vec::new());
             shorten::<T>(&mut list, keep);
             // SAFETY: each piece has its own slot, which holds nothing yet.
             unsafe { slots.write(p, list) };
@@ -74,7 +74,7 @@ pub(crate) unsafe fn first<T: Keyed>(
 }
 
 /// Drops all but the first `keep`.
-fn shorten<T: Keyed>(list: &mut Vec<Placed<T>>, keep: usize) {
+fn shorten<T: Keyed>(list: &mut Vec<WithIndex<T>>, keep: usize) {
     if keep < list.len() {
         if let Some(last) = keep.checked_sub(1) {
             list.select_nth_unstable(last);
@@ -83,22 +83,22 @@ fn shorten<T: Keyed>(list: &mut Vec<Placed<T>>, keep: usize) {
     }
 }
 
-/// The elements that may be among the first `keep`, with their places from `start`: all of the first, and some others.
+/// The elements that may be among the first `keep`, with their indices from `start`: all of the first, and some others.
 fn gather<T: Keyed>(
     x: &[T],
     start: usize,
     keep: usize,
-    turned: bool,
-    list: &mut Vec<Placed<T>>,
+    flipped: bool,
+    list: &mut Vec<WithIndex<T>>,
     least: &mut Vec<T::Key>,
 ) {
-    let key = |v: T| v.key().turned(turned);
+    let key = |v: T| v.key().flipped(flipped);
     let full = keep.saturating_mul(2).max(BLOCK).min(x.len());
     list.clear();
-    list.resize(full + BLOCK, Placed::<T>::default());
+    list.resize(full + BLOCK, WithIndex::<T>::default());
     let mut len = 0;
     // What may still be among the first: no larger than a limit, or smaller.
-    let (mut limit, mut smaller) = (T::Key::default().turned(true), false);
+    let (mut limit, mut smaller) = (T::Key::default().flipped(true), false);
     let blocks = x.len() / BLOCK;
     least.clear();
     if keep.saturating_mul(2) <= blocks {
@@ -115,7 +115,7 @@ fn gather<T: Keyed>(
         for (&v, i) in block.iter().zip(start + b * BLOCK..) {
             let key = key(v);
             // Overwritten by the next unless it counts.
-            list[len] = key.placed(i as u32);
+            list[len] = key.with_index(i as u32);
             len += usize::from(if smaller { key < limit } else { key <= limit });
         }
         if len >= full && keep < len {

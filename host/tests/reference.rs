@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, HostFunction};
-use millstream_host::{Order, Places, Put, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique};
+use millstream_host::{Order, Put, ScatterShape, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique};
 
 /// Two threads, of which each takes the next task.
 struct Two;
@@ -165,29 +165,29 @@ fn sorts<T: Case>(r: &mut Random, rows: usize, n: usize, kind: usize) {
 fn sorts_these<T: Case>(x: &[T], rows: usize, n: usize, kind: usize) {
     let given = Bytes::of(x);
     for order in [Order::Ascending, Order::Descending] {
-        let mut places: Vec<i64> = Vec::new();
+        let mut indices: Vec<i64> = Vec::new();
         for row in x.chunks_exact(n) {
             let mut list: Vec<i64> = (0..n as i64).collect();
             list.sort_by(|&a, &b| {
                 let o = row[a as usize].compare(row[b as usize]);
                 if order == Order::Descending { o.reverse() } else { o }
             });
-            places.extend(list);
+            indices.extend(list);
         }
-        let values = |places: &[i64], k: usize| -> Vec<T> {
-            places.iter().enumerate().map(|(i, &p)| x[i / k * n + p as usize]).collect()
+        let values = |indices: &[i64], k: usize| -> Vec<T> {
+            indices.iter().enumerate().map(|(i, &p)| x[i / k * n + p as usize]).collect()
         };
         let say = format!("{} {rows}x{n} of kind {kind}, {order:?}", T::DTYPE.name());
         let f = sort(T::DTYPE, rows, n, order).unwrap();
         for wanted in [[true, false], [false, true], [true, true]] {
             let got = run(&f, &[&given], &wanted);
-            assert!(!wanted[0] || same(&got[0].list::<T>(), &values(&places, n)), "values of {say}");
-            assert!(!wanted[1] || got[1].list::<i64>() == places, "places of {say}");
+            assert!(!wanted[0] || same(&got[0].list::<T>(), &values(&indices, n)), "values of {say}");
+            assert!(!wanted[1] || got[1].list::<i64>() == indices, "indices of {say}");
         }
         for k in [0, 1, 3, 64, n / 3, n - 1].into_iter().filter(|&k| k < n) {
-            let top: Vec<i64> = places.chunks_exact(n).flat_map(|row| row[..k].iter().copied()).collect();
+            let top: Vec<i64> = indices.chunks_exact(n).flat_map(|row| row[..k].iter().copied()).collect();
             let got = run(&topk(T::DTYPE, rows, n, k, order).unwrap(), &[&given], &[true, true]);
-            assert!(got[1].list::<i64>() == top, "places of the first {k} of {say}");
+            assert!(got[1].list::<i64>() == top, "indices of the first {k} of {say}");
             assert!(same(&got[0].list::<T>(), &values(&top, k.max(1))), "the first {k} of {say}");
         }
     }
@@ -273,19 +273,19 @@ fn complex_numbers_are_sorted_by_their_parts() {
     for n in [5, 1000, 66000] {
         let x: Vec<[f32; 2]> = (0..n).map(|_| [r.below(3) as f32, f32::any(&mut r, 1)]).collect();
         let wide: Vec<[f64; 2]> = x.iter().map(|v| v.map(f64::from)).collect();
-        let mut places: Vec<i64> = (0..n as i64).collect();
-        places.sort_by(|&a, &b| {
+        let mut indices: Vec<i64> = (0..n as i64).collect();
+        indices.sort_by(|&a, &b| {
             let (a, b) = (x[a as usize], x[b as usize]);
             a[0].compare(b[0]).then(a[1].compare(b[1]))
         });
         for (dtype, bytes) in [(DType::C64, Bytes::of(&x)), (DType::C128, Bytes::of(&wide))] {
             let f = sort(dtype, 1, n, Order::Ascending).unwrap();
             let got = run(&f, &[&bytes], &[true, true]);
-            assert!(got[1].list::<i64>() == places);
+            assert!(got[1].list::<i64>() == indices);
             let alone = run(&f, &[&bytes], &[true, false]);
             assert!(alone[0].read() == got[0].read());
             if dtype == DType::C64 {
-                let sorted: Vec<[f32; 2]> = places.iter().map(|&p| x[p as usize]).collect();
+                let sorted: Vec<[f32; 2]> = indices.iter().map(|&p| x[p as usize]).collect();
                 assert!(same(&got[0].list::<[f32; 2]>(), &sorted));
             }
         }
@@ -356,37 +356,37 @@ fn values_are_put_in_order_whatever_lies_behind_the_axis() {
     for _ in 0..60 {
         let (outer, n, inner) = (1 + r.below(3), 1 + r.below(40), [1, 2, 63, 64, 65, 200][r.below(6)]);
         let (k, each) = (r.below(60), r.below(2) == 0);
-        let sizes = Places { outer, n, inner, k, each };
+        let sizes = ScatterShape { outer, n, inner, k, each };
         let x: Vec<f32> = (0..outer * n * inner).map(|_| f32::any(&mut r, 1)).collect();
         let v: Vec<f32> = (0..outer * k * inner).map(|_| f32::any(&mut r, 1)).collect();
         let count = outer * k * if each { inner } else { 1 };
         let limits = [i64::MIN, i64::MAX, n as i64, -(n as i64) - 1];
-        let places: Vec<i64> = (0..count)
+        let indices: Vec<i64> = (0..count)
             .map(|_| if r.below(9) == 0 { limits[r.below(4)] } else { r.below(2 * n) as i64 - n as i64 })
             .collect();
         let (mut put, mut sum) = (x.clone(), x.clone());
         for o in 0..outer {
             for j in 0..k {
                 for i in 0..inner {
-                    let place = places[if each { (o * k + j) * inner + i } else { o * k + j }];
-                    let place = if place < 0 { place.wrapping_add(n as i64) } else { place };
-                    if (0..n as i64).contains(&place) {
-                        let at = (o * n + place as usize) * inner + i;
+                    let index = indices[if each { (o * k + j) * inner + i } else { o * k + j }];
+                    let index = if index < 0 { index.wrapping_add(n as i64) } else { index };
+                    if (0..n as i64).contains(&index) {
+                        let at = (o * n + index as usize) * inner + i;
                         put[at] = v[(o * k + j) * inner + i];
                         sum[at] += v[(o * k + j) * inner + i];
                     }
                 }
             }
         }
-        let inputs = [&Bytes::of(&x), &Bytes::of(&places), &Bytes::of(&v)];
+        let inputs = [&Bytes::of(&x), &Bytes::of(&indices), &Bytes::of(&v)];
         let got = |how| run(&scatter(DType::F32, sizes, how), &inputs, &[true])[0].list::<f32>();
         assert!(same(&got(Put::Last), &put), "{sizes:?}");
         assert!(same(&got(Put::Sum), &sum), "{sizes:?}");
         // Halves that hold these sums exactly.
         let few = |list: &[f32]| list.iter().map(|v| half::f16::from_f32((v * 8.0).round())).collect::<Vec<_>>();
         let wide = |list: &[f32]| list.iter().map(|v| (v * 8.0).round()).collect::<Vec<_>>();
-        let halves = [&Bytes::of(&few(&x)), &Bytes::of(&places), &Bytes::of(&few(&v))];
-        let floats = [&Bytes::of(&wide(&x)), &Bytes::of(&places), &Bytes::of(&wide(&v))];
+        let halves = [&Bytes::of(&few(&x)), &Bytes::of(&indices), &Bytes::of(&few(&v))];
+        let floats = [&Bytes::of(&wide(&x)), &Bytes::of(&indices), &Bytes::of(&wide(&v))];
         let a = run(&scatter(DType::F16, sizes, Put::Sum), &halves, &[true])[0].list::<half::f16>();
         let b = run(&scatter(DType::F32, sizes, Put::Sum), &floats, &[true])[0].list::<f32>();
         assert!(a.iter().zip(&b).all(|(a, b)| a.to_f32() == *b), "{sizes:?}");

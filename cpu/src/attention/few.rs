@@ -5,8 +5,8 @@ use millstream_core::{DType, Error, Result, Unary};
 use super::memory::Memory;
 use super::tile::Score;
 use super::{Attend, Stored};
+use crate::contract::gemm_isa;
 use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Shape, Strided};
-use crate::contract::product_isa;
 use crate::math::{self, BlockFn, FmaForm, ReduceOp};
 use crate::program::Base;
 use crate::simd::Isa;
@@ -42,7 +42,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let [m, n, d, e] = self.sizes;
         let index = self.index(batch);
         let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
-        // A single one runs its products on all threads, one of several on its own.
+        // A single one runs its matmuls on all threads, one of several on its own.
         let alone = (self.batches > 1).then(|| Workers::new(1));
         let workers = alone.as_ref().unwrap_or(&self.machine.workers);
         let (mut near_keys, mut near_values, mut near_query) = (Vec::new(), Vec::new(), Vec::new());
@@ -59,21 +59,21 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             // SAFETY: as above.
             let row = unsafe { self.strided(first, 0, [0, 2], [1, d], &mut near_query) };
             let mut memory = Memory::take();
-            let [scores, sums] = memory.parts::<T, 2>([seen, e])?;
-            self.product(Shape::new(1, seen, d), &row, &keys, scores, workers)?;
+            let [scores, acc] = memory.parts::<T, 2>([seen, e])?;
+            self.matmul(Shape::new(1, seen, d), &row, &keys, scores, workers)?;
             let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));
             let shares: Strided<'_, T> = Strided::dense_a(scores, 1, 1, seen).ok_or_else(broken)?;
-            self.product(Shape::new(1, e, seen), &shares, &values, sums, workers)?;
-            for sum in sums.iter_mut() {
+            self.matmul(Shape::new(1, e, seen), &shares, &values, acc, workers)?;
+            for sum in acc.iter_mut() {
                 *sum = if self.hides() && total == T::ZERO { T::ZERO } else { sum.over(total) };
             }
-            self.write(at(self.operands.len() - 1), query, sums.iter().copied());
+            self.write(at(self.operands.len() - 1), query, acc.iter().copied());
         }
         Ok(())
     }
 
     /// One row by a matrix.
-    fn product(
+    fn matmul(
         &self,
         shape: Shape,
         a: &dyn PackSource<T>,
@@ -81,12 +81,12 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         out: &mut [T],
         workers: &Workers,
     ) -> Result<()> {
-        let isa = product_isa(self.machine.isa);
+        let isa = gemm_isa(self.machine.isa);
         let blocking = Blocking::for_caches::<T>(&self.machine.topology, isa, shape);
         let out = Output::Plain(Plain::dense(out, 1, 1, shape.n).ok_or_else(broken)?);
-        let product = Gemm { isa, shape, a, b, out, blocking };
-        let mut room = vec![0u8; product.workspace(workers.threads())];
-        product.run(workers, &mut room).map_err(|why| Error::internal(format!("attention: {why}")))
+        let gemm = Gemm { isa, shape, a, b, out, blocking };
+        let mut room = vec![0u8; gemm.workspace(workers.threads())];
+        gemm.run(workers, &mut room).map_err(|why| Error::internal(format!("attention: {why}")))
     }
 
     /// Turns the scores of a query into shares, not yet divided by their sum, which is returned.
@@ -99,12 +99,12 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let (o, at) = (&self.operands[3], self.batch.len());
             let row = mask.wrapping_offset(query as isize * o.strides[at]);
             for (j, x) in scores.iter_mut().enumerate() {
-                let place = row.wrapping_offset(j as isize * o.strides[at + 1]);
+                let at_score = row.wrapping_offset(j as isize * o.strides[at + 1]);
                 // SAFETY: the dispatcher checked the mask against the index space.
                 unsafe {
                     if o.dtype != DType::Bool {
-                        *x = x.add(place.cast::<S>().read_unaligned().widen());
-                    } else if place.read() == 0 {
+                        *x = x.add(at_score.cast::<S>().read_unaligned().widen());
+                    } else if at_score.read() == 0 {
                         *x = T::LOWEST;
                     }
                 }

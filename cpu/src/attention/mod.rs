@@ -2,7 +2,7 @@
 //!
 //! A task takes some queries of one of the batch and packs them as columns, a query in each lane. Then, for some keys at a time, which
 //! it packs as rows with their values, it goes through the panels of queries: the micro-kernel gives the scores of these keys, those
-//! become shares of the largest score so far, and a second product adds up the values. Only the scores of one panel for one block of
+//! become shares of the largest score so far, and a second matmul adds up the values. Only the scores of one panel for one block of
 //! keys are ever in memory. How sums are grouped depends on the shape alone.
 
 mod few;
@@ -19,8 +19,8 @@ use millstream_core::{Attention, Body, DType, Dims, Error, Op, Result};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
+use crate::contract::gemm_isa;
 use crate::contract::packed::{Batch, PackBlock, PackSource, Panel, Panels, Strided, Widen, even};
-use crate::contract::product_isa;
 use crate::program::{Base, Operand, bases, seek};
 use crate::simd::vectorize;
 use crate::stream::{CpuLaunch, Run};
@@ -119,7 +119,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let sizes = [0, 1, 2, 3].map(|i| op.dims[at + i]);
         let [m, n, d, e] = sizes;
         let batches: usize = op.dims[..at].iter().product();
-        let panels = Panels::new(product_isa(machine.isa))
+        let panels = Panels::new(gemm_isa(machine.isa))
             .ok_or_else(|| Error::internal("the CPU lacks a kernel for attention"))?;
         // Packed keys and values have half of L2.
         let room = machine.topology.l2().size / 2 / ((d + e) * size_of::<T>()).max(1);
@@ -161,7 +161,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         first: *const u8,
         operand: usize,
         dims: [usize; 2],
-        [rows, depth]: [usize; 2],
+        [rows, cols]: [usize; 2],
         room: &mut Vec<S>,
     ) -> (*const S, [isize; 2]) {
         let (first, strides) = (first.cast::<S>(), dims.map(|dim| self.stride(operand, dim)));
@@ -169,15 +169,15 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             return (first, strides);
         }
         room.clear();
-        for (row, column) in (0..rows).flat_map(|row| (0..depth).map(move |column| (row, column))) {
-            let place = row as isize * strides[0] + column as isize * strides[1];
+        for (row, column) in (0..rows).flat_map(|row| (0..cols).map(move |column| (row, column))) {
+            let offset = row as isize * strides[0] + column as isize * strides[1];
             // SAFETY: the caller's.
-            room.push(unsafe { first.wrapping_offset(place).read_unaligned() });
+            room.push(unsafe { first.wrapping_offset(offset).read_unaligned() });
         }
-        (room.as_ptr(), [depth as isize, 1])
+        (room.as_ptr(), [cols as isize, 1])
     }
 
-    /// An operand as rows by depths along two of its dimensions, from `first` on.
+    /// An operand as rows by columns along two of its dimensions, from `first` on.
     ///
     /// # Safety
     /// As for [`Attend::aligned`], and nobody writes the elements meanwhile.
@@ -191,8 +191,8 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     ) -> Strided<'a, S> {
         // SAFETY: the caller's.
         unsafe {
-            let (base, [row, depth]) = self.aligned(first, operand, dims, sizes, room);
-            Strided::from_raw(base, row, depth, Batch::SAME)
+            let (base, [row, col]) = self.aligned(first, operand, dims, sizes, room);
+            Strided::from_raw(base, row, col, Batch::SAME)
         }
     }
 
@@ -205,14 +205,14 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         first: *const u8,
         operand: usize,
         dims: [usize; 2],
-        [rows, depth]: [usize; 2],
+        [rows, cols]: [usize; 2],
         panel: usize,
         dst: &mut [T],
     ) {
         let mut copy = Vec::new();
         // SAFETY: the caller's.
-        let source = unsafe { self.strided(first, operand, dims, [rows, depth], &mut copy) };
-        let block = PackBlock { batch: 0, row: 0, rows, k: 0, depth, panel };
+        let source = unsafe { self.strided(first, operand, dims, [rows, cols], &mut copy) };
+        let block = PackBlock { batch: 0, row: 0, rows, k: 0, k_len: cols, panel };
         source.pack(&block, &mut dst[..block.len()]);
     }
 
@@ -248,7 +248,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     /// How many keys a query sees.
     fn seen(&self, query: usize) -> usize {
         let [m, n, ..] = self.sizes;
-        // The last query has the place of the last key.
+        // The last query sees all keys.
         if self.body.causal { (query + n + 1).saturating_sub(m).min(n) } else { n }
     }
 
@@ -271,7 +271,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let parts = [self.keys * d, e.next_multiple_of(height) * self.keys, self.keys * width];
         let [known, masks] = [count * width, if self.body.mask { 2 * parts[2] } else { 0 }];
         let parts = [parts[0], parts[1], parts[2], known * d, known * e, known, known, masks];
-        let [keys, values, scores, queries, sums, most, total, masks] = memory.parts::<T, 8>(parts)?;
+        let [keys, values, scores, queries, acc, most, total, masks] = memory.parts::<T, 8>(parts)?;
         most.fill(T::LOWEST);
         total.fill(T::ZERO);
         // SAFETY: the dispatcher checked the operand against the index space, and nobody writes it meanwhile.
@@ -292,7 +292,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                     continue;
                 }
                 let scores = &mut scores[..n * width];
-                let sums = &mut sums[panel * width * e..][..width * e];
+                let acc = &mut acc[panel * width * e..][..width * e];
                 for row in (0..n).step_by(height) {
                     let (a, b) = (keys[row * d..].as_ptr(), queries[panel * width * d..].as_ptr());
                     let of = Panel { k: d, a, b, c: scores[row * width..].as_mut_ptr(), add: false };
@@ -303,22 +303,22 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                 let scale = self.hide(scores, [query, some, from], scale, mask, masks);
                 let here = panel * width..(panel + 1) * width;
                 let known = Known { most: &mut most[here.clone()], total: &mut total[here] };
-                let before: &mut [T] = if from > 0 { sums } else { &mut [] };
-                vectorize(isa, Shares { scores, width, queries: some, scale, known, sums: before });
+                let before: &mut [T] = if from > 0 { acc } else { &mut [] };
+                vectorize(isa, Shares { scores, width, queries: some, scale, known, acc: before });
                 for row in (0..e).step_by(height) {
                     let (a, b) = (values[row * self.keys.min(seen - from)..].as_ptr(), scores.as_ptr());
-                    let of = Panel { k: n, a, b, c: sums[row * width..].as_mut_ptr(), add: from > 0 };
-                    // SAFETY: panels of values and scores are at least `n` deep, and there are sums for whole panels of queries.
+                    let of = Panel { k: n, a, b, c: acc[row * width..].as_mut_ptr(), add: from > 0 };
+                    // SAFETY: panels of values and scores are at least `n` deep, and there are accumulators for whole panels of queries.
                     unsafe { panels.run(&of, height.min(e - row), some) };
                 }
             }
         }
         for panel in 0..count {
             let (query, total) = (first + panel * width, &total[panel * width..][..width]);
-            let sums = &mut sums[panel * width * e..][..width * e];
-            vectorize(isa, Divide { sums, width, total, hides: self.hides() });
+            let acc = &mut acc[panel * width * e..][..width * e];
+            vectorize(isa, Divide { acc, width, total, hides: self.hides() });
             for lane in 0..width.min(end - query) {
-                let values = sums.iter().skip(lane).step_by(width).copied();
+                let values = acc.iter().skip(lane).step_by(width).copied();
                 self.write(at(self.operands.len() - 1), query + lane, values);
             }
         }
@@ -336,10 +336,10 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                 let (o, at) = (&self.operands[3], self.batch.len());
                 let [down, along] = [0, 1].map(|dim| o.strides[at + dim]);
                 let first = mask.wrapping_offset(query as isize * down + key as isize * along);
-                let block = PackBlock { batch: 0, row: 0, rows: some, k: 0, depth: scores.len() / width, panel: width };
+                let block = PackBlock { batch: 0, row: 0, rows: some, k: 0, k_len: scores.len() / width, panel: width };
                 let transposed = &mut transposed[..block.len()];
                 if o.dtype == DType::Bool {
-                    for (lane, row) in rows.chunks_exact_mut(block.depth).enumerate().take(some) {
+                    for (lane, row) in rows.chunks_exact_mut(block.k_len).enumerate().take(some) {
                         let bytes = first.wrapping_offset(lane as isize * down);
                         for (j, x) in row.iter_mut().enumerate() {
                             // SAFETY: the dispatcher checked the mask against the index space.
@@ -348,12 +348,12 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
                         }
                     }
                     // SAFETY: the rows were written just now.
-                    let rows = unsafe { Strided::<T>::from_raw(rows.as_ptr(), block.depth as isize, 1, Batch::SAME) };
+                    let rows = unsafe { Strided::<T>::from_raw(rows.as_ptr(), block.k_len as isize, 1, Batch::SAME) };
                     rows.pack(&block, transposed);
                 } else {
                     let mut near = Vec::new();
                     // SAFETY: the dispatcher checked the mask against the index space.
-                    let rows = unsafe { self.strided(first, 3, [0, 1], [some, block.depth], &mut near) };
+                    let rows = unsafe { self.strided(first, 3, [0, 1], [some, block.k_len], &mut near) };
                     rows.pack(&block, transposed);
                 }
                 transposed

@@ -1,4 +1,4 @@
-//! Scores of some keys for as many queries as a panel has columns: a query in each lane, so that nothing goes across lanes.
+//! Scores of some keys for as many queries as a panel has columns: a query in each lane, so that nothing crosses lanes.
 
 use crate::contract::packed::Element;
 use crate::math::{double, single};
@@ -61,10 +61,10 @@ pub(super) struct Shares<'a, T> {
     pub scale: T,
     pub known: Known<'a, T>,
     /// Sums of values: queries side by side, dimension after dimension; empty if there are none yet.
-    pub sums: &'a mut [T],
+    pub acc: &'a mut [T],
 }
 
-/// Keys that are looked at together, so that their sums do not wait for each other.
+/// Keys that are looked at together, so that their accumulators do not wait for each other.
 const WAYS: usize = 4;
 
 impl<T: Score> Kernel for Shares<'_, T> {
@@ -72,7 +72,7 @@ impl<T: Score> Kernel for Shares<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Shares { scores, width, queries, scale, known, sums } = self;
+        let Shares { scores, width, queries, scale, known, acc } = self;
         let lanes = T::V::<S>::LANES;
         let keys = scores.len() / width;
         let whole = keys - keys % WAYS;
@@ -119,8 +119,8 @@ impl<T: Score> Kernel for Shares<'_, T> {
                 total.mul_add(less, part).store(sum);
             }
             if (!less.eq(T::splat(s, T::ONE))).any() {
-                for sums in sums.chunks_exact_mut(width) {
-                    let at = sums[lane..].as_mut_ptr();
+                for acc in acc.chunks_exact_mut(width) {
+                    let at = acc[lane..].as_mut_ptr();
                     // SAFETY: see above.
                     unsafe { (T::V::<S>::load(at) * less).store(at) };
                 }
@@ -180,7 +180,7 @@ impl<T: Score> Kernel for Masked<'_, T> {
 /// Divides sums of values by those of the shares.
 pub(super) struct Divide<'a, T> {
     /// Queries side by side, dimension after dimension.
-    pub sums: &'a mut [T],
+    pub acc: &'a mut [T],
     pub width: usize,
     pub total: &'a [T],
     /// Keys may be hidden: where no share is more than 0, none was seen, and results are 0.
@@ -192,15 +192,15 @@ impl<T: Score> Kernel for Divide<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Divide { sums, width, total, hides } = self;
+        let Divide { acc, width, total, hides } = self;
         let zero = T::splat(s, T::ZERO);
         assert!(width.is_multiple_of(T::V::<S>::LANES) && total.len() >= width);
         for lane in (0..width).step_by(T::V::<S>::LANES) {
             // SAFETY: a vector from `lane` on is within the width.
             let total = unsafe { T::V::<S>::load(total[lane..].as_ptr()) };
             let nothing = total.eq(zero);
-            for sums in sums.chunks_exact_mut(width) {
-                let at = sums[lane..].as_mut_ptr();
+            for acc in acc.chunks_exact_mut(width) {
+                let at = acc[lane..].as_mut_ptr();
                 // SAFETY: as above.
                 unsafe {
                     let mean = T::V::<S>::load(at) / total;

@@ -3,13 +3,13 @@
 //! ([`super::formula`]) cost some calls for each row of a tile.
 //!
 //! All values are f32. What fits no instruction is computed by the block kernels of [`crate::math`], which strips use too.
-//! Results are those of strips, but that products and sums are never rounded together.
+//! Results are those of strips, except that a multiplication and an addition are never fused.
 
 use millstream_core::{Binary, DType, Expr, Id, Node, Scalar};
 use smallvec::SmallVec;
 
 use super::view::View;
-use crate::contract::packed::{Chain, Link, LinkOp, LinkWith, TileAt};
+use crate::contract::packed::{Chain, ChainOp, ChainOperand, ChainStep, TileAt};
 use crate::math::{BlockFn, Form};
 use crate::program::{find_binary, find_unary};
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
@@ -21,7 +21,7 @@ const LONGEST: usize = crate::simd::MAX_LANES;
 /// Nodes of an expression beyond which strips are as good; steps count their operands in 16 bits.
 const MOST_NODES: usize = 256;
 /// Steps of a chain beyond which blocks are as good.
-const MOST_LINKS: usize = 8;
+const MOST_STEPS: usize = 8;
 /// Values that are needed again later.
 const SLOTS: usize = 4;
 
@@ -60,7 +60,7 @@ struct Step {
 /// Where a leaf's values come from.
 #[derive(Clone, Copy)]
 enum Leaf {
-    /// The sums.
+    /// The accumulators.
     Acc,
     /// The input of this number among those that the expression reads.
     Input(usize),
@@ -81,7 +81,7 @@ impl Lie {
     fn new(view: &View) -> Option<Lie> {
         let plain = view.is_plain() && view.dtype == DType::F32;
         let stride = |axis: &super::view::Axis| if axis.size == 1 { Some(0) } else { axis.single() };
-        let (row, col) = (stride(&view.row).filter(|_| plain)?, stride(&view.depth)?);
+        let (row, col) = (stride(&view.row).filter(|_| plain)?, stride(&view.col)?);
         Some(Lie { view: view.clone(), row, col })
     }
 
@@ -119,7 +119,7 @@ struct Target {
 }
 
 impl Blocks {
-    /// Compiles an expression whose inputs and outputs lie under the tile as these views say; rows are m, depths are n. `None`
+    /// Compiles an expression whose inputs and outputs lie under the tile as these views say; rows are m, columns are n. `None`
     /// where something is no f32, or does not lie as vectors along columns or as one value for a row.
     pub(super) fn new(expr: &Expr, inputs: &[(usize, View)], outputs: &[View], isa: Isa) -> Option<Blocks> {
         let is_long = expr.nodes().len() > MOST_NODES || expr.outputs().len() > MOST_NODES;
@@ -128,7 +128,7 @@ impl Blocks {
         }
         let lies: Vec<Lie> = inputs.iter().map(|(_, v)| Lie::new(v)).collect::<Option<_>>()?;
         let into: Vec<Lie> = outputs.iter().map(Lie::new).collect::<Option<_>>()?;
-        if lies.iter().any(|l| !matches!(l.col, 0 | 1)) || into.iter().any(|l| l.col != 1 && l.view.depth.size > 1) {
+        if lies.iter().any(|l| !matches!(l.col, 0 | 1)) || into.iter().any(|l| l.col != 1 && l.view.col.size > 1) {
             return None;
         }
         let mut blocks = Blocks { isa, steps: Vec::new(), leaves: Vec::new(), inputs: lies, outputs: into };
@@ -300,34 +300,34 @@ impl Blocks {
         else {
             return None;
         };
-        if !matches!(self.leaves.get(usize::from(*first))?, Leaf::Acc) || steps.len() > MOST_LINKS {
+        if !matches!(self.leaves.get(usize::from(*first))?, Leaf::Acc) || steps.len() > MOST_STEPS {
             return None;
         }
         let whole = TileAt { batch, row: 0, col: 0, rows: 0, cols: 0, ld: 0 };
-        let link = |step: &Step| -> Option<Link> {
+        let chain_step = |step: &Step| -> Option<ChainStep> {
             let what = match step.what {
-                What::Add => LinkOp::Add,
-                What::Sub => LinkOp::Sub,
-                What::Mul => LinkOp::Mul,
-                What::Max => LinkOp::Max,
-                What::Min => LinkOp::Min,
+                What::Add => ChainOp::Add,
+                What::Sub => ChainOp::Sub,
+                What::Mul => ChainOp::Mul,
+                What::Max => ChainOp::Max,
+                What::Min => ChainOp::Min,
                 _ => return None,
             };
             let with = match *self.leaves.get(usize::from(step.with))? {
-                Leaf::Const(c) => LinkWith::Value(c),
-                Leaf::Param(p) => LinkWith::Value(params.get(p)?.get()?),
+                Leaf::Const(c) => ChainOperand::Value(c),
+                Leaf::Param(p) => ChainOperand::Value(params.get(p)?.get()?),
                 Leaf::Input(n) => {
                     let lie = &self.inputs[n];
                     let base = Some(inputs[n].wrapping_offset(lie.at(&whole))).filter(|b| b.is_aligned())?;
-                    if lie.col == 0 { LinkWith::Rows(base, lie.row) } else { LinkWith::Elements(base, lie.row) }
+                    if lie.col == 0 { ChainOperand::Rows(base, lie.row) } else { ChainOperand::Elements(base, lie.row) }
                 }
                 Leaf::Acc | Leaf::Slot(_) => return None,
             };
-            Some(Link { what, with })
+            Some(ChainStep { what, with })
         };
-        let links = steps.iter().map(link).collect::<Option<_>>()?;
+        let chained = steps.iter().map(chain_step).collect::<Option<_>>()?;
         let base = output.wrapping_offset(to.at(&whole));
-        base.is_aligned().then_some(Chain { links, to: base, row: to.row })
+        base.is_aligned().then_some(Chain { steps: chained, to: base, row: to.row })
     }
 
     /// What is done, in a few words.
@@ -390,16 +390,16 @@ macro_rules! each {
         let from = $feed.base.wrapping_offset($row as isize * $feed.row).wrapping_add($col * $feed.col);
         // A slot holds a block's vectors always alike.
         let slot = $feed.col == 0 && !$feed.splat;
-        let apart = if LINE && !slot { (S::F32::LANES * $feed.col) as isize } else { $feed.row };
+        let stride = if LINE && !slot { (S::F32::LANES * $feed.col) as isize } else { $feed.row };
         if $feed.splat {
             for r in 0..R {
-                let $w = $s.f32(*from.wrapping_offset(r as isize * apart));
+                let $w = $s.f32(*from.wrapping_offset(r as isize * stride));
                 let $x = $v[r];
                 $v[r] = $e;
             }
         } else {
             for r in 0..R {
-                let $w = read::<S, WHOLE>($s, from.wrapping_offset(r as isize * apart), $left);
+                let $w = read::<S, WHOLE>($s, from.wrapping_offset(r as isize * stride), $left);
                 let $x = $v[r];
                 $v[r] = $e;
             }
@@ -430,9 +430,9 @@ impl Job<'_> {
                 if let What::Store = step.what {
                     let target = self.targets.get_unchecked(with);
                     let to = target.base.wrapping_offset(row as isize * target.row).wrapping_add(col);
-                    let apart = if LINE { lanes as isize } else { target.row };
+                    let stride = if LINE { lanes as isize } else { target.row };
                     for r in 0..R {
-                        let to = to.wrapping_offset(r as isize * apart);
+                        let to = to.wrapping_offset(r as isize * stride);
                         if WHOLE {
                             v[r].store(to);
                         } else {

@@ -8,7 +8,7 @@ use crate::contract::packed::{Batch, Dot4, Element, Isa, PackSource, Pairs, Side
 use crate::simd::{Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
-/// A type that sums are computed in, with the stored types that are read as it without a program.
+/// A type of accumulators, with the stored types that are read as it without a program.
 pub(crate) trait Sum: Element + millstream_core::Element {
     /// Whether a matrix stored as this dtype can be packed directly.
     fn reads(dtype: DType) -> bool;
@@ -21,11 +21,11 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         dtype: DType,
         base: *const u8,
         row: isize,
-        depth: isize,
+        k: isize,
         batch: Batch<'a>,
     ) -> Option<Box<dyn PackSource<Self> + 'a>>;
 
-    /// Writes so many sums as integers of `size` bytes: their lower bits. They lie `step` elements apart in `from`. Sums of other types are
+    /// Writes so many accumulators as integers of `size` bytes: their lower bits. They lie `step` elements apart in `from`. Accumulators of other types are
     /// not written.
     ///
     /// # Safety
@@ -34,7 +34,7 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         let _ = (from, step, count, size, to, isa);
     }
 
-    /// How products of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
+    /// How matmuls of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
     fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
         let _ = (lhs, rhs, isa);
         None
@@ -57,7 +57,7 @@ pub(crate) trait Sum: Element + millstream_core::Element {
     }
 }
 
-/// Writes the lower bits of sums that lie `step` apart.
+/// Writes the lower bits of accumulators that lie `step` apart.
 struct Lower<'a, N> {
     from: &'a [i32],
     step: usize,
@@ -92,16 +92,16 @@ pub(crate) struct How {
     pub(crate) other: DType,
 }
 
-/// How much there is of a matrix: products, rows and depths; and who reads it over.
+/// How much there is of an operand: matrices, rows and K indices; and the workers that read it.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent<'a> {
     pub(crate) batch: usize,
     pub(crate) rows: usize,
-    pub(crate) depth: usize,
+    pub(crate) k_len: usize,
     pub(crate) workers: &'a Workers,
 }
 
-macro_rules! sums {
+macro_rules! accumulators {
     ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),* $(| $more:tt)?;)*) => {$(
         impl Sum for $t {
             fn reads(dtype: DType) -> bool {
@@ -112,20 +112,20 @@ macro_rules! sums {
                 dtype: DType,
                 base: *const u8,
                 row: isize,
-                depth: isize,
+                k: isize,
                 batch: Batch<'a>,
             ) -> Option<Box<dyn PackSource<Self> + 'a>> {
                 // SAFETY: passed on.
                 unsafe {
                     match dtype {
-                        DType::$dtype => Some(Box::new(Strided::<$t>::from_raw(base.cast(), row, depth, batch))),
-                        $(DType::$stored => Some(Box::new(Strided::<$s>::from_raw(base.cast(), row, depth, batch))),)*
+                        DType::$dtype => Some(Box::new(Strided::<$t>::from_raw(base.cast(), row, k, batch))),
+                        $(DType::$stored => Some(Box::new(Strided::<$s>::from_raw(base.cast(), row, k, batch))),)*
                         _ => None,
                     }
                 }
             }
 
-            $(sums!(@ $more);)?
+            $(accumulators!(@ $more);)?
         }
     )*};
     (@ halves) => {
@@ -148,7 +148,7 @@ macro_rules! sums {
                 return None;
             }
             // SAFETY: passed on.
-            let pairs = unsafe { Pairs::<bf16>::from_raw((how.isa, how.side), base.cast(), strides, batch, extent.depth) };
+            let pairs = unsafe { Pairs::<bf16>::from_raw((how.isa, how.side), base.cast(), strides, batch, extent.k_len) };
             if !pairs.ordinary(extent.batch, extent.rows, extent.workers) {
                 return None;
             }
@@ -192,23 +192,23 @@ macro_rules! sums {
             batch: Batch<'a>,
             extent: Extent<'_>,
         ) -> Option<Box<dyn PackSource<Self> + 'a>> {
-            let Extent { depth, .. } = extent;
-            let (place, other) = ((how.isa, how.side), how.other == DType::I8);
+            let Extent { k_len, .. } = extent;
+            let (slot, other) = ((how.isa, how.side), how.other == DType::I8);
             // SAFETY: passed on.
             unsafe {
                 Some(match (dtype, how.isa.together()) {
-                    (DType::I8, 4) => Box::new(Dot4::<i8>::from_raw(place, other, base.cast(), strides, batch, depth)),
-                    (DType::U8, 4) => Box::new(Dot4::<u8>::from_raw(place, other, base.cast(), strides, batch, depth)),
-                    (DType::I8, 2) => Box::new(Pairs::<i8>::from_raw(place, base.cast(), strides, batch, depth)),
-                    (DType::U8, 2) => Box::new(Pairs::<u8>::from_raw(place, base.cast(), strides, batch, depth)),
-                    (DType::I16, 2) => Box::new(Pairs::<i16>::from_raw(place, base.cast(), strides, batch, depth)),
+                    (DType::I8, 4) => Box::new(Dot4::<i8>::from_raw(slot, other, base.cast(), strides, batch, k_len)),
+                    (DType::U8, 4) => Box::new(Dot4::<u8>::from_raw(slot, other, base.cast(), strides, batch, k_len)),
+                    (DType::I8, 2) => Box::new(Pairs::<i8>::from_raw(slot, base.cast(), strides, batch, k_len)),
+                    (DType::U8, 2) => Box::new(Pairs::<u8>::from_raw(slot, base.cast(), strides, batch, k_len)),
+                    (DType::I16, 2) => Box::new(Pairs::<i16>::from_raw(slot, base.cast(), strides, batch, k_len)),
                     _ => return None,
                 })
             }
         }
     };
 }
-sums! {
+accumulators! {
     f32, F32: F16 as f16, BF16 as bf16 | halves;
     f64, F64: F32 as f32, F16 as f16, BF16 as bf16;
     i32, I32: I8 as i8, U8 as u8, I16 as i16, U16 as u16, U32 as u32 | integers;
@@ -226,7 +226,7 @@ pub(crate) trait Visit {
     fn visit<T: Sum>(self) -> Self::Output;
 }
 
-/// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, i32 and i64 for integers, of whose sums the
+/// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, i32 and i64 for integers, of whose accumulators the
 /// lower bits are taken, and i32 counts for truth values.
 pub(crate) fn visit<V: Visit>(acc: DType, work: V) -> V::Output {
     match acc {

@@ -1,6 +1,6 @@
-//! From finished sums to results: plain memory, or an expression over each finished tile.
+//! From finished accumulators to results: plain memory, or an expression over each finished tile.
 //!
-//! The sums of a tile are still in the cache when it is finished, so an expression reads them there, together with its
+//! The accumulators of a tile are still in the cache when it is finished, so an expression reads them there, together with its
 //! other inputs (a bias, a residual), and writes every output once.
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::blocks::Blocks;
 use super::dispatch::Sum;
 use super::formula::{Formula, Session};
-use super::operand::{BatchPlaces, find, gather, is_aligned, origin};
+use super::operand::{BatchOffsets, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
 use crate::contract::packed::{Chain, Output, Plain, TileAt, TileSink};
 use crate::simd::Isa;
@@ -24,29 +24,29 @@ struct Matrix {
     base: isize,
     row: isize,
     col: isize,
-    batch: BatchPlaces,
+    batch: BatchOffsets,
 }
 
-/// What happens to finished sums, prepared.
+/// What happens to finished accumulators, prepared.
 pub(super) struct Epilogue {
     matrix: Option<Matrix>,
-    /// The first result's memory, if it could hold sums and its columns are adjacent.
+    /// The first result's memory, if it could hold accumulators and its columns are adjacent.
     home: Option<Matrix>,
     formula: Formula,
     /// The expression on blocks, where it can be computed so.
     blocks: Option<Blocks>,
-    /// Inputs that the expression reads; rows are m, depths are n.
+    /// Inputs that the expression reads; rows are m, columns are n.
     inputs: Vec<(usize, View)>,
     outputs: Vec<View>,
     along: Along,
-    sums: Sums,
+    accumulated: Accumulated,
     isa: Isa,
 }
 
-/// What the expression sees of sums.
+/// What the expression sees of accumulators.
 #[derive(Clone, Copy, PartialEq)]
-enum Sums {
-    /// The sums themselves, or their bits.
+enum Accumulated {
+    /// The accumulators themselves, or their bits.
     Whole,
     /// Whether they are not zero: they count truth values.
     Counts,
@@ -59,19 +59,19 @@ impl Epilogue {
         let view = |a| View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
         let outputs: Vec<View> = op.outputs.iter().map(view).collect();
         let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
-        // Integers of one size differ by a sign that their sums do not have.
+        // Integers of one size differ by a sign that their accumulators do not have.
         let bits = |d: DType| d == T::DTYPE || d.is_integer() && T::DTYPE.is_integer() && d.size() == T::DTYPE.size();
-        let strided = |yes: bool| match (yes, first.row.single(), first.depth.single()) {
-            (true, Some(row), Some(col)) => Some(Matrix { base: first.base, row, col, batch: BatchPlaces::of(first) }),
+        let strided = |yes: bool| match (yes, first.row.single(), first.col.single()) {
+            (true, Some(row), Some(col)) => Some(Matrix { base: first.base, row, col, batch: BatchOffsets::of(first) }),
             _ => None,
         };
         let matrix = strided(c.epilogue.is_acc() && bits(first.dtype) && bits(c.acc));
-        // Any memory will do for sums to wait in.
+        // Any memory will do for accumulators to wait in.
         let home = strided(matrix.is_none() && first.dtype.size() == size_of::<T>()).filter(|m| m.col == 1);
-        // Strips run along the columns, as sums lie in a tile, unless results lie the other way.
+        // Strips run along the columns, as accumulators lie in a tile, unless results lie the other way.
         let along =
-            if first.row.step == 1 && first.depth.step != 1 && first.row.size > 1 { Along::Row } else { Along::Depth };
-        let (across, lane) = if along == Along::Row { (c.n..c.k, c.m..c.n) } else { (c.m..c.n, c.n..c.k) };
+            if first.row.step == 1 && first.col.step != 1 && first.row.size > 1 { Along::Row } else { Along::Col };
+        let (other, lane) = if along == Along::Row { (c.n..c.k, c.m..c.n) } else { (c.m..c.n, c.n..c.k) };
         let read = |i: usize| {
             let node = millstream_core::Node::Input(i as u16);
             c.epilogue.nodes().iter().any(|(n, _)| *n == node)
@@ -79,17 +79,17 @@ impl Epilogue {
         let inputs: Vec<(usize, View)> =
             op.inputs.iter().enumerate().filter(|(i, _)| read(*i)).map(|(i, a)| (i, view(a))).collect();
         let same = |i: usize| inputs.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
-        let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, across, lane, isa)?;
-        let single = T::DTYPE == DType::F32 && c.acc == DType::F32 && along == Along::Depth;
+        let formula = Formula::new(&c.epilogue, op, &same, 0..c.m, other, lane, isa)?;
+        let single = T::DTYPE == DType::F32 && c.acc == DType::F32 && along == Along::Col;
         let blocks = if single { Blocks::new(&c.epilogue, &inputs, &outputs, isa) } else { None };
-        let sums = match c.acc {
-            DType::Bool => Sums::Counts,
+        let accumulated = match c.acc {
+            DType::Bool => Accumulated::Counts,
             acc if acc.is_integer() && acc.size() < T::DTYPE.size() => {
-                Sums::Lower(acc.size(), c.epilogue.is_acc() && outputs.len() == 1 && outputs[0].dtype == acc)
+                Accumulated::Lower(acc.size(), c.epilogue.is_acc() && outputs.len() == 1 && outputs[0].dtype == acc)
             }
-            _ => Sums::Whole,
+            _ => Accumulated::Whole,
         };
-        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, sums, isa })
+        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, accumulated, isa })
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
@@ -102,7 +102,7 @@ impl Epilogue {
         Ok(base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) }))
     }
 
-    /// Does work whose sums are in f32, with the place where they go.
+    /// Does work whose accumulators are in f32, with the output where they go.
     pub(super) fn with_output<R>(
         &self,
         bindings: &Bindings<'_>,
@@ -114,7 +114,7 @@ impl Epilogue {
         }
     }
 
-    /// Whether sums that are not complete can wait in the result's memory, if that is aligned and nothing that the
+    /// Whether accumulators that are not complete can wait in the result's memory, if that is aligned and nothing that the
     /// expression reads.
     pub(super) fn holds(&self) -> bool {
         self.home.is_some() || self.matrix.as_ref().is_some_and(|m| m.row == 1 || m.col == 1)
@@ -154,14 +154,14 @@ impl Epilogue {
 /// An epilogue with its memory.
 pub(super) struct Sink<'a> {
     epilogue: &'a Epilogue,
-    /// Whether the first result lies apart from what the expression reads.
+    /// Whether the first result does not overlap what the expression reads.
     alone: bool,
     inputs: Vec<Origin>,
     outputs: Vec<Origin>,
     params: &'a [Scalar],
 }
 
-/// Room for the strips that are not used where they lie: of each input, of each output, and of the sums.
+/// Room for the strips that are not used where they lie: of each input, of each output, and of the accumulators.
 #[derive(Default)]
 struct Room(Vec<u128>);
 
@@ -184,7 +184,7 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
             let base = |o: &Origin| o.base.cast::<f32>();
             let inputs: SmallVec<[*const f32; 4]> = self.inputs.iter().map(base).collect();
             let outputs: SmallVec<[*mut f32; 2]> = self.outputs.iter().map(|o| base(o).cast_mut()).collect();
-            // SAFETY: blocks are made for sums in f32 only.
+            // SAFETY: blocks are made for accumulators in f32 only.
             let tile = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast::<f32>(), tile.len()) };
             // SAFETY: the tile lies inside the result, of which the dispatcher has checked that every element of every access
             // is in its binding. Outputs are written by this call only.
@@ -215,9 +215,9 @@ fn reach(binding: &Binding<'_>) -> Result<std::ops::Range<usize>> {
 impl Sink<'_> {
     fn store_tile<T: Sum>(&self, at: &TileAt, tile: &[T], room: &mut Room, session: &mut Session<'_, '_>) {
         let e = self.epilogue;
-        // Across the strips and along them: first index, count, and elements of the tile to go.
-        let (across, along, step_across, step_along) = match e.along {
-            Along::Depth => ((at.row, at.rows), (at.col, at.cols), at.ld, 1),
+        // The other axis, and the axis of the strips: first index, count, and elements of the tile to go.
+        let (other, along, step_other, step_along) = match e.along {
+            Along::Col => ((at.row, at.rows), (at.col, at.cols), at.ld, 1),
             Along::Row => ((at.col, at.cols), (at.row, at.rows), 1, at.ld),
         };
         let most = e.formula.block().min(along.1);
@@ -226,44 +226,44 @@ impl Sink<'_> {
         let base = room.0.as_mut_ptr();
         let part = |n: usize| base.wrapping_add(n * most).cast::<u8>();
         let mut targets: SmallVec<[(*mut u8, usize); 2]> = SmallVec::new();
-        for a in 0..across.1 {
+        for a in 0..other.1 {
             let mut done = 0;
             while done < along.1 {
                 let start = along.0 + done;
                 let len = most.min(along.1 - done).min(e.formula.run_length(start));
-                let strip = Strip { along: e.along, batch: at.batch, across: across.0 + a, start, len };
-                let sums = &tile[a * step_across + done * step_along..];
+                let strip = Strip { along: e.along, batch: at.batch, other: other.0 + a, start, len };
+                let acc_strip = &tile[a * step_other + done * step_along..];
                 // SAFETY: each part of the room has space for `most` elements of any type, and no two are the same. The
                 // strip lies inside the views, because the tile lies inside the result. Outputs are written by this call only.
                 unsafe {
                     let there = |o: usize| {
                         let (view, origin) = (&e.outputs[o], self.outputs[o]);
-                        let offset = view.contiguous(strip.along, strip.batch, strip.across, start, len)?;
+                        let offset = view.contiguous(strip.along, strip.batch, strip.other, start, len)?;
                         let at = origin.base.cast_mut().wrapping_offset(offset * view.dtype.size() as isize);
                         is_aligned(at, view.dtype).then_some(at)
                     };
                     let to = part(e.inputs.len() + e.outputs.len());
-                    let acc: (*const u8, usize) = match e.sums {
-                        Sums::Counts => {
+                    let acc: (*const u8, usize) = match e.accumulated {
+                        Accumulated::Counts => {
                             for i in 0..len {
-                                to.add(i).write(u8::from(sums[i * step_along] != T::ZERO));
+                                to.add(i).write(u8::from(acc_strip[i * step_along] != T::ZERO));
                             }
                             (to, 1)
                         }
-                        Sums::Lower(size, all) => {
+                        Accumulated::Lower(size, all) => {
                             let result = if all { there(0) } else { None };
-                            T::lower(sums, step_along, len, size, result.unwrap_or(to), e.isa);
+                            T::lower(acc_strip, step_along, len, size, result.unwrap_or(to), e.isa);
                             if result.is_some() {
                                 done += len;
                                 continue;
                             }
                             (to, size)
                         }
-                        Sums::Whole if step_along == 1 => (sums.as_ptr().cast(), size_of::<T>()),
-                        Sums::Whole => {
+                        Accumulated::Whole if step_along == 1 => (acc_strip.as_ptr().cast(), size_of::<T>()),
+                        Accumulated::Whole => {
                             let to = to.cast::<T>();
                             for i in 0..len {
-                                to.add(i).write(sums[i * step_along]);
+                                to.add(i).write(acc_strip[i * step_along]);
                             }
                             (to.cast(), size_of::<T>())
                         }
@@ -288,14 +288,14 @@ impl Sink<'_> {
     }
 }
 
-/// Writes a strip to the places of an output.
+/// Writes a strip to an output.
 ///
 /// # Safety
 /// `from` is readable for the strip's elements; the strip lies inside the view, whose elements nobody else uses.
 unsafe fn scatter(view: &View, origin: Origin, strip: Strip, from: *const u8) {
     let (axis, other) = view.axes(strip.along);
     let size = view.dtype.size();
-    let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.across);
+    let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.other);
     let base = origin.base.cast_mut();
     for i in 0..strip.len {
         let to = base.wrapping_offset((fixed + axis.offset(strip.start + i)) * size as isize);

@@ -21,23 +21,23 @@ pub(super) struct Formula {
     index: Option<Indices>,
 }
 
-/// How the places of a strip become indices of the operation.
+/// How a strip becomes indices of the operation.
 struct Indices {
     dims: Vec<usize>,
     batch: Range<usize>,
-    across: Range<usize>,
+    other: Range<usize>,
     lane: Range<usize>,
 }
 
 impl Formula {
-    /// Compiles an expression of `op`. Strips run along the dimensions `lane`, across the dimensions `across`; `same` tells
+    /// Compiles an expression of `op`. Strips run along the dimensions `lane`, one for each index of `other`; `same` tells
     /// which inputs have one element for a whole strip.
     pub(super) fn new(
         expr: &Expr,
         op: &Op,
         same: &dyn Fn(usize) -> bool,
         batch: Range<usize>,
-        across: Range<usize>,
+        other: Range<usize>,
         lane: Range<usize>,
         isa: Isa,
     ) -> Result<Formula> {
@@ -54,7 +54,7 @@ impl Formula {
             outputs: &outputs,
             lane: if uses_index { lane.clone().next_back() } else { None },
         })?;
-        let index = uses_index.then(|| Indices { dims: op.dims.to_vec(), batch, across, lane });
+        let index = uses_index.then(|| Indices { dims: op.dims.to_vec(), batch, other, lane });
         Ok(Formula { program, inputs: inputs.len(), index })
     }
 
@@ -106,7 +106,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Computes the strip. `acc` holds the sums, where the expression reads them; `outputs` are pointers with the size of
+    /// Computes the strip. `acc` holds the accumulators, where the expression reads them; `outputs` are pointers with the size of
     /// their elements.
     ///
     /// # Safety
@@ -118,8 +118,8 @@ impl Session<'_, '_> {
         let mut index: SmallVec<[usize; 8]> = SmallVec::new();
         if let Some(i) = &self.formula.index {
             index.resize(i.dims.len(), 0);
-            let places = [(&i.batch, strip.batch), (&i.across, strip.across), (&i.lane, strip.start)];
-            for (range, mut at) in places {
+            let groups = [(&i.batch, strip.batch), (&i.other, strip.other), (&i.lane, strip.start)];
+            for (range, mut at) in groups {
                 for d in range.clone().rev() {
                     let size = i.dims[d].max(1);
                     index[d] = at % size;

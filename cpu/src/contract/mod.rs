@@ -1,4 +1,4 @@
-//! Contractions: products of matrices, batched ones, tensor contractions and convolutions.
+//! Contractions: matmuls, batched ones, tensor contractions and convolutions.
 //!
 //! There are several ways to compute one, a folder each: its kernel, and beside it what recognises the operations that it computes and states
 //! their traffic. All answer one trait ([`way`]). The cost model chooses; the way that was chosen is the way that runs.
@@ -10,9 +10,9 @@
 //! - [`depthwise`]: filters that see one channel each, by vectors of pixels or of channels.
 //! - [`winograd`]: fewer multiplications, where the accuracy allows it.
 //!
-//! The four groups of dimensions (batch, m, n, k) become the four sizes of a product. What all ways share: how operands are read ([`operand`],
-//! through [`view`] and [`source`]) and what becomes of finished sums ([`epilogue`]); expressions in both are computed strip by strip ([`formula`]),
-//! those over sums on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
+//! The four groups of dimensions (batch, m, n, k) become the four sizes of a matmul. What all ways share: how operands are read ([`operand`],
+//! through [`view`] and [`source`]) and what becomes of finished accumulators ([`epilogue`]); expressions in both are computed strip by strip ([`formula`]),
+//! those over accumulators on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
 
 mod blocks;
 mod columns;
@@ -50,8 +50,8 @@ pub(crate) use view::reach;
 use way::{Asked, Parts, Ran, Way};
 use winograd::WinogradWay;
 
-/// The product's name for an instruction set.
-pub(crate) fn product_isa(isa: Isa) -> packed::Isa {
+/// The GEMM's name for an instruction set.
+pub(crate) fn gemm_isa(isa: Isa) -> packed::Isa {
     match isa {
         Isa::Avx512 => packed::Isa::Avx512,
         Isa::Avx2 => packed::Isa::Avx2,
@@ -60,7 +60,7 @@ pub(crate) fn product_isa(isa: Isa) -> packed::Isa {
     }
 }
 
-/// The candidates for a contraction that sums in `acc`. The first is the fixed choice.
+/// The candidates for a contraction that is summed in `acc`. The first is the fixed choice.
 pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Candidate> {
     struct Packed<'a>(&'a Packing<'a>);
     impl dispatch::Visit for Packed<'_> {
@@ -91,7 +91,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
     list
 }
 
-/// The way of a family to compute an operation; `None` for the families of the packed product. What the family does not compute is an error.
+/// The way of a family to compute an operation; `None` for the families of the packed GEMM. What the family does not compute is an error.
 fn way(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
     fn boxed<W: Way>(way: Option<W>) -> Option<Box<dyn Way>> {
         way.map(|w| Box::new(w) as Box<dyn Way>)
@@ -157,9 +157,9 @@ impl Kernel for ContractKernel {
 struct Contraction {
     parts: Parts,
     sizes: ContractSizes,
-    /// The way that was chosen, if it is not the packed product, which computes what the memory of a launch forbids it.
+    /// The way that was chosen, if it is not the packed GEMM, which computes what the memory of a launch forbids it.
     way: Option<Box<dyn Way>>,
-    product: Box<dyn Way>,
+    packed: Box<dyn Way>,
     /// Why the last run went another way than was chosen.
     fallback: Mutex<Option<&'static str>>,
 }
@@ -171,24 +171,24 @@ impl Contraction {
             return Err(Error::internal(format!("a contraction's kernel was given a {}", op.name())));
         };
         let (c, sizes) = (asked.contract, asked.sizes);
-        let side = |row| Side { batch: 0..c.m, row, depth: c.k..op.dims.len() };
+        let side = |row| Side { batch: 0..c.m, row, k: c.k..op.dims.len() };
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
         let way = way(&kernel.variant.family, &asked)?;
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };
-        let product = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
-        Ok(Contraction { parts, sizes, way, product: Box::new(product), fallback: Mutex::default() })
+        let packed = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
+        Ok(Contraction { parts, sizes, way, packed: Box::new(packed), fallback: Mutex::default() })
     }
 
     fn describe<T: Sum>(&self, variant: &Variant) -> String {
         let (ContractSizes { batch, m, n, k }, parts) = (self.sizes, &self.parts);
         format!(
-            "{} product, {batch} times {m} x {n} x {k} in {}, {} threads\n{}left: {}\nright: {}\nresult: {}\n{}",
+            "{} kernel, {batch} times {m} x {n} x {k} in {}, {} threads\n{}left: {}\nright: {}\nresult: {}\n{}",
             variant.family,
             T::DTYPE,
             parts.machine.workers.threads(),
-            self.product.describe(),
+            self.packed.describe(),
             parts.lhs.describe(),
             parts.rhs.describe(),
             parts.epilogue.describe(),
@@ -211,8 +211,8 @@ fn room<'a>(bindings: &Bindings<'a>) -> Result<&'a mut [u8]> {
 
 impl Run for Contraction {
     fn workspace(&self) -> usize {
-        // Where a way cannot read the memory, which is rare, the product takes its own from the heap.
-        self.way.as_ref().unwrap_or(&self.product).workspace()
+        // Where a way cannot read the memory, which is rare, the packed GEMM takes its own from the heap.
+        self.way.as_ref().unwrap_or(&self.packed).workspace()
     }
 
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
@@ -227,7 +227,7 @@ impl Run for Contraction {
                 Ran::Refused(reason) => note(reason),
             }
         }
-        match self.product.run(&self.parts, bindings, room(bindings)?)? {
+        match self.packed.run(&self.parts, bindings, room(bindings)?)? {
             Ran::Done => {}
             Ran::Otherwise(reason) => note(reason),
             Ran::Refused(reason) => return Err(Error::internal(reason)),

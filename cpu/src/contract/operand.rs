@@ -21,26 +21,26 @@ use crate::simd::Isa;
 use crate::stream::host_address;
 use crate::workers::Workers;
 
-/// Where each product of the batch begins.
-pub(super) enum BatchPlaces {
+/// Where each matrix of the batch begins.
+pub(super) enum BatchOffsets {
     /// At equal distances.
     Stride(isize),
-    /// At these places.
+    /// At these offsets.
     Table(Vec<isize>),
 }
 
-impl BatchPlaces {
-    pub(super) fn of(view: &View) -> BatchPlaces {
+impl BatchOffsets {
+    pub(super) fn of(view: &View) -> BatchOffsets {
         match view.batch.single() {
-            Some(stride) => BatchPlaces::Stride(stride),
-            None => BatchPlaces::Table(view.batch.offsets()),
+            Some(stride) => BatchOffsets::Stride(stride),
+            None => BatchOffsets::Table(view.batch.offsets()),
         }
     }
 
     pub(super) fn lend(&self) -> Batch<'_> {
         match self {
-            BatchPlaces::Stride(s) => Batch::Stride(*s),
-            BatchPlaces::Table(t) => Batch::Table(t),
+            BatchOffsets::Stride(s) => Batch::Stride(*s),
+            BatchOffsets::Table(t) => Batch::Table(t),
         }
     }
 }
@@ -51,8 +51,8 @@ struct Matrix {
     dtype: DType,
     base: isize,
     row: isize,
-    depth: isize,
-    batch: BatchPlaces,
+    col: isize,
+    batch: BatchOffsets,
 }
 
 /// An expression over views.
@@ -64,7 +64,7 @@ struct Computed {
 }
 
 enum General {
-    /// One input in the type of the sum; with tables where the product packs by them quickly.
+    /// One input in the type of the sum; with tables where the matmul packs by them quickly.
     Plucked(usize, View, Option<Tables>),
     Computed(Computed),
 }
@@ -73,8 +73,8 @@ enum General {
 pub(super) struct Operand {
     matrix: Option<Matrix>,
     general: General,
-    /// If it is one input without guards: the input, and what says which of its elements are packed in which order, for one product and
-    /// from product to product.
+    /// If it is one input without guards: the input, and what says which of its elements are packed in which order, for one matrix and
+    /// from matrix to matrix.
     form: Option<(usize, FormName, FormName)>,
 }
 
@@ -82,16 +82,16 @@ pub(super) struct Operand {
 pub(super) struct Side {
     pub(super) batch: Range<usize>,
     pub(super) row: Range<usize>,
-    pub(super) depth: Range<usize>,
+    pub(super) k: Range<usize>,
 }
 
 impl Operand {
-    /// Prepares the operand `expr` of `op` for sums in `T`, of dtype `acc`.
+    /// Prepares the operand `expr` of `op` for accumulators in `T`, of dtype `acc`.
     pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, isa: Isa) -> Result<Operand> {
         let view = |i: usize| -> Result<View> {
             let access =
                 op.inputs.get(i).ok_or_else(|| Error::internal("an operand reads an input that is not there"))?;
-            Ok(View::new(access, &op.dims, side.batch.clone(), side.row.clone(), side.depth.clone()))
+            Ok(View::new(access, &op.dims, side.batch.clone(), side.row.clone(), side.k.clone()))
         };
         // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
         let plain = if acc == DType::Bool { None } else { as_stored::<T>(expr, acc) };
@@ -101,12 +101,12 @@ impl Operand {
             form = op.inputs.get(i).filter(|a| a.is_plain()).map(|a| {
                 let walk = |axes: Range<usize>| axes.flat_map(|d| [op.dims[d] as u64, a.strides[d] as u64]);
                 let first = [a.dtype as u64, a.base as u64, side.row.len() as u64].into_iter();
-                let one = first.chain(walk(side.row.clone())).chain(walk(side.depth.clone())).collect();
+                let one = first.chain(walk(side.row.clone())).chain(walk(side.k.clone())).collect();
                 (i, one, walk(side.batch.clone()).collect())
             });
-            if let (true, Some(row), Some(depth)) = (view.is_plain(), view.row.single(), view.depth.single()) {
-                let batch = BatchPlaces::of(&view);
-                matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, depth, batch });
+            if let (true, Some(row), Some(col)) = (view.is_plain(), view.row.single(), view.col.single()) {
+                let batch = BatchOffsets::of(&view);
+                matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, col, batch });
             }
             if view.dtype == T::DTYPE {
                 // Measured: tables win where rows are neighbours in memory, strips elsewhere.
@@ -122,50 +122,50 @@ impl Operand {
             views.push((i, view(i)?));
         }
         let along = cheaper(views.iter().map(|(_, v)| v));
-        let (across, lane) = match along {
-            Along::Row => (side.depth.clone(), side.row.clone()),
-            Along::Depth => (side.row.clone(), side.depth.clone()),
+        let (other, lane) = match along {
+            Along::Row => (side.k.clone(), side.row.clone()),
+            Along::Col => (side.row.clone(), side.k.clone()),
         };
         let expr = converted::<T>(expr, acc)?;
         let same = |i: usize| views.iter().any(|(n, v)| *n == i && v.axes(along).0.is_constant());
-        let formula = Formula::new(&expr, op, &same, side.batch.clone(), across, lane, isa)?;
+        let formula = Formula::new(&expr, op, &same, side.batch.clone(), other, lane, isa)?;
         Ok(Operand { matrix, general: General::Computed(Computed { formula, views, along }), form })
     }
 
-    /// The whole operand, as many of its products as these, packed one after the other in this layout, if its value is kept and there is
+    /// The whole operand, as many of its matrices as these, packed one after the other in this layout, if its value is in the pack cache and there is
     /// room for that. `source` is what packs it, for this instruction set and side, and for another operand of this dtype if that matters.
     pub(super) fn packed_once<T: Sum>(
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
         how: (packed::Isa, packed::Side, Option<DType>),
-        (layout, products): (PackedLayout, usize),
+        (layout, matrices): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {
         let Some((input, name, walk)) = &self.form else { return Ok(None) };
         let binding = find(bindings.inputs, *input)?;
         let Some(cache) = binding.pack_cache else { return Ok(None) };
         // Whatever decides about the bytes is part of the name.
-        let PackedLayout { rows, depth, panel, kc } = layout;
-        let place = binding.offset.wrapping_sub(binding.start);
+        let PackedLayout { rows, k, panel, kc } = layout;
+        let offset = binding.offset.wrapping_sub(binding.start);
         let mut name: FormName = name.clone();
         let other = how.2.map_or(usize::MAX, |d| d as usize);
-        name.extend([place, how.0.form(), how.1 as usize, other, T::DTYPE as usize].map(|n| n as u64));
-        name.extend([rows, depth, panel, kc, products].map(|n| n as u64));
-        if products > 1 {
+        name.extend([offset, how.0.form(), how.1 as usize, other, T::DTYPE as usize].map(|n| n as u64));
+        name.extend([rows, k, panel, kc, matrices].map(|n| n as u64));
+        if matrices > 1 {
             name.extend(walk.iter().copied());
         }
-        let elements = layout.elements().saturating_mul(products);
+        let elements = layout.elements().saturating_mul(matrices);
         cache.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
             // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.
             let elements = unsafe {
                 at.write_bytes(0, elements * size_of::<T>());
                 std::slice::from_raw_parts_mut(at.cast::<T>(), elements)
             };
-            if layout.pack(source, products, workers, elements) {
+            if layout.pack(source, matrices, workers, elements) {
                 return Ok(());
             }
-            Err(Error::internal("an operand that is kept is smaller than its product needs"))
+            Err(Error::internal("an operand of the pack cache is smaller than its contraction needs"))
         })
     }
 
@@ -190,7 +190,7 @@ impl Operand {
         }
         // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller keeps alive
         // and unwritten while the launch runs.
-        Ok(unsafe { T::grouped(m.dtype, how, first, (m.row, m.depth), m.batch.lend(), extent) })
+        Ok(unsafe { T::grouped(m.dtype, how, first, (m.row, m.col), m.batch.lend(), extent) })
     }
 
     /// The operand on this memory.
@@ -202,7 +202,7 @@ impl Operand {
             if is_aligned(first, m.dtype) {
                 // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller
                 // keeps alive and unwritten while the launch runs.
-                if let Some(source) = unsafe { T::strided(m.dtype, first, m.row, m.depth, m.batch.lend()) } {
+                if let Some(source) = unsafe { T::strided(m.dtype, first, m.row, m.col, m.batch.lend()) } {
                     return Ok(source);
                 }
             }
@@ -229,7 +229,7 @@ impl Operand {
     /// How the operand is read, in a few words.
     pub(super) fn describe(&self) -> String {
         match (&self.matrix, &self.general) {
-            (Some(m), _) => format!("input {} as {}, strides {} and {}", m.input, m.dtype, m.row, m.depth),
+            (Some(m), _) => format!("input {} as {}, strides {} and {}", m.input, m.dtype, m.row, m.col),
             (None, General::Plucked(i, v, _)) => {
                 let guarded = if v.is_plain() { "" } else { ", guarded" };
                 format!("input {i} as {}, gathered{guarded}", v.dtype)
@@ -239,9 +239,9 @@ impl Operand {
     }
 }
 
-/// The elements of a kept form; `None` if there are fewer than so many products in the layout have.
-pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, products: usize) -> Option<&'a [T]> {
-    let elements = layout.elements().checked_mul(products)?;
+/// The elements of a cached form; `None` if there are fewer than so many matrices in the layout have.
+pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, matrices: usize) -> Option<&'a [T]> {
+    let elements = layout.elements().checked_mul(matrices)?;
     let bytes = form.memory().bytes.checked_sub(form.offset())?;
     let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
     // SAFETY: a form is memory that `Operand::packed_once` filled with such elements, and that nobody writes any more.
@@ -268,13 +268,13 @@ fn reads(expr: &Expr, input: usize) -> bool {
 /// The expression with its result in the type that the sum is computed in.
 fn converted<T: Sum>(expr: &Expr, acc: DType) -> Result<Expr> {
     let mut b = ExprBuilder::new();
-    let mut place: Vec<Id> = Vec::with_capacity(expr.nodes().len());
+    let mut ids: Vec<Id> = Vec::with_capacity(expr.nodes().len());
     for (node, dtype) in expr.nodes() {
-        let node = node.with_operands(|id| place[id.at()]);
-        place.push(b.push(node, *dtype));
+        let node = node.with_operands(|id| ids[id.at()]);
+        ids.push(b.push(node, *dtype));
     }
     let out = expr.outputs().first().ok_or_else(|| Error::internal("an operand without a result"))?;
-    let value = b.cast(place[out.at()], acc);
+    let value = b.cast(ids[out.at()], acc);
     let value = b.cast(value, T::DTYPE);
     Ok(b.finish(&[value]))
 }
@@ -318,12 +318,12 @@ impl<T: Sum> Strips<T> for Evaluated<'_> {
             let room = scratch.as_mut_ptr();
             formula.session(self.params, |session| {
                 for c in 0..several.count {
-                    let out = out.wrapping_add(c * several.apart);
+                    let out = out.wrapping_add(c * several.stride);
                     let mut done = 0;
                     while done < strip.len {
                         let start = strip.start + done;
                         let len = formula.run_length(start).min(strip.len - done).min(most);
-                        let part = Strip { start, len, across: strip.across + c, ..strip };
+                        let part = Strip { start, len, other: strip.other + c, ..strip };
                         for (n, (i, view, origin)) in self.inputs.iter().enumerate() {
                             // SAFETY: each input has room for the longest strip; the strip lies inside the view.
                             let at = unsafe { gather(view, *origin, part, room.wrapping_add(n * most).cast()) };
@@ -351,7 +351,7 @@ impl<T: Sum> Strips<T> for Evaluated<'_> {
 /// `room` is writable for the strip's elements; the strip lies inside the view.
 pub(super) unsafe fn gather(view: &View, origin: Origin, strip: Strip, room: *mut u8) -> *const u8 {
     let strip = if view.axes(strip.along).0.is_constant() { Strip { len: 1, ..strip } } else { strip };
-    if let Some(offset) = view.contiguous(strip.along, strip.batch, strip.across, strip.start, strip.len) {
+    if let Some(offset) = view.contiguous(strip.along, strip.batch, strip.other, strip.start, strip.len) {
         let at = origin.base.wrapping_offset(offset * view.dtype.size() as isize);
         if is_aligned(at, view.dtype) {
             return at;

@@ -3,16 +3,16 @@
 use millstream_core::DType;
 use millstream_core::how::DeviceProfile;
 
+use super::gemm_isa;
 use super::operand::as_stored;
 use super::packed::{self, Shape};
-use super::product_isa;
 use super::view::View;
 use super::way::Asked;
 
-/// What a product of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
+/// What a matmul of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
 const PRODUCT_BYTES: u64 = 64 << 10;
 
-/// What other ways read where it lies, and the packed product copies.
+/// What other ways read where it lies, and the packed GEMM copies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unpacked {
     /// Bytes of the windows of a direct convolution; 0 for rows of a matrix; `None` without that way.
@@ -30,7 +30,7 @@ pub(super) struct Packing<'a> {
     unpacked: Unpacked,
     /// Strides of both operands from row to row and along K, of those that are matrices of f32 in memory.
     strides: [Option<(isize, isize)>; 2],
-    /// Whether both are, the right one stored row by row: one way packs the left operand, one the right, and the product what it does
+    /// Whether both are, the right one stored row by row: one way packs the left operand, one the right, and the matmul what it does
     /// not read where it lies.
     matrices: bool,
 }
@@ -52,36 +52,38 @@ impl<'a> Packing<'a> {
         if self.matrices { self.asked.bytes(self.asked.sizes.k, self.asked.sizes.n) } else { 0 }
     }
 
-    /// What a way copies that copies so much elsewhere, of a depthwise convolution, of which every channel is a product of its own.
+    /// What a way copies that copies so much elsewhere, of a depthwise convolution, of which every channel is a matmul of its own.
     pub(super) fn beside_depthwise(&self, elsewhere: u64) -> u64 {
-        let products = (self.asked.sizes.batch as u64).saturating_mul(PRODUCT_BYTES);
-        self.unpacked.depthwise.map_or(elsewhere, |windows| windows.saturating_add(products))
+        let starts = (self.asked.sizes.batch as u64).saturating_mul(PRODUCT_BYTES);
+        self.unpacked.depthwise.map_or(elsewhere, |windows| windows.saturating_add(starts))
     }
 
-    /// Bytes that the product copies where it does not pack: every window, piece by piece. Measured: that takes twice as long as copying as
+    /// Bytes that the matmul copies where it does not pack: every window, piece by piece. Measured: that takes twice as long as copying as
     /// much at once.
     pub(super) fn gathered(&self) -> u64 {
         self.beside_depthwise(self.windows())
     }
 
-    /// Bytes that the packed product copies, with blocks of K of this size.
+    /// Bytes that the packed GEMM copies, with blocks of K of this size.
     pub(super) fn packed(&self, kc: usize) -> u64 {
         let Asked { sizes, contract, machine, .. } = *self.asked;
-        // Sums that an expression goes over are copied, too.
-        let sums = if contract.epilogue.is_acc() { 0 } else { self.asked.bytes(sizes.m, sizes.n) };
+        // Results that an expression goes over are copied, too.
+        let results = if contract.epilogue.is_acc() { 0 } else { self.asked.bytes(sizes.m, sizes.n) };
         let windows = self.windows();
         let copied = match self.unpacked.columns {
             _ if self.matrices => {
                 let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
-                let unpacked = packed::unpacked::<f32>(product_isa(machine.isa), shape, kc, self.strides);
+                let unpacked = packed::unpacked::<f32>(gemm_isa(machine.isa), shape, kc, self.strides);
                 let packed = |bytes: u64, unpacked: bool| if unpacked { 0 } else { bytes };
-                packed(self.left(), unpacked[0]).saturating_add(packed(self.right(), unpacked[1])).saturating_add(sums)
+                packed(self.left(), unpacked[0])
+                    .saturating_add(packed(self.right(), unpacked[1]))
+                    .saturating_add(results)
             }
             Some((columns, true)) if self.unpacked.direct.is_none() => 2 * columns,
-            Some((columns, false)) => columns.saturating_add(sums),
+            Some((columns, false)) => columns.saturating_add(results),
             // As for an image with its channels last, so that both orders of an image are priced alike.
             None if contract.acc == DType::F32 && windows == 0 => {
-                self.asked.bytes(sizes.m, sizes.k).saturating_add(sums)
+                self.asked.bytes(sizes.m, sizes.k).saturating_add(results)
             }
             _ => windows,
         };
@@ -98,6 +100,6 @@ fn strides(asked: &Asked<'_>) -> [Option<(isize, isize)>; 2] {
     [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
         let access = op.inputs.get(as_stored::<f32>(expr, c.acc)?).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
         let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        Some((view.row.single()?, view.depth.single()?))
+        Some((view.row.single()?, view.col.single()?))
     })
 }

@@ -1,6 +1,6 @@
 //! Operands that are not plain matrices, packed through their views.
 //!
-//! A [`Strips`] gives an operand's elements in strips: along its rows, or along its depth, whichever lies adjacent in
+//! A [`Strips`] gives an operand's elements in strips: along its rows, or along K, whichever is contiguous in
 //! memory. [`Gathered`] turns strips into micro-panels: strips along the rows are already in the panels' order, those along
 //! K are collected in L1 and transposed from there.
 
@@ -16,13 +16,13 @@ pub(super) trait Strips<T>: Sync {
     /// Along which axis strips are cheap.
     fn along(&self) -> Along;
 
-    /// Writes several strips, one for each index across from the strip's own on, and calls `each` after each.
+    /// Writes several strips, one for each index of the other axis from the strip's own on, and calls `each` after each.
     ///
     /// # Safety
-    /// Strips lie inside the operand; `out` is writable for each, at the places and with the slack that `several` names.
+    /// Strips lie inside the operand; `out` is writable for each, at the addresses and with the slack that `several` names.
     unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize));
 
-    /// Whether all products of the batch share the operand.
+    /// Whether all matrices of the batch share the operand.
     fn same_for_batch(&self) -> bool;
 }
 
@@ -47,7 +47,7 @@ impl<T: Element> Strips<T> for Plucked<'_> {
     }
 }
 
-/// An input that the product packs by tables, which it does without a detour for some types.
+/// An input that the matmul packs by tables, which it does without a detour for some types.
 pub(super) struct Tabled<'a, T> {
     pub(super) tables: &'a Tables,
     pub(super) view: &'a View,
@@ -61,19 +61,23 @@ pub(super) const TABLED_GUARDS: usize = 3;
 
 impl<T: Element> PackSource<T> for Tabled<'_, T> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        let guards: SmallVec<[Guard<'_>; TABLED_GUARDS]> =
-            self.tables.guards.iter().map(|(rows, depths, extent)| Guard { rows, depths, extent: *extent }).collect();
+        let guards: SmallVec<[Guard<'_>; TABLED_GUARDS]> = self
+            .tables
+            .guards
+            .iter()
+            .map(|(rows, cols, extent)| Guard { rows, k_offsets: cols, extent: *extent })
+            .collect();
         let base = self.origin.base.cast::<T>().wrapping_offset(self.view.base + self.view.batch.offset(block.batch));
-        let Tables { rows, depths, .. } = self.tables;
-        // SAFETY: the maker has checked that the tables' reach, all products included, lies in the origin's memory, that it
+        let Tables { rows, cols, .. } = self.tables;
+        // SAFETY: the maker has checked that the tables' reach, all matrices included, lies in the origin's memory, that it
         // is aligned, and that the view's dtype is that of `T`; the launch's caller keeps it alive and unwritten.
         let source =
-            unsafe { crate::contract::packed::Gathered::from_raw(base, rows, depths, Batch::SAME, &guards, self.fill) };
+            unsafe { crate::contract::packed::Gathered::from_raw(base, rows, cols, Batch::SAME, &guards, self.fill) };
         source.pack(block, dst);
     }
 
-    fn covers(&self, batch: usize, rows: usize, depth: usize) -> bool {
-        self.view.batch.size >= batch && self.tables.rows.len() >= rows && self.tables.depths.len() >= depth
+    fn covers(&self, batch: usize, rows: usize, k_len: usize) -> bool {
+        self.view.batch.size >= batch && self.tables.rows.len() >= rows && self.tables.cols.len() >= k_len
     }
 
     fn same_for_batch(&self) -> bool {
@@ -93,12 +97,12 @@ pub(super) fn cheaper<'a>(views: impl Iterator<Item = &'a View>) -> Along {
         each + 8.0 / axis.inner.min(256) as f64
     };
     // Strips along K are transposed once more.
-    let (mut row, mut depth) = (0.0, 0.2);
+    let (mut row, mut col) = (0.0, 0.2);
     for view in views {
         row += cost(&view.row);
-        depth += cost(&view.depth);
+        col += cost(&view.col);
     }
-    if depth < row { Along::Depth } else { Along::Row }
+    if col < row { Along::Col } else { Along::Row }
 }
 
 /// Bytes of the buffer in which strips are collected: a part of any L1.
@@ -116,7 +120,7 @@ impl<T: Element, S: Strips<T>> PackSource<T> for Gathered<S> {
         }
         match self.0.along() {
             Along::Row => self.pack_rows(block, dst),
-            Along::Depth => self.pack_depths(block, dst),
+            Along::Col => self.pack_cols(block, dst),
         }
     }
 
@@ -130,7 +134,7 @@ impl<S> Gathered<S> {
     where
         S: Strips<T>,
     {
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
         let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
         let buffer = buffer.as_mut_ptr().cast::<T>();
         // Whole panels at a time, with room for what a load writes beyond them.
@@ -142,48 +146,48 @@ impl<S> Gathered<S> {
         while first < rows {
             let len = most.min(rows - first);
             let padded = len.next_multiple_of(panel);
-            let strip = Strip { along: Along::Row, batch, across: k, start: row + first, len };
-            let to = dst.as_mut_ptr().wrapping_add(first * depth);
+            let strip = Strip { along: Along::Row, batch, other: k, start: row + first, len };
+            let to = dst.as_mut_ptr().wrapping_add(first * k_len);
             let mut each = |d: usize| {
                 // SAFETY: the buffer holds `most` elements and more, of which `len` have just been written; it is aligned to 8
-                // bytes, as much as any element needs. `dst` has the block's length: whole panels of this depth.
+                // bytes, as much as any element needs. `dst` has the block's length: whole panels of this K.
                 unsafe {
                     for i in len..padded {
                         buffer.add(i).write(T::ZERO);
                     }
-                    deal(std::slice::from_raw_parts(buffer, padded), panel, panel * depth, to.add(d * panel));
+                    deal(std::slice::from_raw_parts(buffer, padded), panel, panel * k_len, to.add(d * panel));
                 }
             };
-            // SAFETY: the buffer has room for the strip and the slack. The driver asks only for rows and depths of the operand.
-            unsafe { self.0.load(strip, Several { count: depth, apart: 0, slack: true }, buffer, &mut each) };
+            // SAFETY: the buffer has room for the strip and the slack. The driver asks only for rows and K indices of the operand.
+            unsafe { self.0.load(strip, Several { count: k_len, stride: 0, slack: true }, buffer, &mut each) };
             first += len;
         }
     }
 
-    fn pack_depths<T: Element>(&self, block: &PackBlock, dst: &mut [T])
+    fn pack_cols<T: Element>(&self, block: &PackBlock, dst: &mut [T])
     where
         S: Strips<T>,
     {
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
         let mut buffer: Buffer = [const { MaybeUninit::uninit() }; BUFFER / 8];
         let buffer = buffer.as_mut_ptr().cast::<T>();
         let most = (BUFFER / size_of::<T>()).saturating_sub(SLACK) / panel;
         if most == 0 {
             return;
         }
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             let first = p * panel;
             let have = panel.min(rows.saturating_sub(first));
             let mut d = 0;
-            while d < depth {
-                let len = most.min(depth - d);
-                let strip = Strip { along: Along::Depth, batch, across: row + first, start: k + d, len };
-                // SAFETY: the buffer holds `panel` rows of `most` elements and the slack. The driver asks only for rows and depths
+            while d < k_len {
+                let len = most.min(k_len - d);
+                let strip = Strip { along: Along::Col, batch, other: row + first, start: k + d, len };
+                // SAFETY: the buffer holds `panel` rows of `most` elements and the slack. The driver asks only for rows and K indices
                 // of the operand.
-                unsafe { self.0.load(strip, Several { count: have, apart: len, slack: true }, buffer, &mut |_| ()) };
+                unsafe { self.0.load(strip, Several { count: have, stride: len, slack: true }, buffer, &mut |_| ()) };
                 // SAFETY: the rows just written, read within their bounds.
                 let collected = unsafe { Strided::<T>::from_raw(buffer, len as isize, 1, Batch::SAME) };
-                let part = PackBlock { batch: 0, row: 0, rows: have, k: 0, depth: len, panel };
+                let part = PackBlock { batch: 0, row: 0, rows: have, k: 0, k_len: len, panel };
                 collected.pack(&part, &mut out[d * panel..(d + len) * panel]);
                 d += len;
             }
@@ -191,34 +195,34 @@ impl<S> Gathered<S> {
     }
 }
 
-/// Writes each `panel` elements of `from` to places `apart` elements from each other.
+/// Writes each `panel` elements of `from` `stride` elements from each other.
 ///
 /// # Safety
-/// `to` is writable at `p * apart ..+ panel` for each panel `p` of `from`.
-unsafe fn deal<T: Copy>(from: &[T], panel: usize, apart: usize, to: *mut T) {
+/// `to` is writable at `p * stride ..+ panel` for each panel `p` of `from`.
+unsafe fn deal<T: Copy>(from: &[T], panel: usize, stride: usize, to: *mut T) {
     /// # Safety
     /// As above, `N` being the panel.
-    unsafe fn fixed<T: Copy, const N: usize>(from: &[T], apart: usize, to: *mut T) {
+    unsafe fn fixed<T: Copy, const N: usize>(from: &[T], stride: usize, to: *mut T) {
         for (p, part) in from.as_chunks::<N>().0.iter().enumerate() {
             // SAFETY: passed on.
-            unsafe { to.add(p * apart).cast::<[T; N]>().write(*part) };
+            unsafe { to.add(p * stride).cast::<[T; N]>().write(*part) };
         }
     }
     // SAFETY: passed on. A size that the compiler knows makes a copy a few vector moves.
     unsafe {
         match panel {
-            4 => fixed::<T, 4>(from, apart, to),
-            6 => fixed::<T, 6>(from, apart, to),
-            8 => fixed::<T, 8>(from, apart, to),
-            12 => fixed::<T, 12>(from, apart, to),
-            14 => fixed::<T, 14>(from, apart, to),
-            16 => fixed::<T, 16>(from, apart, to),
-            24 => fixed::<T, 24>(from, apart, to),
-            32 => fixed::<T, 32>(from, apart, to),
-            48 => fixed::<T, 48>(from, apart, to),
+            4 => fixed::<T, 4>(from, stride, to),
+            6 => fixed::<T, 6>(from, stride, to),
+            8 => fixed::<T, 8>(from, stride, to),
+            12 => fixed::<T, 12>(from, stride, to),
+            14 => fixed::<T, 14>(from, stride, to),
+            16 => fixed::<T, 16>(from, stride, to),
+            24 => fixed::<T, 24>(from, stride, to),
+            32 => fixed::<T, 32>(from, stride, to),
+            48 => fixed::<T, 48>(from, stride, to),
             _ => {
                 for (p, part) in from.chunks_exact(panel).enumerate() {
-                    std::ptr::copy_nonoverlapping(part.as_ptr(), to.add(p * apart), panel);
+                    std::ptr::copy_nonoverlapping(part.as_ptr(), to.add(p * stride), panel);
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! An operand as one side of a contraction sees it: three axes (batch, row, depth), each walked in affine runs.
+//! An operand as one side of a contraction sees it: three axes, each walked in affine runs: batch, row and
+//! column. Columns are K for an operand, n for a result.
 //!
 //! Every group of dimensions becomes an [`Axis`]: runs of `inner` steps with one stride, and a table of where each run
 //! begins. Guards are cut the same way, so that for a run the indices at which all guards hold are one range, found by
@@ -79,34 +80,34 @@ impl Axis {
         self.single() == Some(0) && self.guards.iter().all(|(c, _)| *c == 0)
     }
 
-    /// The place of an index.
-    pub(super) fn spot(&self, i: usize) -> Spot {
+    /// An index as run and step.
+    pub(super) fn axis_index(&self, i: usize) -> AxisIndex {
         match self.outer.len() {
-            1 => Spot { run: 0, at: i },
-            _ => Spot { run: i / self.inner, at: i % self.inner },
+            1 => AxisIndex { run: 0, at: i },
+            _ => AxisIndex { run: i / self.inner, at: i % self.inner },
         }
     }
 
-    /// The place after this one.
-    pub(super) fn next(&self, spot: Spot) -> Spot {
-        match spot.at + 1 {
-            at if at < self.inner || self.outer.len() == 1 => Spot { at, ..spot },
-            _ => Spot { run: spot.run + 1, at: 0 },
+    /// The index after this one.
+    pub(super) fn next(&self, axis_index: AxisIndex) -> AxisIndex {
+        match axis_index.at + 1 {
+            at if at < self.inner || self.outer.len() == 1 => AxisIndex { at, ..axis_index },
+            _ => AxisIndex { run: axis_index.run + 1, at: 0 },
         }
     }
 
-    fn offset_at(&self, spot: Spot) -> isize {
-        self.outer.get(spot.run).copied().unwrap_or(0) + spot.at as isize * self.step
+    fn offset_at(&self, axis_index: AxisIndex) -> isize {
+        self.outer.get(axis_index.run).copied().unwrap_or(0) + axis_index.at as isize * self.step
     }
 
-    fn coordinate_at(&self, guard: usize, spot: Spot) -> isize {
+    fn coordinate_at(&self, guard: usize, axis_index: AxisIndex) -> isize {
         let (coefficient, outer) = &self.guards[guard];
-        outer.get(spot.run).copied().unwrap_or(0) + spot.at as isize * coefficient
+        outer.get(axis_index.run).copied().unwrap_or(0) + axis_index.at as isize * coefficient
     }
 
     /// Elements from index 0 to index `i`.
     pub(super) fn offset(&self, i: usize) -> isize {
-        self.offset_at(self.spot(i))
+        self.offset_at(self.axis_index(i))
     }
 
     /// The offsets of all indices.
@@ -119,20 +120,20 @@ impl Axis {
         let mut runs = Runs::new();
         let mut done = 0;
         while done < len {
-            let spot = self.spot(start + done);
-            let left = if self.outer.len() == 1 { len } else { self.inner - spot.at };
+            let axis_index = self.axis_index(start + done);
+            let left = if self.outer.len() == 1 { len } else { self.inner - axis_index.at };
             let count = left.min(len - done);
-            let coordinates = (0..self.guards.len()).map(|g| self.coordinate_at(g, spot)).collect();
-            runs.push(Run { at: done, len: count, offset: self.offset_at(spot), coordinates });
+            let coordinates = (0..self.guards.len()).map(|g| self.coordinate_at(g, axis_index)).collect();
+            runs.push(Run { at: done, len: count, offset: self.offset_at(axis_index), coordinates });
             done += count;
         }
         runs
     }
 }
 
-/// The place of an index on an axis: which run, and the step in it.
+/// An index of an axis: which run, and the step in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct AxisIndex {
     run: usize,
     at: usize,
 }
@@ -155,8 +156,8 @@ type Runs = SmallVec<[Run; 8]>;
 pub(super) enum Along {
     /// Rows: m for the left operand, n for the right one.
     Row,
-    /// The summed dimensions.
-    Depth,
+    /// The summed dimensions (n for a result).
+    Col,
 }
 
 /// An access cut into the three axes of one side.
@@ -167,7 +168,7 @@ pub(super) struct View {
     pub(super) base: isize,
     pub(super) batch: Axis,
     pub(super) row: Axis,
-    pub(super) depth: Axis,
+    pub(super) col: Axis,
     /// Offset and limit of each guard.
     guards: SmallVec<[(isize, isize); 2]>,
     fill: Scalar,
@@ -180,14 +181,14 @@ impl View {
         dims: &[usize],
         batch: Range<usize>,
         row: Range<usize>,
-        depth: Range<usize>,
+        col: Range<usize>,
     ) -> View {
         View {
             dtype: access.dtype,
             base: access.base,
             batch: Axis::new(access, dims, batch),
             row: Axis::new(access, dims, row),
-            depth: Axis::new(access, dims, depth),
+            col: Axis::new(access, dims, col),
             guards: access.guards.iter().map(|g| (g.offset, isize::try_from(g.limit).unwrap_or(isize::MAX))).collect(),
             fill: access.fill,
         }
@@ -203,11 +204,11 @@ impl View {
         self.fill.get::<T>()
     }
 
-    /// The axis and the one across it.
+    /// The axis and the other one.
     pub(super) fn axes(&self, along: Along) -> (&Axis, &Axis) {
         match along {
-            Along::Row => (&self.row, &self.depth),
-            Along::Depth => (&self.depth, &self.row),
+            Along::Row => (&self.row, &self.col),
+            Along::Col => (&self.col, &self.row),
         }
     }
 
@@ -217,24 +218,24 @@ impl View {
         &self,
         along: Along,
         batch: usize,
-        across: usize,
+        other_index: usize,
         start: usize,
         len: usize,
     ) -> Option<isize> {
         let (axis, other) = self.axes(along);
         let one_run = axis.single().is_some() || start % axis.inner + len <= axis.inner;
         (self.is_plain() && one_run && (axis.step == 1 || len == 1))
-            .then(|| self.base + self.batch.offset(batch) + other.offset(across) + axis.offset(start))
+            .then(|| self.base + self.batch.offset(batch) + other.offset(other_index) + axis.offset(start))
     }
 }
 
-/// The coordinates of every row and of every depth, and the limit, of each guard.
+/// The coordinates of every row and of every column, and the limit, of each guard.
 pub(super) type Guards = Vec<(Vec<i32>, Vec<i32>, i32)>;
 
-/// A view as tables: the offset of every row and depth, and of every guard its coordinates and its limit.
+/// A view as tables: the offset of every row and column, and of every guard its coordinates and its limit.
 pub(super) struct Tables {
     pub(super) rows: Vec<isize>,
-    pub(super) depths: Vec<isize>,
+    pub(super) cols: Vec<isize>,
     pub(super) guards: Guards,
     /// The least and the largest offset from index 0 that any index has at which all guards hold, or a bound on them.
     reach: (isize, isize),
@@ -247,30 +248,30 @@ impl Tables {
     /// The tables of a view, if guards do not depend on the batch and numbers are of a usual size.
     pub(super) fn new(view: &View, access: &Access, dims: &[usize]) -> Option<Tables> {
         let guards = Tables::guards(view)?;
-        Some(Tables { rows: view.row.offsets(), depths: view.depth.offsets(), guards, reach: reach(access, dims)? })
+        Some(Tables { rows: view.row.offsets(), cols: view.col.offsets(), guards, reach: reach(access, dims)? })
     }
 
     /// Of every guard its coordinates and its limit, under the same conditions.
     pub(super) fn guards(view: &View) -> Option<Guards> {
         let fits =
-            view.row.size.saturating_add(view.depth.size) <= Tables::MOST && view.row.size > 0 && view.depth.size > 0;
+            view.row.size.saturating_add(view.col.size) <= Tables::MOST && view.row.size > 0 && view.col.size > 0;
         if !fits || view.batch.guards.iter().any(|(c, outer)| *c != 0 || outer.iter().any(|&o| o != 0)) {
             return None;
         }
         let table = |axis: &Axis, g: usize, offset: isize| -> Option<Vec<i32>> {
-            let mut spot = axis.spot(0);
+            let mut axis_index = axis.axis_index(0);
             let mut list = Vec::with_capacity(axis.size);
             for _ in 0..axis.size {
                 // Half of what fits, so that the sum of two does.
-                let value = axis.coordinate_at(g, spot) + offset;
+                let value = axis.coordinate_at(g, axis_index) + offset;
                 list.push(i32::try_from(value).ok().filter(|v| v.abs() < i32::MAX / 2)?);
-                spot = axis.next(spot);
+                axis_index = axis.next(axis_index);
             }
             Some(list)
         };
         let mut guards = Vec::new();
         for (g, &(offset, limit)) in view.guards.iter().enumerate() {
-            guards.push((table(&view.row, g, 0)?, table(&view.depth, g, offset)?, i32::try_from(limit).ok()?));
+            guards.push((table(&view.row, g, 0)?, table(&view.col, g, offset)?, i32::try_from(limit).ok()?));
         }
         Some(guards)
     }
@@ -322,12 +323,12 @@ unsafe impl Send for Origin {}
 // SAFETY: as above.
 unsafe impl Sync for Origin {}
 
-/// Where a strip lies: which product, and the index on the axis across.
+/// Where a strip lies: which matrix, and the index on the other axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strip {
     pub(super) along: Along,
     pub(super) batch: usize,
-    pub(super) across: usize,
+    pub(super) other: usize,
     pub(super) start: usize,
     pub(super) len: usize,
 }
@@ -343,24 +344,24 @@ pub(super) const SLACK: usize = 8;
 /// wholly in the origin's memory.
 pub(super) unsafe fn load_strip(view: &View, origin: Origin, strip: Strip, out: *mut u8) {
     // SAFETY: passed on.
-    unsafe { load_strips(view, origin, strip, Several { count: 1, apart: 0, slack: false }, out, |_| ()) };
+    unsafe { load_strips(view, origin, strip, Several { count: 1, stride: 0, slack: false }, out, |_| ()) };
 }
 
-/// Strips for several indices across.
+/// Strips for several indices of the other axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Several {
     /// How many.
     pub(super) count: usize,
     /// Elements from where one is written to where the next is.
-    pub(super) apart: usize,
+    pub(super) stride: usize,
     /// Whether [`SLACK`] elements may be written behind each.
     pub(super) slack: bool,
 }
 
-/// Writes several strips, one for each index across from the strip's own on, and calls `each` after each.
+/// Writes several strips, one for each index of the other axis from the strip's own on, and calls `each` after each.
 ///
 /// # Safety
-/// As for [`load_strip`] for every strip and the place where it goes, with what `several` allows.
+/// As for [`load_strip`] for every strip and the memory where it goes, with what `several` allows.
 pub(super) unsafe fn load_strips(
     view: &View,
     origin: Origin,
@@ -392,7 +393,7 @@ unsafe fn load<W: Copy>(
     mut each: impl FnMut(usize),
 ) {
     let (axis, other) = view.axes(strip.along);
-    let batch = view.batch.spot(strip.batch);
+    let batch = view.batch.axis_index(strip.batch);
     let fixed = view.base + view.batch.offset_at(batch);
     let guards: SmallVec<[isize; 2]> =
         view.guards.iter().enumerate().map(|(g, guard)| guard.0 + view.batch.coordinate_at(g, batch)).collect();
@@ -401,10 +402,10 @@ unsafe fn load<W: Copy>(
     let fill = unsafe { fill.as_ptr().cast::<W>().read_unaligned() };
     let base = origin.base.cast::<W>();
     let runs = axis.runs(strip.start, strip.len);
-    let mut across = other.spot(strip.across);
+    let mut at_other = other.axis_index(strip.other);
     for c in 0..several.count {
-        let out = out.wrapping_add(c * several.apart);
-        let fixed = fixed + other.offset_at(across);
+        let out = out.wrapping_add(c * several.stride);
+        let fixed = fixed + other.offset_at(at_other);
         for run in &runs {
             let first = fixed + run.offset;
             let valid = if view.guards.is_empty() {
@@ -412,7 +413,7 @@ unsafe fn load<W: Copy>(
             } else {
                 let mut range = 0..run.len as isize;
                 for (g, &(_, limit)) in view.guards.iter().enumerate() {
-                    let at = guards[g] + other.coordinate_at(g, across) + run.coordinates[g];
+                    let at = guards[g] + other.coordinate_at(g, at_other) + run.coordinates[g];
                     range = intersect(range, at, axis.guards[g].0, limit);
                 }
                 inside_memory(range, first, axis.step, origin)
@@ -434,7 +435,7 @@ unsafe fn load<W: Copy>(
             }
         }
         each(c);
-        across = other.next(across);
+        at_other = other.next(at_other);
     }
 }
 
@@ -511,7 +512,7 @@ mod tests {
     use super::*;
     use millstream_core::{Guard, Scalar};
 
-    /// x[c, h + r - 1, w + s - 1] of a 2 x 3 x 4 image with a 3 x 3 window: rows are (h, w), depth is (c, r, s).
+    /// x[c, h + r - 1, w + s - 1] of a 2 x 3 x 4 image with a 3 x 3 window: rows are (h, w), columns are (c, r, s).
     fn window() -> (Access, [usize; 5]) {
         let guard =
             |coefficients: [isize; 5], limit| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit };
@@ -538,20 +539,20 @@ mod tests {
             }
             at
         };
-        for along in [Along::Row, Along::Depth] {
+        for along in [Along::Row, Along::Col] {
             let (total, others) = if along == Along::Row { (12, 18) } else { (18, 12) };
-            for across in 0..others {
+            for other in 0..others {
                 for start in 0..total {
-                    let len = (total - start).min(1 + (across * 7 + start) % 9);
+                    let len = (total - start).min(1 + (other * 7 + start) % 9);
                     let mut out = vec![0f32; len];
-                    let strip = Strip { along, batch: 0, across, start, len };
+                    let strip = Strip { along, batch: 0, other, start, len };
                     // SAFETY: the strip lies inside the view, and `out` has its length.
                     unsafe { load_strip(&view, origin, strip, out.as_mut_ptr().cast()) };
                     for (i, &got) in out.iter().enumerate() {
-                        let (row, depth) = if along == Along::Row { (start + i, across) } else { (across, start + i) };
-                        let index = [unravel(row, &dims[..2]), unravel(depth, &dims[2..])].concat();
+                        let (row, col) = if along == Along::Row { (start + i, other) } else { (other, start + i) };
+                        let index = [unravel(row, &dims[..2]), unravel(col, &dims[2..])].concat();
                         let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
-                        assert_eq!(got, expected, "{along:?} row {row} depth {depth}");
+                        assert_eq!(got, expected, "{along:?} row {row} col {col}");
                     }
                 }
             }
@@ -603,7 +604,7 @@ mod tests {
         let view = View::new(&access, &[6], 0..0, 0..1, 1..1);
         let mut out = [9f32; 6];
         let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 3 };
-        let strip = Strip { along: Along::Row, batch: 0, across: 0, start: 0, len: 6 };
+        let strip = Strip { along: Along::Row, batch: 0, other: 0, start: 0, len: 6 };
         // SAFETY: `out` has the strip's length; the origin tells how far the memory goes.
         unsafe { load_strip(&view, origin, strip, out.as_mut_ptr().cast()) };
         assert_eq!(out, [1.0, 2.0, 3.0, 0.0, 0.0, 0.0]);
@@ -613,8 +614,8 @@ mod tests {
     fn dimensions_that_one_access_walks_as_one_become_a_single_run() {
         let access = Access::new(DType::F32, &[12, 4, 1, 0]);
         let view = View::new(&access, &[2, 3, 4, 5], 0..1, 1..3, 3..4);
-        assert_eq!((view.batch.single(), view.row.single(), view.depth.single()), (Some(12), Some(1), Some(0)));
-        assert!(view.depth.is_constant() && !view.row.is_constant());
+        assert_eq!((view.batch.single(), view.row.single(), view.col.single()), (Some(12), Some(1), Some(0)));
+        assert!(view.col.is_constant() && !view.row.is_constant());
         let access = Access::new(DType::F32, &[12, 1, 3, 0]);
         let view = View::new(&access, &[2, 3, 4, 5], 0..1, 1..3, 3..4);
         assert_eq!(view.row.single(), None);

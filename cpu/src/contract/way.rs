@@ -1,7 +1,7 @@
 //! The one trait of all ways to compute a contraction, and what they are given.
 //!
 //! A way's recogniser looks at an operation ([`Asked`]) once, when candidates are listed or a kernel is prepared, and refuses what the way cannot compute.
-//! What it has accepted, it computes, unless the memory of a launch forbids that (odd addresses): then it says why, the packed product computes it, and the
+//! What it has accepted, it computes, unless the memory of a launch forbids that (odd addresses): then it says why, the packed GEMM computes it, and the
 //! profile has the reason.
 
 use std::sync::Arc;
@@ -42,14 +42,14 @@ impl<'a> Asked<'a> {
         self.readings.iter().find(|w| w.side == side)
     }
 
-    /// Bytes of so many f32 numbers for each product of the batch.
+    /// Bytes of so many f32 numbers for each matrix of the batch.
     pub(super) fn bytes(&self, a: usize, b: usize) -> u64 {
         let elements = (self.sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
         elements.saturating_mul(size_of::<f32>() as u64)
     }
 }
 
-/// What all ways to compute an operation share: its operands and what becomes of its sums.
+/// What all ways to compute an operation share: its operands and what becomes of its accumulators.
 pub(super) struct Parts {
     pub(super) machine: Arc<Machine>,
     pub(super) lhs: Operand,
@@ -103,9 +103,9 @@ impl InPlace {
     /// Its binding and where its first element lies, if all that may be read lies in the binding, aligned.
     pub(super) fn find<'a, 'b>(&self, bindings: &'a Bindings<'b>) -> Result<(&'a Binding<'b>, Option<*const f32>)> {
         let binding = find(bindings.inputs, self.input)?;
-        let place = origin(binding, DType::F32)?;
-        let inside = -place.before <= self.reach.0 && self.reach.1 < place.after;
-        Ok((binding, (inside && is_aligned(place.base, DType::F32)).then_some(place.base.cast())))
+        let origin = origin(binding, DType::F32)?;
+        let inside = -origin.before <= self.reach.0 && self.reach.1 < origin.after;
+        Ok((binding, (inside && is_aligned(origin.base, DType::F32)).then_some(origin.base.cast())))
     }
 
     /// The element of index 0, under the same conditions.
@@ -120,7 +120,7 @@ pub(super) fn numbers(room: &mut [u8], elements: usize) -> Option<&mut [f32]> {
     if room.len() < skip.checked_add(elements.checked_mul(size_of::<f32>())?)? {
         return None;
     }
-    // SAFETY: the room has these bytes from the aligned place on; any bytes are numbers.
+    // SAFETY: the room has these bytes from the aligned address on; any bytes are numbers.
     Some(unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().add(skip).cast::<f32>(), elements) })
 }
 

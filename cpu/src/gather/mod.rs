@@ -1,15 +1,15 @@
-//! Lookups: elements of a table at places that other inputs say.
+//! Lookups: elements of a table at indices that other inputs say.
 //!
-//! What one place leads to is a run: as many neighbouring bytes as table and result share along a last dimension in which all places
-//! are the same (a row of an embedding), else one element. Places are walked along one dimension, the others are counted; tasks
+//! What one index leads to is a run: as many neighbouring bytes as table and result share along a last dimension in which all indices
+//! are the same (a row of an embedding), else one element. Indices are walked along one dimension, the others are counted; tasks
 //! are cut by shape.
 //!
-//! - `places`: from places to positions in the table, a block at a time.
+//! - `indices`: from indices to positions in the table, a block at a time.
 //! - `moves`: runs from their positions to the result.
 //! - `vectors`: both at once for elements of 4 and 8 bytes, with the processor's own gathers.
 
+mod indices;
 mod moves;
-mod places;
 #[cfg(target_arch = "x86_64")]
 mod vectors;
 
@@ -28,7 +28,7 @@ use moves::{Moves, Soon};
 
 /// Runs whose positions are known at a time.
 const BLOCK: usize = 256;
-/// An element costs its place and a look into the table, however small it is.
+/// An element costs its index and a look into the table, however small it is.
 const LEAST: usize = 4;
 /// A dimension shorter than this is not walked where there is a longer one.
 const SHORT: usize = 16;
@@ -58,7 +58,7 @@ impl Kernel for GatherKernel {
         let size = op.inputs[0].dtype.size();
         let operands: Vec<Operand> = op.inputs.iter().chain(&op.outputs).map(Operand::new).collect();
         let output = operands.len() - 1;
-        // The last dimension is part of the run where all places are the same along it.
+        // The last dimension is part of the run where all indices are the same along it.
         let shared = op.dims.len().checked_sub(1).filter(|&d| {
             let beside = |o: &Operand| o.strides[d] == size as isize;
             beside(&operands[0]) && beside(&operands[output]) && operands[1..output].iter().all(|o| o.ignores(d))
@@ -103,7 +103,7 @@ impl Kernel for GatherKernel {
             lowest: -below,
             machine: self.machine.clone(),
             empty: op.dims.contains(&0),
-            places: op.inputs[1..].iter().map(|a| a.dtype).collect(),
+            indices: op.inputs[1..].iter().map(|a| a.dtype).collect(),
             lookups: lookups.iter().map(|l| Lookup { stride: l.stride * size as isize, ..*l }).collect(),
             steps: operands.iter().map(|o| walk.map_or(0, |d| o.strides[d])).collect(),
             dims: op.dims.clone(),
@@ -127,14 +127,14 @@ struct Gather {
     machine: Arc<Machine>,
     dims: Dims,
     empty: bool,
-    /// The dtypes of the places.
-    places: SmallVec<[DType; 2]>,
+    /// The dtypes of the indices.
+    indices: SmallVec<[DType; 2]>,
     /// Strides in bytes.
     lookups: SmallVec<[Lookup; 2]>,
-    /// The table, the places, the result.
+    /// The table, the indices, the result.
     operands: Vec<Operand>,
     moves: Moves,
-    /// The dimension along which places are walked, its length, and each operand's bytes from one to the next.
+    /// The dimension along which indices are walked, its length, and each operand's bytes from one to the next.
     walk: Option<usize>,
     length: usize,
     steps: SmallVec<[isize; 4]>,
@@ -217,7 +217,7 @@ impl Vectorized for Task<'_> {
 }
 
 impl Task<'_> {
-    /// Looks up `count` places from an index on, and moves `bytes` bytes of each run, from byte `cut` on.
+    /// Looks up `count` indices from an index on, and moves `bytes` bytes of each run, from byte `cut` on.
     #[inline(always)]
     fn piece<S: Simd>(&self, s: S, index: &[usize], count: usize, cut: usize, bytes: usize, mut soon: Soon) {
         let g = self.gather;
@@ -227,7 +227,7 @@ impl Task<'_> {
         #[cfg(target_arch = "x86_64")]
         if let ([lookup], Isa::Avx512) = (&g.lookups[..], self.isa) {
             let steps = [g.steps[0], g.steps[1], g.steps[last]];
-            let mut all = vectors::Places { from: at(1), dtype: g.places[0], lookup, count, soon };
+            let mut all = vectors::Indices { from: at(1), dtype: g.indices[0], lookup, count, soon };
             // SAFETY: the machine has AVX-512, which `vectorize` checked; for the rest as below.
             if unsafe { vectors::look_up(&mut all, table, result, steps, bytes, &g.moves) } {
                 return;
@@ -246,14 +246,14 @@ impl Task<'_> {
             for (j, lookup) in g.lookups.iter().enumerate() {
                 let step = g.steps[j + 1];
                 let from = at(j + 1).wrapping_offset(first * step);
-                // SAFETY: the dispatcher checked that all places of the index space lie in their binding.
-                inside &= unsafe { places::look_up(positions, g.places[j], from, step, lookup) };
+                // SAFETY: the dispatcher checked that all indices of the index space lie in their binding.
+                inside &= unsafe { indices::look_up(positions, g.indices[j], from, step, lookup) };
             }
             let to = result.wrapping_offset(first * g.steps[last]);
-            // SAFETY: the dispatcher checked the result's places and the table's reach over all lookups; a position that is
-            // not `NOWHERE` is within that reach, and there is none where all places are inside.
+            // SAFETY: the dispatcher checked the result's bounds and the table's reach over all lookups; a position that is
+            // not `NOWHERE` is within that reach, and there is none where all indices are inside.
             unsafe { g.moves.run(s, table, positions, inside, to, g.steps[last], bytes) };
-            soon.ask(n);
+            soon.prefetch(n);
             done += n;
         }
     }

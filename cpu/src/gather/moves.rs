@@ -5,7 +5,7 @@
 //! ones, are written past the caches where no cache holds the result.
 
 use super::NOWHERE;
-use crate::links::fetch;
+use crate::epilogue_chain::fetch;
 use crate::simd::{Float, Simd};
 
 /// Bytes of a cache line.
@@ -25,20 +25,20 @@ pub(super) struct Soon {
 }
 
 impl Soon {
-    /// Places of a share.
+    /// Indices of a share.
     pub(super) const SHARE: usize = 16;
 
-    /// So many lines, during the lookups of `count` places.
+    /// So many lines, during the lookups of `count` indices.
     #[inline(always)]
     pub(super) fn new(from: *const u8, lines: usize, count: usize) -> Soon {
         let each = if lines == 0 { 0 } else { lines.div_ceil((count / Self::SHARE).max(1)) };
         Soon { from, lines, each }
     }
 
-    /// Prefetches the shares of so many places.
+    /// Prefetches the shares of so many indices.
     #[inline(always)]
-    pub(super) fn ask(&mut self, places: usize) {
-        let some = (places / Self::SHARE * self.each).min(self.lines);
+    pub(super) fn prefetch(&mut self, indices: usize) {
+        let some = (indices / Self::SHARE * self.each).min(self.lines);
         fetch::<false>(self.from.cast(), LINE_STEP, some);
         self.from = self.from.wrapping_add(some * LINE);
         self.lines -= some;
@@ -54,7 +54,7 @@ pub(super) struct Moves {
     /// Whether the table is larger than the nearer caches.
     pub far: bool,
     /// Whether most of it lies in memory.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Gathers ask ahead by it.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Gathers prefetch by it.
     pub very_far: bool,
     /// Whether no cache holds the result.
     pub streams: bool,
@@ -130,17 +130,17 @@ impl Moves {
         bytes: usize,
     ) {
         let ahead = (AHEAD / bytes).max(1);
-        let asked = bytes.min(AHEAD).div_ceil(LINE);
+        let first_lines = bytes.min(AHEAD).div_ceil(LINE);
         let lines = (to as usize).is_multiple_of(LINE) && step % LINE as isize == 0 && bytes.is_multiple_of(LINE);
         let streams = self.streams && (lines || bytes >= LONG);
         if self.far {
             for &p in &positions[..ahead.min(positions.len())] {
-                ask(table, p, asked);
+                prefetch_run(table, p, first_lines);
             }
         }
         for (i, &p) in positions.iter().enumerate() {
             if let (true, Some(&p)) = (self.far, positions.get(i + ahead)) {
-                ask(table, p, asked);
+                prefetch_run(table, p, first_lines);
             }
             let to = to.wrapping_offset(i as isize * step);
             // SAFETY: the caller's promise.
@@ -158,7 +158,7 @@ impl Moves {
 
 /// Prefetches the first lines of a run: in L2, which has more lines under way than L1.
 #[inline(always)]
-fn ask(table: *const u8, position: isize, lines: usize) {
+fn prefetch_run(table: *const u8, position: isize, lines: usize) {
     if position != NOWHERE {
         fetch::<false>(table.wrapping_offset(position).cast(), LINE_STEP, lines);
     }

@@ -1,4 +1,4 @@
-//! Places to elements of 4 and 8 bytes in one go, eight at a time, by the gathers of AVX-512.
+//! Indices to elements of 4 and 8 bytes in one go, eight at a time, by the gathers of AVX-512.
 //!
 //! Positions never leave registers, and more of the table's lines are under way than loads one after another would have.
 
@@ -8,8 +8,8 @@ use millstream_core::{DType, Lookup};
 
 use super::moves::{Moves, Soon};
 
-/// Places that lie one after the other.
-pub(super) struct Places<'a> {
+/// Indices that lie one after the other.
+pub(super) struct Indices<'a> {
     pub from: *const u8,
     pub dtype: DType,
     pub lookup: &'a Lookup,
@@ -17,20 +17,20 @@ pub(super) struct Places<'a> {
     pub soon: Soon,
 }
 
-/// Looks up all places; `false` where this way does not serve. Steps are those of the table, the places and the result.
+/// Looks up all indices; `false` where this way does not serve. Steps are those of the table, the indices and the result.
 ///
 /// # Safety
-/// The machine has AVX-512 F, BW, DQ and VL. The places, and `bytes` bytes of the result for each, exist; so does what each place that
+/// The machine has AVX-512 F, BW, DQ and VL. The indices, and `bytes` bytes of the result for each, exist; so does what each index that
 /// is inside its axis leads to in the table.
 pub(super) unsafe fn look_up(
-    places: &mut Places<'_>,
+    indices: &mut Indices<'_>,
     table: *const u8,
     to: *mut u8,
     steps: [isize; 3],
     bytes: usize,
     moves: &Moves,
 ) -> bool {
-    if steps[1] != places.dtype.size() as isize || steps[2] != bytes as isize {
+    if steps[1] != indices.dtype.size() as isize || steps[2] != bytes as isize {
         return false;
     }
     let streams = moves.streams && (to as usize).is_multiple_of(64);
@@ -38,18 +38,18 @@ pub(super) unsafe fn look_up(
         ($load:ident) => {
             match (bytes, streams) {
                 // SAFETY: the caller's promise.
-                (4, false) => unsafe { elements::<$load, Four, false>(places, table, to, steps[0], moves) },
+                (4, false) => unsafe { elements::<$load, Four, false>(indices, table, to, steps[0], moves) },
                 // SAFETY: as above.
-                (4, true) => unsafe { elements::<$load, Four, true>(places, table, to, steps[0], moves) },
+                (4, true) => unsafe { elements::<$load, Four, true>(indices, table, to, steps[0], moves) },
                 // SAFETY: as above.
-                (8, false) => unsafe { elements::<$load, Eight, false>(places, table, to, steps[0], moves) },
+                (8, false) => unsafe { elements::<$load, Eight, false>(indices, table, to, steps[0], moves) },
                 // SAFETY: as above.
-                (8, true) => unsafe { elements::<$load, Eight, true>(places, table, to, steps[0], moves) },
+                (8, true) => unsafe { elements::<$load, Eight, true>(indices, table, to, steps[0], moves) },
                 _ => return false,
             }
         };
     }
-    match places.dtype {
+    match indices.dtype {
         DType::I8 => by!(I8),
         DType::I16 => by!(I16),
         DType::I32 => by!(I32),
@@ -62,21 +62,21 @@ pub(super) unsafe fn look_up(
     true
 }
 
-/// Eight neighbouring places as i64; one that is larger than all places stays so.
+/// Eight neighbouring indices as i64; one that is larger than all indices stays so.
 trait Load {
-    type Place: Copy + Default;
-    unsafe fn load(from: *const Self::Place) -> __m512i;
+    type Index: Copy + Default;
+    unsafe fn load(from: *const Self::Index) -> __m512i;
 }
 
 macro_rules! load {
     ($($name:ident $t:ty, $from:ident => $e:expr;)+) => {$(
         struct $name;
         impl Load for $name {
-            type Place = $t;
+            type Index = $t;
             #[inline]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
             unsafe fn load($from: *const $t) -> __m512i {
-                // SAFETY: the caller promises eight places.
+                // SAFETY: the caller promises eight indices.
                 unsafe { $e }
             }
         }
@@ -170,53 +170,53 @@ impl Element for Eight {
 
 const LANES: usize = 8;
 const _: () = assert!(Soon::SHARE == 2 * LANES);
-/// Places from those that are looked up to those whose elements are prefetched.
+/// Indices from those that are looked up to those whose elements are prefetched.
 const AHEAD: usize = 64;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn elements<L: Load, E: Element, const STREAM: bool>(
-    places: &mut Places<'_>,
+    indices: &mut Indices<'_>,
     table: *const u8,
     to: *mut u8,
     step: isize,
     moves: &Moves,
 ) {
-    let from = places.from.cast::<L::Place>();
+    let from = indices.from.cast::<L::Index>();
     let step = step as i64;
-    let (size, stride) = (places.lookup.size as i64, places.lookup.stride as i64);
+    let (size, stride) = (indices.lookup.size as i64, indices.lookup.stride as i64);
     let (size, stride) = (_mm512_set1_epi64(size), _mm512_set1_epi64(stride));
-    // Which of eight places are inside, and where they lead from where the table itself is for each.
-    let look = |places: __m512i, lanes: __m512i| {
-        let wanted = _mm512_add_epi64(places, _mm512_and_si512(size, _mm512_srai_epi64::<63>(places)));
+    // Which of eight indices are inside, and where they lead from where the table itself is for each.
+    let look = |indices: __m512i, lanes: __m512i| {
+        let wanted = _mm512_add_epi64(indices, _mm512_and_si512(size, _mm512_srai_epi64::<63>(indices)));
         let inside = _mm512_cmplt_epu64_mask(wanted, size);
         (inside, _mm512_add_epi64(lanes, _mm512_mullo_epi64(wanted, stride)))
     };
-    // SAFETY: the caller promises the instruction set, the places and the result; only what is inside its axis is read.
+    // SAFETY: the caller promises the instruction set, the indices and the result; only what is inside its axis is read.
     unsafe {
         let fill = E::fill(moves);
         let mut lanes = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(step));
         let next = _mm512_set1_epi64(step.wrapping_mul(LANES as i64));
         let later = _mm512_set1_epi64(step.wrapping_mul(AHEAD as i64));
         let mut i = 0;
-        while i + Soon::SHARE <= places.count {
+        while i + Soon::SHARE <= indices.count {
             let mut both = [fill; 2];
             for x in &mut both {
-                if moves.very_far && i + AHEAD + LANES <= places.count {
+                if moves.very_far && i + AHEAD + LANES <= indices.count {
                     let (inside, at) = look(L::load(from.add(i + AHEAD)), _mm512_add_epi64(lanes, later));
-                    ask(table, _mm512_maskz_mov_epi64(inside, at));
+                    prefetch_run(table, _mm512_maskz_mov_epi64(inside, at));
                 }
                 let (inside, at) = look(L::load(from.add(i)), lanes);
                 *x = E::gather(fill, inside, at, table);
                 lanes = _mm512_add_epi64(lanes, next);
                 i += LANES;
             }
-            places.soon.ask(Soon::SHARE);
+            indices.soon.prefetch(Soon::SHARE);
             E::store::<STREAM>(to.add((i - Soon::SHARE) * E::BYTES), both);
         }
-        while i < places.count {
-            let left = (places.count - i).min(LANES);
-            let mut rest = [L::Place::default(); LANES];
-            let bytes = left * size_of::<L::Place>();
+        while i < indices.count {
+            let left = (indices.count - i).min(LANES);
+            let mut rest = [L::Index::default(); LANES];
+            let bytes = left * size_of::<L::Index>();
             std::ptr::copy_nonoverlapping(from.add(i).cast::<u8>(), rest.as_mut_ptr().cast(), bytes);
             let (inside, at) = look(L::load(rest.as_ptr()), lanes);
             let some = u8::MAX >> (LANES - left);
@@ -230,7 +230,7 @@ unsafe fn elements<L: Load, E: Element, const STREAM: bool>(
 /// Prefetches what lies at these positions, in L2, which has more lines under way than L1.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn ask(table: *const u8, positions: __m512i) {
+fn prefetch_run(table: *const u8, positions: __m512i) {
     let mut all = [0i64; LANES];
     // SAFETY: the array has room for eight; any address may be prefetched.
     unsafe {

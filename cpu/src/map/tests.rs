@@ -142,9 +142,9 @@ fn inputs_with_other_neighbours_are_read_tile_by_tile() {
         let (x, y) = (e.input(0, dtype), e.input(1, dtype));
         let s = e.binary(Binary::Add, x, y).unwrap();
         let t = e.binary(Binary::Mul, s, y).unwrap();
-        let (across, down) = ([b as isize, 1], [1, 64 + a as isize]);
-        let reads = vec![Access::new(dtype, &across), Access::new(dtype, &down)];
-        let writes = vec![Access::new(dtype, &across), Access::new(dtype, &across)];
+        let (cols, rows) = ([b as isize, 1], [1, 64 + a as isize]);
+        let reads = vec![Access::new(dtype, &cols), Access::new(dtype, &rows)];
+        let writes = vec![Access::new(dtype, &cols), Access::new(dtype, &cols)];
         let op = Op::map(&[a, b], reads, writes, e.finish(&[s, t])).unwrap();
         let x: Vec<_> = op.inputs.iter().map(|i| r.tensor(dtype, reach(i, &op.dims).1 as usize, 0)).collect();
         for misalign in [false, true] {
@@ -160,22 +160,22 @@ fn tiles_written_past_the_caches_hold_every_element_and_nothing_beside() {
     for isa in Isa::available() {
         let (_, Some(streamed)) = super::transpose::kernels(isa, 4) else { continue };
         for _ in 0..12 {
-            let (across, down) = (1 + r.below(200), 1 + r.below(200));
-            let wide = (across + r.below(40)).next_multiple_of(16);
-            let source: Vec<u32> = (0..across * down).map(|_| r.next() as u32).collect();
-            let mut target = vec![[0xa5a5_a5a5u32; 16]; wide / 16 * down + 1];
+            let (cols, rows) = (1 + r.below(200), 1 + r.below(200));
+            let wide = (cols + r.below(40)).next_multiple_of(16);
+            let source: Vec<u32> = (0..cols * rows).map(|_| r.next() as u32).collect();
+            let mut target = vec![[0xa5a5_a5a5u32; 16]; wide / 16 * rows + 1];
             // Whole lines of the output are aligned to 64 bytes.
             let flat = target.as_flattened_mut();
             let skip = flat.as_ptr().align_offset(64);
             let tile =
-                super::transpose::Tile { across, down, across_from: (down * 4) as isize, down_to: (wide * 4) as isize };
-            // SAFETY: the source has across times down elements, the target down lines of `wide`.
+                super::transpose::Tile { cols, rows, from_stride: (rows * 4) as isize, to_stride: (wide * 4) as isize };
+            // SAFETY: the source has cols times rows elements, the target down lines of `wide`.
             unsafe { streamed(source.as_ptr().cast(), flat[skip..].as_mut_ptr().cast(), &tile) };
             crate::program::fence();
-            for (at, &x) in flat[skip..skip + wide * down].iter().enumerate() {
+            for (at, &x) in flat[skip..skip + wide * rows].iter().enumerate() {
                 let (j, i) = (at / wide, at % wide);
-                let want = if i < across { source[i * down + j] } else { 0xa5a5_a5a5 };
-                assert_eq!(x, want, "{isa:?} {across} x {down}: row {j} column {i}");
+                let want = if i < cols { source[i * rows + j] } else { 0xa5a5_a5a5 };
+                assert_eq!(x, want, "{isa:?} {cols} x {rows}: row {j} column {i}");
             }
         }
     }

@@ -97,10 +97,10 @@ impl Walk {
                 let mut tiles: SmallVec<[*mut u8; 2]> = SmallVec::new();
                 for (&(i, transpose), &origin) in tiled.inputs.iter().zip(&origins) {
                     let tile = Tile {
-                        across: lanes,
-                        down: rows,
-                        across_from: self.operands[i].strides[lane],
-                        down_to: (LANES * size(i)) as isize,
+                        cols: lanes,
+                        rows,
+                        from_stride: self.operands[i].strides[lane],
+                        to_stride: (LANES * size(i)) as isize,
                     };
                     // SAFETY: the dispatcher checked the binding against the operation, the tile lies inside; the
                     // scratch memory has room for it.

@@ -1,7 +1,7 @@
 //! Copies between layouts whose neighbouring elements differ: in tiles, so that every cache line is used whole.
 //!
-//! The output's neighbours run along one dimension (here: across), the input's along another (here: down). A tile reads
-//! whole lines down and writes whole lines across; results that no cache holds are written past the caches.
+//! The output's neighbours run along one dimension (here: columns), the input's along another (here: rows). A tile reads
+//! whole lines along rows and writes whole lines along columns; results that no cache holds are written past the caches.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use crate::program::{Operand, bases, fence, seek};
 use crate::simd::Isa;
 use crate::stream::Run;
 
-/// Elements of a tile across and down: enough for a task, little enough that both sides' pages stay known.
-const ACROSS: usize = 256;
-const DOWN: usize = 256;
+/// Elements of a tile along columns and rows: enough for a task, little enough that both sides' pages stay known.
+const COLS: usize = 256;
+const ROWS: usize = 256;
 /// The same for results that are written past the caches: long runs of the input's lines, so that what comes next can be
 /// prefetched.
 const STREAMED: (usize, usize) = (64, 1024);
 
-/// Copies a tile: `to[j * down_to + i] = from[i * across_from + j]` for `i` below `across` and `j` below `down`, strides in
+/// Copies a tile: `to[j * to_stride + i] = from[i * from_stride + j]` for `i` below `cols` and `j` below `rows`, strides in
 /// bytes, neighbours side by side.
 pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
 
 /// A tile's sizes and strides.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
-    pub across: usize,
-    pub down: usize,
-    pub across_from: isize,
-    pub down_to: isize,
+    pub cols: usize,
+    pub rows: usize,
+    pub from_stride: isize,
+    pub to_stride: isize,
 }
 
 /// A copy in tiles.
@@ -39,8 +39,8 @@ pub(super) struct Transpose {
     machine: Arc<Machine>,
     dims: Dims,
     operands: [Operand; 2],
-    across: usize,
-    down: usize,
+    cols: usize,
+    rows: usize,
     outer: SmallVec<[usize; 6]>,
     tile: TileFn,
     /// For outputs that are written past the caches, if their addresses allow it.
@@ -56,8 +56,8 @@ impl Transpose {
             return None;
         }
         let unit = |strides: &[isize]| (0..op.dims.len()).find(|&d| strides[d] == 1 && op.dims[d] > 1);
-        let (across, down) = (unit(&to.strides)?, unit(&from.strides)?);
-        if across == down || op.dims[across] < 8 || op.dims[down] < 8 {
+        let (cols, rows) = (unit(&to.strides)?, unit(&from.strides)?);
+        if cols == rows || op.dims[cols] < 8 || op.dims[rows] < 8 {
             return None;
         }
         let size = to.dtype.size();
@@ -67,9 +67,9 @@ impl Transpose {
             machine: machine.clone(),
             dims: op.dims.clone(),
             operands: [Operand::new(from), Operand::new(to)],
-            across,
-            down,
-            outer: (0..op.dims.len()).filter(|&d| d != across && d != down).collect(),
+            cols,
+            rows,
+            outer: (0..op.dims.len()).filter(|&d| d != cols && d != rows).collect(),
             tile,
             streaming,
             size,
@@ -78,7 +78,7 @@ impl Transpose {
 
     /// What it does, in words.
     pub(super) fn text(&self) -> String {
-        format!("copy of {} bytes an element in tiles along dimensions {} and {}\n", self.size, self.across, self.down)
+        format!("copy of {} bytes an element in tiles along dimensions {} and {}\n", self.size, self.cols, self.rows)
     }
 }
 
@@ -86,27 +86,27 @@ impl Run for Transpose {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         let bases = bases(bindings, &self.operands)?;
         let [from, to] = &self.operands;
-        let (across, down) = (self.dims[self.across], self.dims[self.down]);
+        let (cols, rows) = (self.dims[self.cols], self.dims[self.rows]);
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
-        let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.across || s % 64 == 0);
+        let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.cols || s % 64 == 0);
         let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
         let (kernel, streams) = match self.streaming.filter(|_| aligned) {
             Some(f) => (f, true),
             None => (self.tile, false),
         };
-        let (most_across, most_down) = if streams { STREAMED } else { (ACROSS, DOWN) };
-        let (wide, high) = (across.div_ceil(most_across), down.div_ceil(most_down));
+        let (most_cols, most_rows) = if streams { STREAMED } else { (COLS, ROWS) };
+        let (wide, high) = (cols.div_ceil(most_cols), rows.div_ceil(most_rows));
         self.machine.workers.run(outer * wide * high, &|t| {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             // Neighbouring tasks go on down, where the input's lines go on.
             seek(&mut index, &self.dims, &self.outer, t / (wide * high));
-            index[self.across] = t / high % wide * most_across;
-            index[self.down] = t % high * most_down;
+            index[self.cols] = t / high % wide * most_cols;
+            index[self.rows] = t % high * most_rows;
             let tile = Tile {
-                across: most_across.min(across - index[self.across]),
-                down: most_down.min(down - index[self.down]),
-                across_from: from.strides[self.across],
-                down_to: to.strides[self.down],
+                cols: most_cols.min(cols - index[self.cols]),
+                rows: most_rows.min(rows - index[self.rows]),
+                from_stride: from.strides[self.cols],
+                to_stride: to.strides[self.rows],
             };
             let source = bases[0].first.wrapping_offset(from.offset(&index));
             let target = bases[1].first.wrapping_offset(to.offset(&index));
@@ -143,20 +143,20 @@ unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
     let size = size_of::<T>();
     // SAFETY: the caller promises that all elements of the tile exist on both sides.
     unsafe {
-        for i in (0..tile.across).step_by(N) {
-            for j in (0..tile.down).step_by(N) {
-                let source = from.offset(i as isize * tile.across_from).add(j * size);
-                let target = to.offset(j as isize * tile.down_to).add(i * size);
-                if tile.across - i >= N && tile.down - j >= N {
+        for i in (0..tile.cols).step_by(N) {
+            for j in (0..tile.rows).step_by(N) {
+                let source = from.offset(i as isize * tile.from_stride).add(j * size);
+                let target = to.offset(j as isize * tile.to_stride).add(i * size);
+                if tile.cols - i >= N && tile.rows - j >= N {
                     let rows: [[T; N]; N] = std::array::from_fn(|r| {
-                        source.offset(r as isize * tile.across_from).cast::<[T; N]>().read_unaligned()
+                        source.offset(r as isize * tile.from_stride).cast::<[T; N]>().read_unaligned()
                     });
                     for c in 0..N {
                         let column: [T; N] = rows.map(|row| row[c]);
-                        target.offset(c as isize * tile.down_to).cast::<[T; N]>().write_unaligned(column);
+                        target.offset(c as isize * tile.to_stride).cast::<[T; N]>().write_unaligned(column);
                     }
                 } else {
-                    edge::<T>(source, target, tile, (tile.across - i).min(N), (tile.down - j).min(N));
+                    edge::<T>(source, target, tile, (tile.cols - i).min(N), (tile.rows - j).min(N));
                 }
             }
         }
@@ -167,13 +167,13 @@ unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
 ///
 /// # Safety
 /// All these elements exist on both sides.
-unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile, across: usize, down: usize) {
-    for i in 0..across {
-        for j in 0..down {
+unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile, cols: usize, rows: usize) {
+    for i in 0..cols {
+        for j in 0..rows {
             // SAFETY: the caller's promise.
             unsafe {
-                let x = from.offset(i as isize * tile.across_from).cast::<T>().add(j).read_unaligned();
-                to.offset(j as isize * tile.down_to).cast::<T>().add(i).write_unaligned(x);
+                let x = from.offset(i as isize * tile.from_stride).cast::<T>().add(j).read_unaligned();
+                to.offset(j as isize * tile.to_stride).cast::<T>().add(i).write_unaligned(x);
             }
         }
     }
@@ -189,23 +189,23 @@ mod x86 {
     /// Squares of 8x8 elements of 4 bytes, two side by side so that whole lines are written.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile<const STREAM: bool>(from: *const u8, to: *mut u8, tile: &Tile) {
-        let pair = tile.across / 16 * 16;
+        let pair = tile.cols / 16 * 16;
         // SAFETY: the caller promises that all elements of the tile exist on both sides; streaming ones are aligned.
         unsafe {
             for i in (0..pair).step_by(16) {
-                for j in (0..tile.down / 8 * 8).step_by(8) {
+                for j in (0..tile.rows / 8 * 8).step_by(8) {
                     for half in [i, i + 8] {
-                        let source = from.offset(half as isize * tile.across_from).add(j * 4);
-                        let target = to.offset(j as isize * tile.down_to).add(half * 4);
-                        square::<STREAM>(source, tile.across_from, target, tile.down_to);
+                        let source = from.offset(half as isize * tile.from_stride).add(j * 4);
+                        let target = to.offset(j as isize * tile.to_stride).add(half * 4);
+                        square::<STREAM>(source, tile.from_stride, target, tile.to_stride);
                     }
                 }
             }
-            let down = tile.down / 8 * 8;
-            let source = from.add(down * 4);
-            edge::<u32>(source, to.offset(down as isize * tile.down_to), tile, pair, tile.down - down);
-            let source = from.offset(pair as isize * tile.across_from);
-            edge::<u32>(source, to.add(pair * 4), tile, tile.across - pair, tile.down);
+            let rows = tile.rows / 8 * 8;
+            let source = from.add(rows * 4);
+            edge::<u32>(source, to.offset(rows as isize * tile.to_stride), tile, pair, tile.rows - rows);
+            let source = from.offset(pair as isize * tile.from_stride);
+            edge::<u32>(source, to.add(pair * 4), tile, tile.cols - pair, tile.rows);
         }
     }
 
@@ -223,43 +223,43 @@ mod x86 {
         let mut block = Block(MaybeUninit::uninit());
         let buffer = block.0.as_mut_ptr().cast::<u8>();
         let pitch = (SIDE * 4) as isize;
-        let (across, down) = (whole.across / SIDE * SIDE, whole.down / SIDE * SIDE);
+        let (cols, rows) = (whole.cols / SIDE * SIDE, whole.rows / SIDE * SIDE);
         // SAFETY: the caller promises that all elements of the tile exist on both sides and that lines of the output are
         // aligned; what is prefetched beyond the tile is never read.
         unsafe {
-            for i in (0..across).step_by(SIDE) {
-                for j in (0..down).step_by(SIDE) {
-                    let source = from.offset(i as isize * whole.across_from).add(j * 4);
+            for i in (0..cols).step_by(SIDE) {
+                for j in (0..rows).step_by(SIDE) {
+                    let source = from.offset(i as isize * whole.from_stride).add(j * 4);
                     for r in (0..SIDE).step_by(8) {
                         for c in (0..SIDE).step_by(8) {
-                            let source = source.offset(r as isize * whole.across_from).add(c * 4);
+                            let source = source.offset(r as isize * whole.from_stride).add(c * 4);
                             let target = buffer.offset(c as isize * pitch).add(r * 4);
-                            square::<false>(source, whole.across_from, target, pitch);
+                            square::<false>(source, whole.from_stride, target, pitch);
                         }
                     }
                     for c in 0..SIDE {
-                        let next = source.wrapping_offset(c as isize * whole.across_from).wrapping_add(SIDE * 4);
+                        let next = source.wrapping_offset(c as isize * whole.from_stride).wrapping_add(SIDE * 4);
                         for line in 0..LINES {
                             crate::prefetch::prefetch::<false>(next.wrapping_add(line * 64).cast());
                         }
-                        let turned = buffer.offset(c as isize * pitch).cast::<f32>();
-                        let target = to.offset((j + c) as isize * whole.down_to).add(i * 4).cast::<f32>();
+                        let transposed = buffer.offset(c as isize * pitch).cast::<f32>();
+                        let target = to.offset((j + c) as isize * whole.to_stride).add(i * 4).cast::<f32>();
                         for q in (0..SIDE).step_by(8) {
-                            _mm256_stream_ps(target.add(q), _mm256_load_ps(turned.add(q)));
+                            _mm256_stream_ps(target.add(q), _mm256_load_ps(transposed.add(q)));
                         }
                     }
                 }
             }
-            let right = Tile { across, down: whole.down - down, ..*whole };
-            tile::<true>(from.add(down * 4), to.offset(down as isize * whole.down_to), &right);
-            let below = Tile { across: whole.across - across, ..*whole };
-            tile::<true>(from.offset(across as isize * whole.across_from), to.add(across * 4), &below);
+            let right = Tile { cols, rows: whole.rows - rows, ..*whole };
+            tile::<true>(from.add(rows * 4), to.offset(rows as isize * whole.to_stride), &right);
+            let below = Tile { cols: whole.cols - cols, ..*whole };
+            tile::<true>(from.offset(cols as isize * whole.from_stride), to.add(cols * 4), &below);
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn square<const STREAM: bool>(from: *const u8, step: isize, to: *mut u8, down: isize) {
+    unsafe fn square<const STREAM: bool>(from: *const u8, step: isize, to: *mut u8, rows: isize) {
         // SAFETY: the caller promises eight rows of eight elements on both sides.
         unsafe {
             let row = |i: isize| _mm256_loadu_ps(from.offset(i * step).cast());
@@ -286,7 +286,7 @@ mod x86 {
                 high(q3, r3),
             ];
             for (i, column) in columns.into_iter().enumerate() {
-                let at = to.offset(i as isize * down).cast::<f32>();
+                let at = to.offset(i as isize * rows).cast::<f32>();
                 if STREAM { _mm256_stream_ps(at, column) } else { _mm256_storeu_ps(at, column) }
             }
         }

@@ -38,7 +38,7 @@ mod trig;
 
 pub use block::{BlockFn, FmaForm, Form, ReduceOp};
 pub use block::{
-    binary, cast, compare, exp_less, fma, place, random, random_run, reduce, select, stacked, streaming,
+    arg_reduce, binary, cast, compare, exp_less, fma, random, random_run, reduce, select, stacked, streaming,
     streaming_copy, unary,
 };
 

@@ -131,7 +131,7 @@ impl<'e> Assembler<'e> {
     }
 
     /// Where a node's value is.
-    pub fn place(&self, id: Id) -> At {
+    pub fn location(&self, id: Id) -> At {
         self.at[id.at()]
     }
 
@@ -242,7 +242,7 @@ impl<'e> Assembler<'e> {
             Node::Unary(op, a) => {
                 let of = self.expr.dtype(a);
                 let f = resolve::unary(self.isa, op, of)?;
-                let (src, to) = (self.place(a), dst(self));
+                let (src, to) = (self.location(a), dst(self));
                 if !(op == Unary::Exp && self.exp_less(segment, a, to)) {
                     self.call(segment, f, op.name(), of.compute(), to, &[src]);
                 }
@@ -256,33 +256,33 @@ impl<'e> Assembler<'e> {
                 self.set(id, to);
             }
             Node::Select(c, x, y) => {
-                let mut places = [self.place(c), self.place(x), self.place(y)];
+                let mut locations = [self.location(c), self.location(x), self.location(y)];
                 let is_single = |at: At| matches!(at, At::Single(_));
-                if block && is_single(places[0]) {
-                    places[0] = self.spread(segment, places[0], DType::Bool)?;
+                if block && is_single(locations[0]) {
+                    locations[0] = self.spread(segment, locations[0], DType::Bool)?;
                 }
-                let form = match (block && is_single(places[1]), block && is_single(places[2])) {
+                let form = match (block && is_single(locations[1]), block && is_single(locations[2])) {
                     (false, false) => Form::VV,
                     (false, true) => Form::VS,
                     (true, false) => Form::SV,
                     (true, true) => {
-                        places[1] = self.spread(segment, places[1], dtype)?;
+                        locations[1] = self.spread(segment, locations[1], dtype)?;
                         Form::VS
                     }
                 };
                 let found = resolve::select(self.isa, dtype, form)?;
                 if !found.exact {
-                    for p in &mut places[1..] {
+                    for p in &mut locations[1..] {
                         *p = self.spread(segment, *p, dtype)?;
                     }
                 }
                 let to = dst(self);
-                self.call(segment, found.f, "select", dtype.compute(), to, &places);
+                self.call(segment, found.f, "select", dtype.compute(), to, &locations);
                 self.set(id, to);
             }
             Node::Cast(a) => {
                 let of = self.expr.dtype(a);
-                let src = self.place(a);
+                let src = self.location(a);
                 let half = dtype.compute() != dtype;
                 if half {
                     let to = dst(self);
@@ -297,17 +297,17 @@ impl<'e> Assembler<'e> {
                 }
             }
             Node::Random(c, x, y) => {
-                let mut places = [c, x, y].map(|id| self.place(id));
+                let mut locations = [c, x, y].map(|id| self.location(id));
                 let is_single = |at: At| matches!(at, At::Single(_));
-                let one_key = is_single(places[1]) && is_single(places[2]);
+                let one_key = is_single(locations[1]) && is_single(locations[2]);
                 if block {
-                    let spread = if one_key { &mut places[..1] } else { &mut places[..] };
+                    let spread = if one_key { &mut locations[..1] } else { &mut locations[..] };
                     for p in spread {
                         *p = self.spread(segment, *p, DType::U32)?;
                     }
                 }
                 let to = dst(self);
-                self.call(segment, math::random(self.isa, one_key), "random", dtype, to, &places);
+                self.call(segment, math::random(self.isa, one_key), "random", dtype, to, &locations);
                 self.set(id, to);
             }
             _ => return Err(Error::internal(format!("{node:?} cannot be computed here"))),
@@ -318,7 +318,7 @@ impl<'e> Assembler<'e> {
     /// Lets the step that has just subtracted a single value from a block, into a register, write the exponentials of the differences to
     /// `to` instead, if nothing else uses those: one pass, as the shares of a softmax want it.
     fn exp_less(&mut self, segment: Segment, difference: Id, to: At) -> bool {
-        let at = self.place(difference);
+        let at = self.location(difference);
         let only = self.uses(difference) == 1 && matches!(at, At::Register(_));
         let (Node::Binary(Binary::Sub, ..), true) = (self.expr.node(difference), only) else { return false };
         let elem = self.expr.dtype(difference).compute();
@@ -344,7 +344,7 @@ impl<'e> Assembler<'e> {
         dst: &impl Fn(&mut Self) -> At,
     ) -> Result<At> {
         let of = self.expr.dtype(a);
-        let (mut x, mut y) = (self.place(a), self.place(b));
+        let (mut x, mut y) = (self.location(a), self.location(b));
         let is_single = |at: At| matches!(at, At::Single(_));
         let form = match (block && is_single(x), block && is_single(y)) {
             (true, false) => Form::SV,
@@ -382,7 +382,7 @@ impl<'e> Assembler<'e> {
         let Node::Binary(Binary::Mul, x, y) = self.expr.node(product) else { return Ok(None) };
         let dtype = self.expr.dtype(id);
         let is_single = |at: At| matches!(at, At::Single(_));
-        let (mut x, mut y, z) = (self.place(x), self.place(y), self.place(other));
+        let (mut x, mut y, z) = (self.location(x), self.location(y), self.location(other));
         if is_single(x) {
             std::mem::swap(&mut x, &mut y);
         }
@@ -403,7 +403,7 @@ impl<'e> Assembler<'e> {
     /// Writes a node's value to an output: `direct` if kernels may write to its memory where it lies.
     pub fn output(&mut self, segment: Segment, id: Id, output: u16, lane: Lane, how: Writing) -> Result<()> {
         let dtype = self.expr.dtype(id);
-        let mut at = self.place(id);
+        let mut at = self.location(id);
         if at == At::Output(output) {
             return Ok(());
         }
@@ -462,16 +462,16 @@ impl<'e> Assembler<'e> {
     }
 
     /// Assigns registers and finishes the code.
-    pub fn finish(self, inputs: usize, outputs: usize, kept: usize) -> Result<Code> {
-        Ok(self.finish_with(inputs, outputs, kept)?.0)
+    pub fn finish(self, inputs: usize, outputs: usize, cached: usize) -> Result<Code> {
+        Ok(self.finish_with(inputs, outputs, cached)?.0)
     }
 
     /// As [`Assembler::finish`], and which register each [`At::Register`] that was handed out has become.
-    pub fn finish_with(mut self, inputs: usize, outputs: usize, kept: usize) -> Result<(Code, Vec<u16>)> {
+    pub fn finish_with(mut self, inputs: usize, outputs: usize, cached: usize) -> Result<(Code, Vec<u16>)> {
         let mut seen = vec![false; self.virtuals.len()];
         for (s, steps) in self.segments.iter().enumerate() {
             for step in steps {
-                for at in places(step) {
+                for at in locations(step) {
                     if let At::Register(v) = at {
                         let v = v as usize;
                         self.virtuals[v].home =
@@ -494,7 +494,7 @@ impl<'e> Assembler<'e> {
         for steps in &self.segments {
             let mut last = vec![usize::MAX; self.virtuals.len()];
             for (i, step) in steps.iter().enumerate() {
-                for at in places(step) {
+                for at in locations(step) {
                     if let At::Register(v) = at {
                         last[v as usize] = i;
                     }
@@ -560,12 +560,12 @@ impl<'e> Assembler<'e> {
             params: self.params,
             inputs,
             outputs,
-            kept,
+            cached,
         };
         if code.slots() >= u16::MAX as usize {
             return Err(Error::unsupported("an expression of this many steps"));
         }
-        let place = |at: At| match at {
+        let slot = |at: At| match at {
             At::Register(v) => code.slot(At::Register(real[v as usize])),
             other => code.slot(other),
         };
@@ -577,14 +577,14 @@ impl<'e> Assembler<'e> {
                     .iter()
                     .map(|step| match *step {
                         Step::Call { f, name, dtype, dst, src } => {
-                            Step::Call { f, name, dtype, dst: place(dst), src: src.map(place) }
+                            Step::Call { f, name, dtype, dst: slot(dst), src: src.map(slot) }
                         }
-                        Step::Load { input, dst, size } => Step::Load { input, dst: place(dst), size },
-                        Step::Store { output, src, size } => Step::Store { output, src: place(src), size },
-                        Step::Iota { dst } => Step::Iota { dst: place(dst) },
-                        Step::Words { f, dst, src } => Step::Words { f, dst: place(dst), src: src.map(place) },
-                        Step::IndexOf { dim, dst } => Step::IndexOf { dim, dst: place(dst) },
-                        Step::Fold { fold, a, b } => Step::Fold { fold, a: place(a), b: place(b) },
+                        Step::Load { input, dst, size } => Step::Load { input, dst: slot(dst), size },
+                        Step::Store { output, src, size } => Step::Store { output, src: slot(src), size },
+                        Step::Iota { dst } => Step::Iota { dst: slot(dst) },
+                        Step::Words { f, dst, src } => Step::Words { f, dst: slot(dst), src: src.map(slot) },
+                        Step::IndexOf { dim, dst } => Step::IndexOf { dim, dst: slot(dst) },
+                        Step::Fold { fold, a, b } => Step::Fold { fold, a: slot(a), b: slot(b) },
                     })
                     .collect()
             })
@@ -614,7 +614,7 @@ fn split(step: &Step<At>) -> (At, [At; 3]) {
     }
 }
 
-fn places(step: &Step<At>) -> impl Iterator<Item = At> + use<> {
+fn locations(step: &Step<At>) -> impl Iterator<Item = At> + use<> {
     let (dst, [a, b, c]) = split(step);
     [dst, a, b, c].into_iter()
 }

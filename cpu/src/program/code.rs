@@ -1,7 +1,7 @@
 //! Finished code: steps over slots.
 //!
-//! A slot is a place in the table of pointers that a [`super::frame::Frame`] keeps: registers, single values, inputs,
-//! outputs and kept rows, in that order. Code does not change after it is made and serves any number of frames at once.
+//! A slot is an entry of the table of pointers that a [`super::frame::Frame`] keeps: registers, single values, inputs,
+//! outputs and cached rows, in that order. Code does not change after it is made and serves any number of frames at once.
 
 use std::fmt::Write;
 
@@ -23,8 +23,8 @@ pub(crate) enum At {
     Input(u16),
     /// An output's memory, at the current block.
     Output(u16),
-    /// A value kept for each element of the row, at the current block.
-    Kept(u16),
+    /// A value cached for each element of the row, at the current block.
+    Cached(u16),
 }
 
 /// One instruction.
@@ -112,8 +112,8 @@ pub(crate) struct Code {
     pub inputs: usize,
     /// How many outputs there are.
     pub outputs: usize,
-    /// How many kept rows there are.
-    pub kept: usize,
+    /// How many cached rows there are.
+    pub cached: usize,
 }
 
 impl Code {
@@ -132,17 +132,17 @@ impl Code {
         self.first_input() + self.inputs
     }
 
-    /// The first slot of the kept rows.
-    pub fn first_kept(&self) -> usize {
+    /// The first slot of the cached rows.
+    pub fn first_cached(&self) -> usize {
         self.first_output() + self.outputs
     }
 
     /// All slots; one more, which points nowhere, follows them.
     pub fn slots(&self) -> usize {
-        self.first_kept() + self.kept
+        self.first_cached() + self.cached
     }
 
-    /// The slot of a place.
+    /// The slot of a location.
     pub fn slot(&self, at: At) -> u16 {
         let i = match at {
             At::None => self.slots(),
@@ -150,7 +150,7 @@ impl Code {
             At::Single(u) => self.first_single() + u as usize,
             At::Input(i) => self.first_input() + i as usize,
             At::Output(o) => self.first_output() + o as usize,
-            At::Kept(k) => self.first_kept() + k as usize,
+            At::Cached(k) => self.first_cached() + k as usize,
         };
         i as u16
     }
@@ -181,7 +181,7 @@ impl Code {
         self.registers * self.width * block
     }
 
-    fn place(&self, slot: u16) -> String {
+    fn slot_name(&self, slot: u16) -> String {
         let s = slot as usize;
         if s < self.first_single() {
             format!("r{s}")
@@ -189,10 +189,10 @@ impl Code {
             format!("s{}", s - self.first_single())
         } else if s < self.first_output() {
             format!("in{}", s - self.first_input())
-        } else if s < self.first_kept() {
+        } else if s < self.first_cached() {
             format!("out{}", s - self.first_output())
         } else {
-            format!("kept{}", s - self.first_kept())
+            format!("cached{}", s - self.first_cached())
         }
     }
 
@@ -201,32 +201,32 @@ impl Code {
         for step in &self.segments[segment] {
             let _ = match *step {
                 Step::Call { name, dtype, dst, src, .. } => {
-                    let mut line = format!("{indent}{} = {name}.{dtype}", self.place(dst));
+                    let mut line = format!("{indent}{} = {name}.{dtype}", self.slot_name(dst));
                     for (i, s) in src.into_iter().enumerate() {
                         if (s as usize) < self.slots() {
-                            let _ = write!(line, "{}{}", if i == 0 { " " } else { ", " }, self.place(s));
+                            let _ = write!(line, "{}{}", if i == 0 { " " } else { ", " }, self.slot_name(s));
                         }
                     }
                     writeln!(out, "{line}")
                 }
                 Step::Load { input, dst, size } => {
-                    writeln!(out, "{indent}{} = gather in{input} ({size} bytes each)", self.place(dst))
+                    writeln!(out, "{indent}{} = gather in{input} ({size} bytes each)", self.slot_name(dst))
                 }
                 Step::Store { output, src, size } => {
-                    writeln!(out, "{indent}out{output} = scatter {} ({size} bytes each)", self.place(src))
+                    writeln!(out, "{indent}out{output} = scatter {} ({size} bytes each)", self.slot_name(src))
                 }
-                Step::Iota { dst } => writeln!(out, "{indent}{} = index along the lanes", self.place(dst)),
+                Step::Iota { dst } => writeln!(out, "{indent}{} = index along the lanes", self.slot_name(dst)),
                 Step::IndexOf { dim, dst } => {
-                    writeln!(out, "{indent}{} = index along dimension {dim}", self.place(dst))
+                    writeln!(out, "{indent}{} = index along dimension {dim}", self.slot_name(dst))
                 }
                 Step::Words { dst, src: [first, k0, k1], .. } => {
-                    let [first, k0, k1] = [first, k0, k1].map(|s| self.place(s));
-                    writeln!(out, "{indent}{} = random words from {first} on, key {k0}, {k1}", self.place(dst))
+                    let [first, k0, k1] = [first, k0, k1].map(|s| self.slot_name(s));
+                    writeln!(out, "{indent}{} = random words from {first} on, key {k0}, {k1}", self.slot_name(dst))
                 }
                 Step::Fold { fold, a, b } if (b as usize) < self.slots() => {
-                    writeln!(out, "{indent}fold {fold} with {} * {}", self.place(a), self.place(b))
+                    writeln!(out, "{indent}fold {fold} with {} * {}", self.slot_name(a), self.slot_name(b))
                 }
-                Step::Fold { fold, a, .. } => writeln!(out, "{indent}fold {fold} with {}", self.place(a)),
+                Step::Fold { fold, a, .. } => writeln!(out, "{indent}fold {fold} with {}", self.slot_name(a)),
             };
         }
     }

@@ -164,9 +164,9 @@ pub(crate) fn may_be_direct(bases: &[Base], operands: &[Operand], inputs: usize)
     for o in inputs..bases.len() {
         for i in 0..inputs {
             let (x, y) = (&bases[i], &bases[o]);
-            let apart = x.high <= y.low || y.high <= x.low;
+            let disjoint = x.high <= y.low || y.high <= x.low;
             let same = outputs == 1 && x.first == y.first && operands[i].strides == operands[o].strides;
-            if !apart && !same {
+            if !disjoint && !same {
                 return false;
             }
         }

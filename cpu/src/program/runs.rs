@@ -1,6 +1,6 @@
 //! Random words that follow each other along the lanes.
 //!
-//! The number of a random word is mostly an element's place: a sum of indices with factors. Where it goes up by one from lane
+//! The number of a random word is mostly an element's index: a sum of indices with factors. Where it goes up by one from lane
 //! to lane, the first lane's is enough, and whole blocks of words are computed at once.
 
 use millstream_core::{Binary, DType, Error, Expr, Id, Kind, Node, Result};
@@ -79,7 +79,7 @@ impl Assembler<'_> {
         };
         let first = self.at_first_lane(before, number)?;
         let to = dst.unwrap_or_else(|| self.register(DType::U32.size()));
-        let src = [first, self.place(k0), self.place(k1)];
+        let src = [first, self.location(k0), self.location(k1)];
         self.push(segment, Step::Words { f: math::random_run(self.isa), dst: to, src });
         self.set(id, to);
         Ok(())
@@ -87,7 +87,7 @@ impl Assembler<'_> {
 
     /// The value of a number that [`slope`] has seen through, at the first lane of a strip, as a single value.
     fn at_first_lane(&mut self, segment: Segment, id: Id) -> Result<At> {
-        if let at @ At::Single(_) = self.place(id) {
+        if let at @ At::Single(_) = self.location(id) {
             return Ok(at);
         }
         let (node, dtype) = self.expr.nodes()[id.at()];
@@ -110,7 +110,7 @@ impl Assembler<'_> {
                 self.call(segment, f, op.name(), dtype, dst, &src);
                 Ok(dst)
             }
-            _ if self.leaf(id) => Ok(self.place(id)),
+            _ if self.leaf(id) => Ok(self.location(id)),
             other => Err(Error::internal(format!("{other:?} is no number of a random word"))),
         }
     }

@@ -1,4 +1,4 @@
-//! An expression over a strip of elements: what the packing of a matrix product calls for its operands, and what its last
+//! An expression over a strip of elements: what the packing of a matmul calls for its operands, and what its last
 //! step calls for finished tiles.
 //!
 //! ```ignore
@@ -264,7 +264,7 @@ pub(crate) fn compile(
                 }
             }
             Node::Cast(a) if rounding_is_left_to_the_store(id) => {
-                let at = asm.place(a);
+                let at = asm.location(a);
                 asm.set(id, at);
             }
             _ if asm.is_fused(id) => {}

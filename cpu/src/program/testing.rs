@@ -146,21 +146,21 @@ impl Random {
         (b, pool)
     }
 
-    /// The number of a random word: mostly an element's place, else what a node has.
+    /// The number of a random word: mostly an element's index, else what a node has.
     fn number(&mut self, b: &mut ExprBuilder, a: Id, rank: usize) -> Id {
         if rank == 0 || self.below(4) == 0 {
             return b.cast(a, DType::U32);
         }
-        let mut place = b.constant(Scalar::new(self.pick(&[0i64, 0, 1, 6, -5, (1 << 32) - 20])));
+        let mut number = b.constant(Scalar::new(self.pick(&[0i64, 0, 1, 6, -5, (1 << 32) - 20])));
         for d in 0..rank as u8 {
             if self.below(4) > 0 {
                 let index = b.push(millstream_core::Node::Index(d), DType::I64);
                 let factor = b.constant(Scalar::new(self.pick(&[1i64, 1, 1, 40, -1, (1 << 32) + 1])));
                 let part = b.binary(Binary::Mul, index, factor).unwrap();
-                place = b.binary(Binary::Add, place, part).unwrap();
+                number = b.binary(Binary::Add, number, part).unwrap();
             }
         }
-        b.cast(place, DType::U32)
+        b.cast(number, DType::U32)
     }
 }
 

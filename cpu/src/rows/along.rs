@@ -37,8 +37,8 @@ pub(super) struct Along {
     /// The row's dimensions beside the lanes'.
     others: SmallVec<[usize; 6]>,
     outer: SmallVec<[usize; 6]>,
-    /// The place in the row that one step along each dimension makes.
-    places: SmallVec<[i64; 6]>,
+    /// The index in the row that one step along each dimension makes.
+    indices: SmallVec<[i64; 6]>,
     pub(super) built: Built,
     careful: OnceLock<Option<Built>>,
     rows: usize,
@@ -69,10 +69,10 @@ impl Along {
         let rows: usize = op.dims[..shape.inner].iter().product();
         let is_long = row >= LONG * machine.task && rows < MANY;
         let others: SmallVec<[usize; 6]> = (shape.inner..op.dims.len()).filter(|&d| d != lane).collect();
-        let mut places: SmallVec<[i64; 6]> = SmallVec::from_elem(0, op.dims.len());
+        let mut indices: SmallVec<[i64; 6]> = SmallVec::from_elem(0, op.dims.len());
         let mut next = 1;
         for d in (shape.inner..op.dims.len()).rev() {
-            places[d] = next;
+            indices[d] = next;
             next *= op.dims[d].max(1) as i64;
         }
         // Whole outputs that no cache holds.
@@ -97,7 +97,7 @@ impl Along {
             strips: others.iter().map(|&d| op.dims[d]).product(),
             others,
             outer: (0..shape.inner).collect(),
-            places,
+            indices,
             built: Built::empty()?,
             careful: OnceLock::new(),
             rows,
@@ -108,8 +108,8 @@ impl Along {
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
         };
         new.built = new.build(false)?;
-        let kept: usize = new.built.kept.iter().map(|k| k.size * row).sum();
-        if kept > machine.topology.l2().size / 2 {
+        let cached: usize = new.built.cached.iter().map(|k| k.size * row).sum();
+        if cached > machine.topology.l2().size / 2 {
             new.keeps = false;
             new.built = new.build(false)?;
         }
@@ -141,28 +141,28 @@ impl Along {
         self.strips * self.dims[self.lane]
     }
 
-    /// Calls `f` with a frame for this code, its registers, and memory for kept rows.
+    /// Calls `f` with a frame for this code, its registers, and memory for cached rows.
     fn with_frame<R>(&self, built: &Built, params: &[Scalar], f: impl FnOnce(&mut Worker<'_>) -> R) -> R {
         let code = &built.code;
         let block = code.block(REGISTER_BYTES).min(FOLD_BLOCK);
         let registers = code.scratch(block);
         let singles = (code.singles.len() * size_of::<u128>()).next_multiple_of(64);
         let row = self.row_length();
-        let kept: usize = built.kept.iter().map(|k| (k.size * row).next_multiple_of(64)).sum();
-        with_scratch(registers + singles + kept, |scratch| {
-            // SAFETY: registers, single values and kept rows follow each other in the scratch memory.
+        let cached: usize = built.cached.iter().map(|k| (k.size * row).next_multiple_of(64)).sum();
+        with_scratch(registers + singles + cached, |scratch| {
+            // SAFETY: registers, single values and cached rows follow each other in the scratch memory.
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
             frame.lane = self.lane;
             frame.cursors.resize(self.operands.len(), Cursor::plain(0));
             let mut at = scratch.wrapping_add(registers + singles);
-            let mut kept = SmallVec::new();
-            for k in &built.kept {
-                kept.push((at, k.size));
+            let mut cached = SmallVec::new();
+            for k in &built.cached {
+                cached.push((at, k.size));
                 at = at.wrapping_add((k.size * row).next_multiple_of(64));
             }
             let index = SmallVec::from_elem(0, self.dims.len());
             let folds = Folds::new(&built.folds);
-            f(&mut Worker { along: self, built, frame, folds, index, kept, block })
+            f(&mut Worker { along: self, built, frame, folds, index, cached, block })
         })
     }
 
@@ -210,7 +210,7 @@ impl Along {
                                 w.piece(s, bases, Piece { strip: p / pieces, start, count });
                             }
                             for (f, state) in w.folds.states.iter().enumerate() {
-                                // SAFETY: every task has places of its own, all inside the vector.
+                                // SAFETY: every task has indices of its own, all inside the vector.
                                 unsafe { *out.at(t * built.folds.len() + f) = state.total(&built.folds[f]) };
                             }
                         });
@@ -235,7 +235,7 @@ impl Along {
     }
 }
 
-/// A table that tasks write to at places of their own.
+/// A table that tasks write to at indices of their own.
 #[derive(Clone, Copy)]
 struct Table(*mut Option<Partial>);
 
@@ -277,7 +277,7 @@ struct Worker<'a> {
     frame: Frame<'a>,
     folds: Folds<'a>,
     index: SmallVec<[usize; 6]>,
-    kept: SmallVec<[(*mut u8, usize); 2]>,
+    cached: SmallVec<[(*mut u8, usize); 2]>,
     block: usize,
 }
 
@@ -348,8 +348,8 @@ impl Worker<'_> {
         seek(&mut self.index, &along.dims, &along.others, piece.strip);
         self.index[along.lane] = piece.start;
         self.aim(bases, Some(along.lane), piece.count);
-        let (first, before) = (self.frame.code.first_kept(), piece.strip * along.dims[along.lane] + piece.start);
-        for (k, &(at, size)) in self.kept.iter().enumerate() {
+        let (first, before) = (self.frame.code.first_cached(), piece.strip * along.dims[along.lane] + piece.start);
+        for (k, &(at, size)) in self.cached.iter().enumerate() {
             self.frame.set(first + k, at.wrapping_add(before * size));
         }
         let inputs = self.frame.code.first_input();
@@ -360,10 +360,10 @@ impl Worker<'_> {
             true => FOLD_SPAN,
             false => self.block,
         };
-        self.folds.step = along.places[along.lane];
-        self.folds.place = self.index.iter().zip(&along.places).map(|(&i, &p)| i as i64 * p).sum();
+        self.folds.step = along.indices[along.lane];
+        self.folds.index = self.index.iter().zip(&along.indices).map(|(&i, &p)| i as i64 * p).sum();
         // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
-        // what exists, kept rows have room for the row, and blocks are no longer than the frame's.
+        // what exists, cached rows have room for the row, and blocks are no longer than the frame's.
         unsafe {
             self.frame.run(stage.each_single, 1, &mut self.folds);
             loop {
@@ -379,10 +379,10 @@ impl Worker<'_> {
                     break;
                 }
                 self.frame.advance(count);
-                for (k, &(_, size)) in self.kept.iter().enumerate() {
+                for (k, &(_, size)) in self.cached.iter().enumerate() {
                     self.frame.set(first + k, self.frame.pointer(first + k).wrapping_add(count * size));
                 }
-                self.folds.place += count as i64 * self.folds.step;
+                self.folds.index += count as i64 * self.folds.step;
             }
         }
     }

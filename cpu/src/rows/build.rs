@@ -2,9 +2,9 @@
 //!
 //! A reduction needs the whole row, so what depends on it waits for the next pass. Stage `s` of a program is: the values
 //! that are one for each row, then a pass that computes what is one for each element and folds it. A pass computes
-//! again what an earlier one computed, unless that was dear: such values are kept, one row of them, in fast memory.
+//! again what an earlier one computed, unless that was dear: such values are cached, one row of them, in fast memory.
 //!
-//! The lanes of the code run either along the row (a fold is then horizontal, and results are single values) or across
+//! The lanes of the code run either along the row (a fold is then horizontal, and results are single values) or over
 //! rows (each lane is a row of its own; accumulators and results are registers).
 
 use millstream_core::{Binary, DType, Error, Expr, Id, Node, Reduce, Result};
@@ -17,7 +17,7 @@ use crate::program::{
 };
 use crate::simd::Isa;
 
-/// Terms that one level of accumulators takes when lanes run across rows, and how many of those each further level takes.
+/// Terms that one level of accumulators takes when lanes are different rows, and how many of those each further level takes.
 /// The error of a sum is that of so many additions on each level.
 pub(super) const FIRST_LEVEL: usize = 128;
 pub(super) const NEXT_LEVEL: usize = 16;
@@ -35,7 +35,7 @@ pub(super) struct Request<'a> {
     pub dims: &'a [usize],
     /// The dimension of the lanes.
     pub lane: usize,
-    /// Whether dear values are kept from pass to pass.
+    /// Whether dear values are cached from pass to pass.
     pub keep: bool,
     /// Whether kernels may not touch memory where it lies.
     pub careful: bool,
@@ -43,9 +43,9 @@ pub(super) struct Request<'a> {
     pub stream: bool,
 }
 
-/// A value kept for each element of the row.
+/// A value cached for each element of the row.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct CachedValue {
     /// Bytes of an element.
     pub size: usize,
 }
@@ -54,18 +54,18 @@ pub(super) struct Kept {
 pub(super) struct Stage {
     /// Single values of the row.
     pub row_single: usize,
-    /// Blocks of the row: only if lanes run across rows.
+    /// Blocks of the row: only if lanes are different rows.
     pub row_block: usize,
-    /// Single values for each strip of a pass, or for each element if lanes run across rows.
+    /// Single values for each strip of a pass, or for each element if lanes are different rows.
     pub each_single: usize,
     /// Blocks of a pass.
     pub each_block: usize,
-    /// After so many elements of a pass, the segment that hands sums on to the next level.
+    /// After so many elements of a pass, the segment that hands accumulators on to the next level.
     pub carries: Vec<(usize, usize)>,
-    /// After the pass, the segment that joins the levels of sums.
+    /// After the pass, the segment that joins the levels of accumulators.
     pub finish: usize,
     /// Registers that accumulate over a pass, with the kernel that joins two of them and the element's bytes. Only if
-    /// lanes run across rows.
+    /// lanes are different rows.
     pub accumulators: Vec<Accumulator>,
     /// Whether the stage has a pass.
     pub has_pass: bool,
@@ -93,18 +93,18 @@ pub(super) struct Stacked {
 pub(super) struct Accumulator {
     /// The register's slot.
     pub slot: u16,
-    /// Joins two of them; of best values and their places as [`fold::place_join`] does.
+    /// Joins two of them; of best values and their indices as [`fold::index_join`] does.
     pub join: BlockFn,
     /// Bytes of an element.
     pub size: usize,
-    /// The slot of the places (i64) that belong to the values, if they are best ones.
-    pub places: Option<u16>,
+    /// The slot of the indices (i64) that belong to the values, if they are best ones.
+    pub indices: Option<u16>,
 }
 
 impl Accumulator {
-    /// Bytes of an element and its place.
+    /// Bytes of an element and its index.
     pub fn bytes(&self) -> usize {
-        self.size + self.places.map_or(0, |_| size_of::<i64>())
+        self.size + self.indices.map_or(0, |_| size_of::<i64>())
     }
 }
 
@@ -116,10 +116,10 @@ pub(super) struct Built {
     /// Reductions along the row: how they fold, the stage whose pass folds them, and the single value of the result.
     pub folds: Vec<Fold>,
     pub fold_results: Vec<(usize, u16)>,
-    pub kept: Vec<Kept>,
-    /// Where lanes run across rows: the single value that holds the place in the row.
-    pub place: Option<u16>,
-    /// Registers that are used only once in many elements: the higher levels of long sums.
+    pub cached: Vec<CachedValue>,
+    /// Where lanes are different rows: the single value that holds the index in the row.
+    pub index: Option<u16>,
+    /// Registers that are used only once in many elements: the higher levels of long accumulators.
     pub cold: usize,
 }
 
@@ -140,12 +140,12 @@ struct Builder<'a> {
     asm: Assembler<'a>,
     kinds: Vec<Kind>,
     stage: Vec<usize>,
-    across: bool,
-    kept: Vec<Option<u16>>,
-    sizes: Vec<Kept>,
+    interleaved: bool,
+    cached: Vec<Option<u16>>,
+    sizes: Vec<CachedValue>,
     folds: Vec<Fold>,
     fold_results: Vec<(usize, u16)>,
-    place: Option<u16>,
+    index: Option<u16>,
     row_length: usize,
     /// Products that are multiplied as they are added.
     products: Vec<bool>,
@@ -154,7 +154,7 @@ struct Builder<'a> {
     cold: usize,
     /// The stage, register, operation, kernel and element type of each accumulator.
     accumulators: Vec<(usize, At, Binary, BlockFn, DType)>,
-    /// The stage, the registers of best values and of places, the joining kernel and the element type of each place.
+    /// The stage, the registers of best values and of indices, the joining kernel and the element type of each index.
     best: Vec<(usize, [At; 2], BlockFn, DType)>,
 }
 
@@ -169,7 +169,7 @@ struct Levels {
 impl<'a> Builder<'a> {
     fn new(q: &'a Request<'a>) -> Result<Builder<'a>> {
         let nodes = q.expr.nodes();
-        let across = q.lane < q.inner;
+        let interleaved = q.lane < q.inner;
         let (mut kinds, mut stage): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
         for (i, (node, _)) in nodes.iter().enumerate() {
             let element = q.varies[i];
@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
             let block = match *node {
                 Node::Input(n) => lane_of(q, n) != Lane::Same,
                 Node::Index(d) => d as usize == q.lane,
-                Node::Reduce(..) => across,
+                Node::Reduce(..) => interleaved,
                 _ => operands().any(|o| kinds[o.at()].block),
             };
             let launch = match *node {
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
                 _ => operands().all(|o| kinds[o.at()].launch),
             };
             // Along a row of one element, a value may be a block and yet one for the row.
-            let block = block && (across || element);
+            let block = block && (interleaved || element);
             kinds.push(Kind { launch, element, block });
             let before = operands().map(|o| stage[o.at()]).max().unwrap_or(0);
             stage.push(before + usize::from(matches!(node, Node::Reduce(..))));
@@ -222,16 +222,16 @@ impl<'a> Builder<'a> {
             products,
             pending: Vec::new(),
             row_length: q.dims[q.inner..].iter().product(),
-            kept: vec![None; nodes.len()],
+            cached: vec![None; nodes.len()],
             q,
             asm,
             kinds,
             stage,
-            across,
+            interleaved,
             sizes: Vec::new(),
             folds: Vec::new(),
             fold_results: Vec::new(),
-            place: None,
+            index: None,
             cold: 0,
             accumulators: Vec::new(),
             best: Vec::new(),
@@ -294,8 +294,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Picks the values that are kept: dear ones that a later pass needs too.
-    fn choose_kept(&mut self, stages: usize) {
+    /// Picks the values that are cached: dear ones that a later pass needs too.
+    fn choose_cached(&mut self, stages: usize) {
         if !self.q.keep {
             return;
         }
@@ -306,7 +306,7 @@ impl<'a> Builder<'a> {
             let roots = self.roots(s);
             loop {
                 let need = self.needed(&roots, &ready);
-                // The users first: what a kept value was made from may then not be needed again.
+                // The users first: what a cached value was made from may then not be needed again.
                 let again = (0..count).rev().map(|i| Id(i as u32)).find(|&id| {
                     need[id.at()]
                         && computed[id.at()]
@@ -321,8 +321,8 @@ impl<'a> Builder<'a> {
                     }
                     break;
                 };
-                self.kept[id.at()] = Some(self.sizes.len() as u16);
-                self.sizes.push(Kept { size: self.q.expr.dtype(id).compute().size() });
+                self.cached[id.at()] = Some(self.sizes.len() as u16);
+                self.sizes.push(CachedValue { size: self.q.expr.dtype(id).compute().size() });
                 ready[id.at()] = true;
             }
         }
@@ -330,7 +330,7 @@ impl<'a> Builder<'a> {
 
     fn run(mut self) -> Result<Built> {
         let last = self.stage.iter().copied().max().unwrap_or(0);
-        self.choose_kept(last + 1);
+        self.choose_cached(last + 1);
         let launch = self.asm.segment();
         for (i, kind) in self.kinds.clone().into_iter().enumerate().filter(|(_, k)| k.launch) {
             let id = Id(i as u32);
@@ -349,7 +349,7 @@ impl<'a> Builder<'a> {
         for (s, at, op, join, dtype) in self.accumulators {
             if let At::Register(v) = at {
                 let slot = registers[v as usize];
-                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), places: None });
+                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), indices: None });
                 let inputs = code.first_input()..code.first_input() + code.inputs;
                 if let [Step::Call { f, dst, src: [a, b, _], .. }] = *code.segments[stages[s].each_block]
                     && (f, dst, a) == (join, slot, slot)
@@ -362,9 +362,9 @@ impl<'a> Builder<'a> {
             }
         }
         for (s, best, join, dtype) in self.best {
-            if let [At::Register(values), At::Register(places)] = best {
-                let (slot, places) = (registers[values as usize], Some(registers[places as usize]));
-                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), places });
+            if let [At::Register(values), At::Register(indices)] = best {
+                let (slot, indices) = (registers[values as usize], Some(registers[indices as usize]));
+                stages[s].accumulators.push(Accumulator { slot, join, size: dtype.size(), indices });
             }
         }
         for stage in &mut stages {
@@ -377,8 +377,8 @@ impl<'a> Builder<'a> {
             stages,
             folds: self.folds,
             fold_results: self.fold_results,
-            kept: self.sizes,
-            place: self.place,
+            cached: self.sizes,
+            index: self.index,
             cold: self.cold,
         })
     }
@@ -398,7 +398,7 @@ impl<'a> Builder<'a> {
         for (o, id) in self.q.expr.outputs().to_vec().into_iter().enumerate() {
             if self.is_per_row(o) && self.stage[id.at()] == s {
                 let (lane, how) = self.output_form(o);
-                let segment = if self.across { row_block } else { row_single };
+                let segment = if self.interleaved { row_block } else { row_single };
                 self.asm.output(segment, id, o as u16, lane, how)?;
             }
         }
@@ -407,8 +407,8 @@ impl<'a> Builder<'a> {
         let ready: Vec<bool> = stored.to_vec();
         let need = self.needed(&roots, &ready);
         for (i, ready) in ready.iter().enumerate() {
-            if let (Some(k), true) = (self.kept[i], *ready) {
-                self.asm.set(Id(i as u32), At::Kept(k));
+            if let (Some(k), true) = (self.cached[i], *ready) {
+                self.asm.set(Id(i as u32), At::Cached(k));
             }
         }
         for i in (0..need.len()).filter(|&i| need[i]) {
@@ -416,15 +416,15 @@ impl<'a> Builder<'a> {
             if self.asm.is_fused(id) || self.products[i] {
                 continue;
             }
-            let dst = match self.kept[i].filter(|_| !stored[i]) {
-                Some(k) => Some(At::Kept(k)),
+            let dst = match self.cached[i].filter(|_| !stored[i]) {
+                Some(k) => Some(At::Cached(k)),
                 None if kind.block => self.direct_output(id, s),
                 None => None,
             };
             self.value([each_single, each_block], id, kind.block, dst)?;
-            if let Some(at @ At::Kept(_)) = dst {
+            if let Some(at @ At::Cached(_)) = dst {
                 stored[i] = true;
-                let now = self.asm.place(id);
+                let now = self.asm.location(id);
                 if now != at {
                     // The value came without a computation of its own.
                     let dtype = self.q.expr.dtype(id).compute();
@@ -438,7 +438,7 @@ impl<'a> Builder<'a> {
         for i in 0..self.q.expr.nodes().len() {
             if let (Node::Reduce(op, a), true) = (self.node(Id(i as u32)), self.stage[i] == s + 1) {
                 has_pass = true;
-                if self.across {
+                if self.interleaved {
                     self.accumulate([row_block, each_block], Id(i as u32), op, a, &mut carries)?;
                 } else {
                     self.fold(each_block, Id(i as u32), op, a, s)?;
@@ -481,7 +481,7 @@ impl<'a> Builder<'a> {
 
     fn output_form(&self, output: usize) -> (Lane, Writing) {
         let o = &self.q.operands[self.q.inputs + output];
-        let unit = o.strides[self.q.lane] == o.dtype.size() as isize || (!self.across && self.is_per_row(output));
+        let unit = o.strides[self.q.lane] == o.dtype.size() as isize || (!self.interleaved && self.is_per_row(output));
         match (unit, self.q.careful) {
             (true, false) if self.q.stream && !self.is_per_row(output) => (Lane::Unit, Writing::Stream),
             (true, false) => (Lane::Unit, Writing::Direct),
@@ -534,7 +534,7 @@ impl<'a> Builder<'a> {
     /// The factors of a product that is multiplied as it is added.
     fn factors(&self, a: Id) -> Option<(At, At)> {
         match self.node(a) {
-            Node::Binary(_, x, y) if self.products[a.at()] => Some((self.asm.place(x), self.asm.place(y))),
+            Node::Binary(_, x, y) if self.products[a.at()] => Some((self.asm.location(x), self.asm.location(y))),
             _ => None,
         }
     }
@@ -545,7 +545,7 @@ impl<'a> Builder<'a> {
         let factors = self.factors(a);
         let (x, y) = match factors {
             Some(both) => both,
-            None => (self.asm.spread(segment, self.asm.place(a), dtype)?, At::None),
+            None => (self.asm.spread(segment, self.asm.location(a), dtype)?, At::None),
         };
         let n = self.folds.len() as u16;
         self.folds.push(Fold::new(self.q.isa, op, dtype, factors.is_some())?);
@@ -576,25 +576,25 @@ impl<'a> Builder<'a> {
         };
         let acc = begin(self, identity, dtype)?;
         if matches!(op, Reduce::ArgMax | Reduce::ArgMin) {
-            let new = self.asm.spread(each, self.asm.place(a), dtype)?;
+            let new = self.asm.spread(each, self.asm.location(a), dtype)?;
             let zero = self.asm.single(0);
-            let places = begin(self, zero, DType::I64)?;
-            let place = match self.place {
+            let indices = begin(self, zero, DType::I64)?;
+            let index = match self.index {
                 Some(p) => At::Single(p),
                 None => {
                     let at = self.asm.single(0);
                     if let At::Single(p) = at {
-                        self.place = Some(p);
+                        self.index = Some(p);
                     }
                     at
                 }
             };
-            let missing = || Error::internal(format!("no place of {dtype}"));
-            let f = fold::place_step(self.q.isa, op, dtype).ok_or_else(missing)?;
-            let join = fold::place_join(self.q.isa, op, dtype).ok_or_else(missing)?;
-            self.asm.call(each, f, op.name(), dtype, places, &[acc, new, place]);
-            self.best.push((self.stage[a.at()], [acc, places], join, dtype));
-            self.asm.set(id, places);
+            let missing = || Error::internal(format!("no index of {dtype}"));
+            let f = fold::index_step(self.q.isa, op, dtype).ok_or_else(missing)?;
+            let join = fold::index_join(self.q.isa, op, dtype).ok_or_else(missing)?;
+            self.asm.call(each, f, op.name(), dtype, indices, &[acc, new, index]);
+            self.best.push((self.stage[a.at()], [acc, indices], join, dtype));
+            self.asm.set(id, indices);
             return Ok(());
         }
         let binary = match op {
@@ -611,7 +611,7 @@ impl<'a> Builder<'a> {
                 self.asm.call(each, fma, "fma", dtype, acc, &[x, y, acc]);
             }
             None => {
-                let new = self.asm.spread(each, self.asm.place(a), dtype)?;
+                let new = self.asm.spread(each, self.asm.location(a), dtype)?;
                 self.asm.call(each, join, binary.name(), dtype, acc, &[acc, new]);
             }
         }
@@ -620,7 +620,7 @@ impl<'a> Builder<'a> {
         if !(dtype.is_float() || dtype.is_complex()) || !matches!(op, Reduce::Sum | Reduce::Prod) {
             return Ok(());
         }
-        // Long sums go up level by level, so that none takes many terms.
+        // Long accumulators go up level by level, so that none takes many terms.
         let mut terms = FIRST_LEVEL;
         let mut levels = vec![acc];
         while terms < self.row_length {
@@ -662,8 +662,8 @@ impl Built {
             stages: Vec::new(),
             folds: Vec::new(),
             fold_results: Vec::new(),
-            kept: Vec::new(),
-            place: None,
+            cached: Vec::new(),
+            index: None,
             cold: 0,
         })
     }

@@ -1,6 +1,6 @@
 //! Folding blocks to one value, and values to a row's result in a fixed order.
 //!
-//! A block is summed in many interleaved partial sums, which begin anew every [`FOLD_BLOCK`] elements; the results of blocks
+//! A block is summed in many interleaved partial accumulators, which begin anew every [`FOLD_BLOCK`] elements; the results of blocks
 //! are joined pairwise, as a binary counter carries. The error of a sum therefore grows with the logarithm of its length,
 //! and the order depends on the shape alone.
 
@@ -20,7 +20,7 @@ pub(super) const FOLD_BLOCK: usize = 4096;
 /// The most elements that one call folds, if they need not stay in the fastest memory for another step.
 pub(super) const FOLD_SPAN: usize = 16 * FOLD_BLOCK;
 
-/// The result of part of a row: the value, and for `ArgMax` and `ArgMin` its place.
+/// The result of part of a row: the value, and for `ArgMax` and `ArgMin` its index.
 pub(super) type Partial = [u128; 2];
 
 /// How one reduction is folded.
@@ -51,8 +51,8 @@ impl Fold {
         Ok(Fold { op, dtype, reduce, join, identity: u128::from_ne_bytes(op.identity(dtype).bytes()) })
     }
 
-    /// Whether the result is a place.
-    pub fn is_place(&self) -> bool {
+    /// Whether the result is a index.
+    pub fn is_index(&self) -> bool {
         matches!(self.op, Reduce::ArgMax | Reduce::ArgMin)
     }
 
@@ -112,7 +112,7 @@ impl Cascade {
     /// The reduction's result, as a single value.
     pub fn result(&self, fold: &Fold) -> u128 {
         match self.total(fold) {
-            Some(p) if fold.is_place() => p[1],
+            Some(p) if fold.is_index() => p[1],
             Some(p) => p[0],
             None => fold.identity,
         }
@@ -123,15 +123,15 @@ impl Cascade {
 pub(super) struct Folds<'a> {
     pub folds: &'a [Fold],
     pub states: SmallVec<[Cascade; 1]>,
-    /// The place in the row of the current block's first element.
-    pub place: i64,
-    /// Places from one element to the next.
+    /// The index in the row of the current block's first element.
+    pub index: i64,
+    /// Indices from one element to the next.
     pub step: i64,
 }
 
 impl<'a> Folds<'a> {
     pub fn new(folds: &'a [Fold]) -> Folds<'a> {
-        Folds { folds, states: folds.iter().map(|_| Cascade::new()).collect(), place: 0, step: 1 }
+        Folds { folds, states: folds.iter().map(|_| Cascade::new()).collect(), index: 0, step: 1 }
     }
 
     /// Forgets the last row.
@@ -149,8 +149,8 @@ impl Folder for Folds<'_> {
         let mut partial: Partial = [0; 2];
         // SAFETY: the caller promises `n` elements; the kernel writes one partial.
         unsafe { (f.reduce)((&raw mut partial).cast(), a, b, std::ptr::null(), n) };
-        if f.is_place() {
-            partial[1] = (self.place + partial[1] as i64 * self.step) as u64 as u128;
+        if f.is_index() {
+            partial[1] = (self.index + partial[1] as i64 * self.step) as u64 as u128;
         }
         self.states[fold as usize].push(f, partial);
     }
@@ -302,7 +302,7 @@ impl<F: Joining> BlockFold for F {
         let whole = n - n % WIDE;
         let mut all = [F::START; WIDE];
         let mut i = 0;
-        // SAFETY: the caller promises `n` elements, of which every place used here is one, and room for a value.
+        // SAFETY: the caller promises `n` elements, all of which are read, and room for a value.
         unsafe {
             while i < whole {
                 let end = whole.min(i + FOLD_BLOCK);
@@ -361,9 +361,9 @@ mod extremes {
         (if MAX { y > x } else { y < x }) || (y != y && x == x)
     }
 
-    /// The extreme of integers, which have no NaN, and its first place. Floats have kernels of their own.
-    pub(super) struct Place<T, const MAX: bool>(PhantomData<T>);
-    impl<T: Ordered, const MAX: bool> BlockFold for Place<T, MAX> {
+    /// The extreme of integers, which have no NaN, and its first index. Floats have kernels of their own.
+    pub(super) struct ArgExtreme<T, const MAX: bool>(PhantomData<T>);
+    impl<T: Ordered, const MAX: bool> BlockFold for ArgExtreme<T, MAX> {
         #[inline(always)]
         unsafe fn run(dst: *mut u8, a: *const u8, n: usize) {
             let mut partial: Partial = [0; 2];
@@ -398,7 +398,7 @@ mod extremes {
         }
     }
 }
-use extremes::{Largest, Place, Smallest, beats};
+use extremes::{ArgExtreme, Largest, Smallest, beats};
 
 macro_rules! by_order {
     ($dtype:expr, $t:ident => $e:expr) => {
@@ -472,8 +472,10 @@ fn kernels(isa: Isa, op: Reduce, dtype: DType) -> Option<(BlockFn, JoinFn)> {
         Reduce::Prod => by_number!(dtype, T => (pick::<Product<T>>(isa), join_values::<Product<T>> as JoinFn)),
         Reduce::Max => by_order!(dtype, T => (pick::<Largest<T>>(isa), join_values::<Largest<T>> as JoinFn)),
         Reduce::Min => by_order!(dtype, T => (pick::<Smallest<T>>(isa), join_values::<Smallest<T>> as JoinFn)),
-        Reduce::ArgMax => by_order!(dtype, T => (pick::<Place<T, true>>(isa), join_places::<T, true> as JoinFn)),
-        Reduce::ArgMin => by_order!(dtype, T => (pick::<Place<T, false>>(isa), join_places::<T, false> as JoinFn)),
+        Reduce::ArgMax => by_order!(dtype, T => (pick::<ArgExtreme<T, true>>(isa), join_indices::<T, true> as JoinFn)),
+        Reduce::ArgMin => {
+            by_order!(dtype, T => (pick::<ArgExtreme<T, false>>(isa), join_indices::<T, false> as JoinFn))
+        }
     }?;
     // The usual ones have vector kernels for floats.
     let vectors = match op {
@@ -482,12 +484,12 @@ fn kernels(isa: Isa, op: Reduce, dtype: DType) -> Option<(BlockFn, JoinFn)> {
         Reduce::Min => Some(ReduceOp::Min),
         Reduce::Prod | Reduce::ArgMax | Reduce::ArgMin => None,
     };
-    let places = match op {
-        Reduce::ArgMax => math::place(isa, ReduceOp::Max, dtype),
-        Reduce::ArgMin => math::place(isa, ReduceOp::Min, dtype),
+    let indices = match op {
+        Reduce::ArgMax => math::arg_reduce(isa, ReduceOp::Max, dtype),
+        Reduce::ArgMin => math::arg_reduce(isa, ReduceOp::Min, dtype),
         _ => None,
     };
-    Some((vectors.and_then(|v| math::reduce(isa, v, dtype)).or(places).unwrap_or(fold), join))
+    Some((vectors.and_then(|v| math::reduce(isa, v, dtype)).or(indices).unwrap_or(fold), join))
 }
 
 /// # Safety
@@ -506,15 +508,15 @@ unsafe fn join_values<F: Joining>(a: &Partial, b: &Partial) -> Partial {
 ///
 /// # Safety
 /// Both are partials of such a fold.
-unsafe fn join_places<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> Partial {
+unsafe fn join_indices<T: Ordered, const MAX: bool>(a: &Partial, b: &Partial) -> Partial {
     // SAFETY: a partial of this fold holds a value of `T` in its first bytes.
     let (x, y) = unsafe { ((&raw const *a).cast::<T>().read(), (&raw const *b).cast::<T>().read()) };
     let second = beats::<T, MAX>(x, y) || (!beats::<T, MAX>(y, x) && (b[1] as i64) < a[1] as i64);
     if second { *b } else { *a }
 }
 
-/// A better value for each lane: `dst` holds places (i64), `a` the best values so far (written too), `b` other values, `c` the
-/// place of all of these (one i64), or where `EACH` the place of each.
+/// A better value for each lane: `dst` holds indices (i64), `a` the best values so far (written too), `b` other values, `c` the
+/// index of all of these (one i64), or where `EACH` the index of each.
 struct Better<T, const MAX: bool, const EACH: bool>(PhantomData<T>);
 
 /// Lanes that are passed over at once if none becomes better, as most do not after the first elements of their rows.
@@ -523,10 +525,10 @@ const LANES: usize = 32;
 impl<T: Ordered, const MAX: bool, const EACH: bool> BlockStep for Better<T, MAX, EACH> {
     #[inline(always)]
     unsafe fn run(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
-        let (places, best, new, place) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>(), c.cast::<i64>());
+        let (indices, best, new, index) = (dst.cast::<i64>(), a.cast_mut().cast::<T>(), b.cast::<T>(), c.cast::<i64>());
         // SAFETY: the caller promises `n` elements at the first three, `n` or one at the last, and that `a` is a register.
         unsafe {
-            let one = if EACH || n == 0 { 0 } else { place.read() };
+            let one = if EACH || n == 0 { 0 } else { index.read() };
             let mut i = 0;
             while i + LANES <= n {
                 let x = best.add(i).cast::<[T; LANES]>().read();
@@ -537,14 +539,14 @@ impl<T: Ordered, const MAX: bool, const EACH: bool> BlockStep for Better<T, MAX,
                     some |= !(if MAX { y[j] <= x[j] } else { y[j] >= x[j] });
                 }
                 if some {
-                    let old = places.add(i).cast::<[i64; LANES]>().read();
+                    let old = indices.add(i).cast::<[i64; LANES]>().read();
                     write(best.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { y[j] } else { x[j] });
                     // Two forms, so that the compiler chooses between values, not between their addresses.
                     if EACH {
-                        let theirs = place.add(i).cast::<[i64; LANES]>().read();
-                        write(places.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { theirs[j] } else { old[j] });
+                        let theirs = index.add(i).cast::<[i64; LANES]>().read();
+                        write(indices.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { theirs[j] } else { old[j] });
                     } else {
-                        write(places.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { one } else { old[j] });
+                        write(indices.add(i), |j| if beats::<T, MAX>(x[j], y[j]) { one } else { old[j] });
                     }
                 }
                 i += LANES;
@@ -553,7 +555,7 @@ impl<T: Ordered, const MAX: bool, const EACH: bool> BlockStep for Better<T, MAX,
                 let (x, y) = (best.add(i).read(), new.add(i).read_unaligned());
                 if beats::<T, MAX>(x, y) {
                     best.add(i).write(y);
-                    places.add(i).write(if EACH { place.add(i).read() } else { one });
+                    indices.add(i).write(if EACH { index.add(i).read() } else { one });
                 }
                 i += 1;
             }
@@ -575,9 +577,9 @@ unsafe fn write<R: Copy>(dst: *mut R, f: impl Fn(usize) -> R) {
     unsafe { dst.cast::<[MaybeUninit<R>; LANES]>().write_unaligned(r) }
 }
 
-/// One more element for each lane, for rows whose lanes are different rows: `dst` holds places (i64), `a` the best values so far
-/// (written too), `b` the new values, `c` the place of the new values (one i64).
-pub(super) fn place_step(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
+/// One more element for each lane, for rows whose lanes are different rows: `dst` holds indices (i64), `a` the best values so far
+/// (written too), `b` the new values, `c` the index of the new values (one i64).
+pub(super) fn index_step(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
     match op {
         Reduce::ArgMax => by_order!(dtype.compute(), T => pick_step::<Better<T, true, false>>(isa)),
         Reduce::ArgMin => by_order!(dtype.compute(), T => pick_step::<Better<T, false, false>>(isa)),
@@ -585,8 +587,8 @@ pub(super) fn place_step(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> 
     }
 }
 
-/// Joins places and best values of later elements: as [`place_step`], with the places of `b` at `c`.
-pub(super) fn place_join(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
+/// Joins indices and best values of later elements: as [`index_step`], with the indices of `b` at `c`.
+pub(super) fn index_join(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> {
     match op {
         Reduce::ArgMax => by_order!(dtype.compute(), T => pick_step::<Better<T, true, true>>(isa)),
         Reduce::ArgMin => by_order!(dtype.compute(), T => pick_step::<Better<T, false, true>>(isa)),
@@ -594,7 +596,7 @@ pub(super) fn place_join(isa: Isa, op: Reduce, dtype: DType) -> Option<BlockFn> 
     }
 }
 
-/// The value that a reduction of values of this dtype starts from; for a place, that of its values.
+/// The value that a reduction of values of this dtype starts from; for a index, that of its values.
 pub(super) fn start(op: Reduce, dtype: DType) -> Scalar {
     match op {
         Reduce::ArgMax => Scalar::lowest(dtype.compute()),

@@ -1,16 +1,16 @@
-//! Row programs: maps and reductions over rows, each row kept in fast memory from one step to the next.
+//! Row programs: maps and reductions over rows, each row cached in fast memory from one step to the next.
 //!
-//! A launch lets the lanes of its code run along the rows or across them, whichever costs less for its shape and strides;
+//! A launch lets the lanes of its code run along the rows or over several of them, whichever costs less for its shape and strides;
 //! few long rows are cut into pieces of fixed size. All choices depend on the shape alone, so results never depend on
 //! the number of threads.
 //!
 //! - `build`: from an expression to stages of code. `fold`: reductions of blocks, joined in a fixed order.
-//! - `along`: row after row. `across`: many rows at once, one in each lane. `windows`: rows that are windows of an image.
+//! - `along`: row after row. `interleaved`: many rows at once, one in each lane. `windows`: rows that are windows of an image.
 
-mod across;
 mod along;
 mod build;
 mod fold;
+mod interleaved;
 #[cfg(test)]
 pub(crate) mod tests;
 mod windows;
@@ -25,9 +25,9 @@ use millstream_core::{Body, Error, Node, Op, Result};
 use crate::backend::Machine;
 use crate::program::{Code, Operand};
 use crate::stream::{CpuLaunch, Run};
-use across::Across;
 use along::Along;
 use build::Built;
+use interleaved::Interleaved;
 use windows::Windows;
 
 /// The most rows that are walked side by side.
@@ -45,7 +45,7 @@ impl RowsKernel {
     pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
         let text = match plan(op, &machine)? {
             Plan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),
-            Plan::Across(p) => format!("rows, lanes across them along dimension {}\n{}", p.lane, listing(&p.built)),
+            Plan::Interleaved(p) => format!("rows, lanes over them along dimension {}\n{}", p.lane, listing(&p.built)),
             Plan::Windows(p) => p.text(),
         };
         Ok(Arc::new(RowsKernel { machine, text }))
@@ -60,7 +60,7 @@ impl Kernel for RowsKernel {
     fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let run: Arc<dyn Run> = match plan(op, &self.machine)? {
             Plan::Along(p) => Arc::new(p),
-            Plan::Across(p) => Arc::new(p),
+            Plan::Interleaved(p) => Arc::new(p),
             Plan::Windows(p) => p,
         };
         Ok(Arc::new(CpuLaunch(run)))
@@ -69,7 +69,7 @@ impl Kernel for RowsKernel {
 
 enum Plan {
     Along(Along),
-    Across(Across),
+    Interleaved(Interleaved),
     Windows(Arc<Windows>),
 }
 
@@ -121,14 +121,14 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         .rev()
         .map(|d| (walks.along_rows(operands(d), work, dims[d]), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
-    let across = (0..inner)
+    let interleaved = (0..inner)
         .rev()
         .map(|d| (walks.across_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
-    match (along, across) {
+    match (along, interleaved) {
         (Some((a, _)), Some((b, lane))) if b < a => match Windows::new(&shape, lane, machine)? {
             Some(windows) => Ok(Plan::Windows(Arc::new(windows))),
-            None => Ok(Plan::Across(Across::new(&shape, lane, machine)?)),
+            None => Ok(Plan::Interleaved(Interleaved::new(&shape, lane, machine)?)),
         },
         (Some((_, lane)), _) => Ok(Plan::Along(Along::new(&shape, lane, machine)?)),
         (None, _) => Err(Error::internal("a row program without a row")),

@@ -92,7 +92,7 @@ fn random_row_programs_give_what_the_reference_gives() {
     }
 }
 
-/// The sum, largest and place of the largest over the last `rank - inner` dimensions.
+/// The sum, largest and index of the largest over the last `rank - inner` dimensions.
 fn reductions(dtype: DType) -> Expr {
     let mut b = ExprBuilder::new();
     let x = b.input(0, dtype);
@@ -308,9 +308,9 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn places_are_the_first_of_equals_and_of_nans_in_every_shape() {
+fn indices_are_the_first_of_equals_and_of_nans_in_every_shape() {
     let mut r = Random::fresh();
-    // Lanes along rows and across them, around the lengths of parts, of vectors and of pieces.
+    // Lanes along rows and over several of them, around the lengths of parts, of vectors and of pieces.
     let shapes = [(3, 1), (5, 31), (2, 2047), (2, 2049), (1, 70_000), (33, 64), (40, 5000), (4100, 70), (1, 0), (3, 0)];
     for isa in Isa::available() {
         for (rows, row) in shapes {
@@ -321,9 +321,9 @@ fn places_are_the_first_of_equals_and_of_nans_in_every_shape() {
                 let op = r.pick(&[Reduce::ArgMax, Reduce::ArgMin]);
                 let mut b = ExprBuilder::new();
                 let x = b.input(0, dtype);
-                let place = b.reduce(op, x).unwrap();
+                let index = b.reduce(op, x).unwrap();
                 let out = Access::new(DType::I64, &[1, 0]);
-                let op = Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], vec![out], b.finish(&[place]));
+                let op = Op::rows(&[rows, row], 1, vec![Access::new(dtype, &strides)], vec![out], b.finish(&[index]));
                 let op = op.unwrap();
                 // Few values, so that many are equal; rarely none is a number.
                 let mut x = r.tensor(dtype, (rows * row).max(1), 0);
@@ -349,7 +349,7 @@ fn a_listing_names_every_stage() {
     let x = || Access::new(DType::F32, &[100, 1]);
     let op = Op::rows(&[8, 100], 1, vec![x()], vec![x()], softmax(DType::F32)).unwrap();
     let text = RowsKernel::new(&op, machine(Isa::detect(), 1)).unwrap().text();
-    assert!(text.contains("stage 2") && text.contains("exp_less.f32") && text.contains("kept0"), "{text}");
+    assert!(text.contains("stage 2") && text.contains("exp_less.f32") && text.contains("cached0"), "{text}");
     assert_eq!(text.matches("exp_less.f32").count(), 1, "{text}");
     assert!(!op.exprs().any(|e| e.nodes().iter().any(|(n, _)| *n == Node::Acc)));
 }
@@ -403,9 +403,9 @@ fn windows_of_images_are_reduced_right_at_every_border() {
             let dtype = r.pick(&[DType::F32, DType::F32, DType::F16, DType::BF16]);
             let mut image = Access::new(dtype, &strides);
             if pad > 0 {
-                let guard = |place: usize, within: usize, limit: usize| {
+                let guard = |pixel: usize, within: usize, limit: usize| {
                     let mut coefficients = [0isize; 5];
-                    (coefficients[place], coefficients[within]) = (st, sp);
+                    (coefficients[pixel], coefficients[within]) = (st, sp);
                     Guard { coefficients: coefficients.as_slice().into(), offset: -(pad as isize), limit }
                 };
                 image.base = -(pad as isize) * (wide + 1);
@@ -435,7 +435,7 @@ fn windows_of_images_are_reduced_right_at_every_border() {
                 tensors[0].set(at, Scalar::from_f64(f64::NAN, dtype)).unwrap();
             }
             let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
-            // Short sums may be cheaper by rows. Rows of windows that are one line are joined.
+            // Short accumulators may be cheaper by rows. Rows of windows that are one line are joined.
             let may = images * oh * ow >= 8 && (pad == 0 || round % 4 != 0);
             let must = may && window[0] > 1 && ow >= 16 && oh > 1;
             let is = kernel.text().starts_with("windows");
@@ -459,9 +459,9 @@ fn windows_of_images_with_channels_last_are_reduced_right_at_every_border() {
             let wide = size[1] as isize * c;
             let mut image = Access::new(DType::F32, &[wide * size[0] as isize, wide * st, c * st, 1, wide, c]);
             if pad > 0 {
-                let guard = |place: usize, within: usize, limit: usize| {
+                let guard = |pixel: usize, within: usize, limit: usize| {
                     let mut coefficients = [0isize; 6];
-                    (coefficients[place], coefficients[within]) = (st, 1);
+                    (coefficients[pixel], coefficients[within]) = (st, 1);
                     Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit }
                 };
                 image.base = -(wide + c);
@@ -473,7 +473,7 @@ fn windows_of_images_with_channels_last_are_reduced_right_at_every_border() {
                 };
                 image.fill = Scalar::new(if round % 4 == 0 { 0.25 } else { nothing });
             }
-            // Windows of one line may be rows like others, and lanes may lie along places where those are more.
+            // Windows of one line may be rows like others, and lanes may lie along pixels where those are more.
             let by_windows = (pad == 0 || round % 4 > 0) && window[0] > 1 && channels >= ow;
             let mut b = ExprBuilder::new();
             let x = b.input(0, DType::F32);

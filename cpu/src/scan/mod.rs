@@ -103,17 +103,17 @@ impl Kernel for ScanKernel {
             _ => Form::Strided,
         };
         // Results that no cache holds are written past the caches, if all begin with a line.
-        let apart = |d: &usize| operands[1].strides[*d] % 64 == 0;
+        let aligned = |d: &usize| operands[1].strides[*d] % 64 == 0;
         let lines = match form {
             Form::Beside => {
-                outer.iter().all(apart) && steps[1] % 64 == 0 && beside.is_some_and(|d| unit(operands[1].strides[d]))
+                outer.iter().all(aligned) && steps[1] % 64 == 0 && beside.is_some_and(|d| unit(operands[1].strides[d]))
             }
-            _ => outer.iter().all(apart),
+            _ => outer.iter().all(aligned),
         };
         Ok(Arc::new(CpuLaunch(Arc::new(Scan {
             machine: self.machine.clone(),
             walks: self.walks,
-            across: operands.each_ref().map(|o| beside.map_or(0, |d| o.strides[d])),
+            row_strides: operands.each_ref().map(|o| beside.map_or(0, |d| o.strides[d])),
             pieces: side.div_ceil(lanes),
             streams: lines && op.output_len(0) * size > self.machine.topology.l3().size,
             dims: op.dims.clone(),
@@ -158,7 +158,7 @@ struct Scan {
     side: usize,
     lanes: usize,
     pieces: usize,
-    across: [isize; 2],
+    row_strides: [isize; 2],
     elements: usize,
     steps: [isize; 2],
 }
@@ -205,7 +205,7 @@ impl Scan {
     /// Where a row begins on both sides.
     fn at(&self, bases: &[Base], index: &[usize], lane: usize) -> (*const u8, *mut u8) {
         let at = |o: usize| {
-            let offset = self.operands[o].offset(index) + lane as isize * self.across[o];
+            let offset = self.operands[o].offset(index) + lane as isize * self.row_strides[o];
             bases[o].first.wrapping_offset(offset)
         };
         (at(0), at(1))
@@ -218,7 +218,7 @@ impl Scan {
             isa: self.machine.isa,
             from,
             to,
-            across: self.across,
+            row_strides: self.row_strides,
             steps: self.steps,
             rows: (self.side - lane).min(self.lanes),
             elements: self.elements,

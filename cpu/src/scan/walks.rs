@@ -1,7 +1,7 @@
 //! Walks over rows: one row along its elements, or neighbouring rows side by side.
 
 use super::items::{Compensated, Item};
-use crate::links::fetch;
+use crate::epilogue_chain::fetch;
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
 
 /// Room for the total of any item.
@@ -79,7 +79,7 @@ pub(super) struct Rows {
     pub isa: Isa,
     pub from: *const u8,
     pub to: *mut u8,
-    pub across: [isize; 2],
+    pub row_strides: [isize; 2],
     pub steps: [isize; 2],
     pub rows: usize,
     pub elements: usize,
@@ -96,7 +96,8 @@ pub(super) unsafe fn strided<T: Item, const OP: u8>(rows: &Rows) {
     // SAFETY: the caller's promise.
     unsafe {
         for r in 0..rows.rows as isize {
-            let (mut from, mut to) = (rows.from.offset(r * rows.across[0]), rows.to.offset(r * rows.across[1]));
+            let (mut from, mut to) =
+                (rows.from.offset(r * rows.row_strides[0]), rows.to.offset(r * rows.row_strides[1]));
             let mut total = from.cast::<T>().read_unaligned().first::<OP>();
             to.cast::<T>().write_unaligned(T::result(total));
             for _ in 1..rows.elements {
@@ -141,14 +142,14 @@ impl<T: Item, const OP: u8> Kernel for Beside<'_, T, OP> {
                 if i == 0 {
                     for (r, total) in totals.iter_mut().enumerate() {
                         *total = from.add(r).read_unaligned().first::<OP>();
-                        to.offset(r as isize * rows.across[1]).cast::<T>().write_unaligned(T::result(*total));
+                        to.offset(r as isize * rows.row_strides[1]).cast::<T>().write_unaligned(T::result(*total));
                     }
-                } else if rows.across[1] == size_of::<T>() as isize {
+                } else if rows.row_strides[1] == size_of::<T>() as isize {
                     line::<S, T, OP>(s, totals, from, rows.steps[0], to.cast::<T>(), rows.streams);
                 } else {
                     for (r, total) in totals.iter_mut().enumerate() {
                         *total = T::join::<OP>(*total, from.add(r).read_unaligned());
-                        to.offset(r as isize * rows.across[1]).cast::<T>().write_unaligned(T::result(*total));
+                        to.offset(r as isize * rows.row_strides[1]).cast::<T>().write_unaligned(T::result(*total));
                     }
                 }
             }
@@ -213,23 +214,23 @@ unsafe fn put<S: Simd, T: Copy>(_: S, y: [T; GROUP], to: *mut T, streams: bool) 
     }
 }
 
-/// Walks sums of f64 side by side: sums and what they lost lie apart, so that both are vectors.
+/// Walks sums of f64 side by side: sums and what they lost are separate arrays, so that both are vectors.
 ///
 /// # Safety
 /// All elements exist on both sides.
 pub(super) unsafe fn beside_compensated(rows: &Rows) {
-    vectorize(rows.isa, Sums(rows));
+    vectorize(rows.isa, SumWalk(rows));
 }
 
-struct Sums<'a>(&'a Rows);
+struct SumWalk<'a>(&'a Rows);
 
-impl Kernel for Sums<'_> {
+impl Kernel for SumWalk<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let rows = self.0;
-        if rows.across[1] != size_of::<f64>() as isize {
+        if rows.row_strides[1] != size_of::<f64>() as isize {
             return Beside::<f64, { super::items::SUM }>(rows, std::marker::PhantomData).run(s);
         }
         let count = rows.rows.min(LANES);

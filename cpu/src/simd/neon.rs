@@ -122,8 +122,8 @@ impl Not for M64x2 {
 impl Mask for M32x4 {
     #[inline(always)]
     fn bits(self) -> u32 {
-        const PLACES: [u32; 4] = [1, 2, 4, 8];
-        neon!(vaddvq_u32(vandq_u32(self.0, vld1q_u32(PLACES.as_ptr()))))
+        const BITS: [u32; 4] = [1, 2, 4, 8];
+        neon!(vaddvq_u32(vandq_u32(self.0, vld1q_u32(BITS.as_ptr()))))
     }
     #[inline(always)]
     fn any(self) -> bool {

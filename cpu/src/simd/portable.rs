@@ -100,8 +100,8 @@ macro_rules! mask {
         impl Mask for Yes<$t, $n> {
             #[inline(always)]
             fn bits(self) -> u32 {
-                let places: [u32; $n] = each(|i| ((self.0[i] & 1) as u32) << i);
-                places.iter().sum()
+                let bits: [u32; $n] = each(|i| ((self.0[i] & 1) as u32) << i);
+                bits.iter().sum()
             }
         }
     };

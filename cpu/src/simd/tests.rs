@@ -293,7 +293,7 @@ fn low_halves_are_multiplied_lanes_shifted_and_taken_in_turn() {
     }
 }
 
-/// Lanes of even and of odd places, and lanes moved past the ends of vectors.
+/// Lanes of even and of odd indices, and lanes moved past the ends of vectors.
 struct Moved;
 
 impl Kernel for Moved {
@@ -320,7 +320,7 @@ impl Kernel for Moved {
 }
 
 #[test]
-fn lanes_come_apart_and_move_past_the_ends_of_vectors() {
+fn lanes_part_and_move_past_the_ends_of_vectors() {
     for isa in Isa::available() {
         vectorize(isa, Moved);
     }

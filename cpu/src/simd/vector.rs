@@ -250,7 +250,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     type M32: Mask;
     /// Masks of 64-bit lanes.
     type M64: Mask;
-    /// Vectors of f32 in a row of sums: six such rows, and what is added to them, fit the registers.
+    /// Vectors of f32 in a row of accumulators: six such rows, and what is added to them, fit the registers.
     const VECTORS: usize;
 
     /// Runs `kernel` compiled for this instruction set.
@@ -277,7 +277,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn shr_by(self, a: Self::I64, by: u32) -> Self::I64;
     /// The lanes of both in turn: `a0 b0 a1 b1 ...`, as two vectors.
     fn interleave(self, a: Self::I64, b: Self::I64) -> [Self::I64; 2];
-    /// Of the lanes of `a`, then of `b`, those of even places, and those of odd ones.
+    /// Of the lanes of `a`, then of `b`, those of even indices, and those of odd ones.
     fn phases(self, a: Self::F32, b: Self::F32) -> [Self::F32; 2];
     /// The lanes of `a` from `N` on, then the first `N` of `b`; `N` is 1, 2 or 3.
     fn next<const N: i32>(self, a: Self::F32, b: Self::F32) -> Self::F32;

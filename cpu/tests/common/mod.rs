@@ -60,7 +60,7 @@ impl Random {
 
 /// How the memory of a run is laid out.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Place {
+pub enum Alignment {
     /// As the pool would give it.
     Aligned,
     /// One byte off.
@@ -108,9 +108,9 @@ pub fn run(
     candidate: &Candidate,
     inputs: &[HostTensor],
     params: &[Scalar],
-    place: Place,
+    alignment: Alignment,
 ) -> Vec<HostTensor> {
-    run_reporting(backend, stream, op, candidate, inputs, params, place).0
+    run_reporting(backend, stream, op, candidate, inputs, params, alignment).0
 }
 
 /// As [`run`], with the reason why the launch went another way than its variant says, if it did.
@@ -121,12 +121,12 @@ pub fn run_reporting(
     candidate: &Candidate,
     inputs: &[HostTensor],
     params: &[Scalar],
-    place: Place,
+    alignment: Alignment,
 ) -> (Vec<HostTensor>, Option<&'static str>) {
     let kernel = backend.compile(op, &candidate.variant).unwrap();
     assert!(!kernel.text().is_empty());
     let launch = kernel.prepare(op, &candidate.schedule).unwrap();
-    let shift = if place == Place::Misaligned { 1 } else { 0 };
+    let shift = if alignment == Alignment::Misaligned { 1 } else { 0 };
     let block = |bytes: usize| backend.alloc(bytes + 64, MemoryKind::Device).unwrap();
     let fill = |m: &RawMemory, from: &[u8]| {
         let to = m.host.unwrap().as_ptr();
@@ -185,7 +185,7 @@ pub fn run_reporting(
     let reason = launch.fallback();
     // What was chosen is what runs; where the memory forbids that, the launch says so.
     if reads_in_place(candidate) {
-        assert_eq!(reason.is_some(), place == Place::Misaligned, "{}: {reason:?}", candidate.label());
+        assert_eq!(reason.is_some(), alignment == Alignment::Misaligned, "{}: {reason:?}", candidate.label());
     }
     for (m, t) in &mut outs {
         let from = m.host.unwrap().as_ptr();
@@ -230,12 +230,12 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         let variants = backend.variants(op);
         assert!(!variants.is_empty());
         for (v, variant) in variants.iter().enumerate() {
-            for place in [Place::Aligned, Place::Misaligned] {
+            for alignment in [Alignment::Aligned, Alignment::Misaligned] {
                 // The families that read an operand where it lies have another way for memory that they cannot read so.
-                if place == Place::Misaligned && v > 0 && !reads_in_place(variant) {
+                if alignment == Alignment::Misaligned && v > 0 && !reads_in_place(variant) {
                     continue;
                 }
-                let outputs = run(&backend, &*stream, op, variant, inputs, params, place);
+                let outputs = run(&backend, &*stream, op, variant, inputs, params, alignment);
                 let who = format!("{} on {} x {}", variant.label(), backend.isa().name(), backend.threads());
                 for (o, (expected, got)) in expected.iter().zip(&outputs).enumerate() {
                     for e in expected {
@@ -258,7 +258,7 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
                         "{who}: wrote outside its output {o}"
                     );
                 }
-                if place == Place::Aligned {
+                if alignment == Alignment::Aligned {
                     let known = by_variant.iter().find(|(l, isa, _)| *l == variant.label() && *isa == backend.isa());
                     match known {
                         Some((_, _, first)) => {

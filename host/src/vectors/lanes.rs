@@ -1,4 +1,4 @@
-//! Vectors of words by AVX-512 F: the only place that calls its intrinsics.
+//! Vectors of words by AVX-512 F: the only module that calls its intrinsics.
 
 use std::arch::x86_64::*;
 
@@ -197,7 +197,7 @@ macro_rules! lanes {
     };
 }
 
-/// An array of a function of each place, in constants.
+/// An array of a function of each index, in constants.
 macro_rules! numbers {
     ($word:ident, $count:literal, |$i:ident| $value:expr) => {{
         let (mut list, mut $i) = ([0; $count], 0);

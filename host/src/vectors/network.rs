@@ -8,7 +8,7 @@ use super::lanes::Lanes;
 /// Vectors that are sorted at once.
 pub(super) const ROWS: usize = 16;
 
-/// Sorts the `n` words at `from`, at most [`ROWS`] vectors of them, to `to`, which may be the same place.
+/// Sorts the `n` words at `from`, at most [`ROWS`] vectors of them, to `to`, which may be the same memory.
 ///
 /// # Safety
 /// AVX-512 is present; so many words can be read and written.
@@ -124,13 +124,13 @@ unsafe fn merge<V: Lanes, const R: usize, const X: usize>(v: &mut [V; R]) {
             v[b] = more.or(less, upper).crossed::<X>();
         }
         if X >= 15 {
-            across::<V, R, 4>(v);
+            exchange_lanes::<V, R, 4>(v);
         }
         if X >= 7 {
-            across::<V, R, 2>(v);
+            exchange_lanes::<V, R, 2>(v);
         }
         if X >= 3 {
-            across::<V, R, 1>(v);
+            exchange_lanes::<V, R, 1>(v);
         }
         down::<V, R, 8>(v);
         down::<V, R, 4>(v);
@@ -141,21 +141,21 @@ unsafe fn merge<V: Lanes, const R: usize, const X: usize>(v: &mut [V; R]) {
 
 /// Orders the words of lanes so far apart.
 #[inline(always)]
-unsafe fn across<V: Lanes, const R: usize, const APART: usize>(v: &mut [V; R]) {
+unsafe fn exchange_lanes<V: Lanes, const R: usize, const DISTANCE: usize>(v: &mut [V; R]) {
     for v in v {
         // SAFETY: the caller's promise.
-        *v = unsafe { v.min_max(v.crossed::<APART>(), const { lanes_with(APART) }) };
+        *v = unsafe { v.min_max(v.crossed::<DISTANCE>(), const { lanes_with(DISTANCE) }) };
     }
 }
 
 /// Orders the words of rows so far apart.
 #[inline(always)]
-unsafe fn down<V: Lanes, const R: usize, const APART: usize>(v: &mut [V; R]) {
-    if APART < R {
+unsafe fn down<V: Lanes, const R: usize, const DISTANCE: usize>(v: &mut [V; R]) {
+    if DISTANCE < R {
         for i in 0..R / 2 {
-            let a = i / APART * 2 * APART + i % APART;
+            let a = i / DISTANCE * 2 * DISTANCE + i % DISTANCE;
             // SAFETY: the caller's promise.
-            unsafe { order(v, a, a + APART) };
+            unsafe { order(v, a, a + DISTANCE) };
         }
     }
 }
@@ -174,12 +174,12 @@ unsafe fn turn<V: Lanes, const R: usize>(v: &mut [V; R]) {
 
 /// Zips rows so far apart.
 #[inline(always)]
-unsafe fn zip<V: Lanes, const R: usize, const APART: usize>(v: &mut [V; R]) {
-    if APART < R {
+unsafe fn zip<V: Lanes, const R: usize, const DISTANCE: usize>(v: &mut [V; R]) {
+    if DISTANCE < R {
         for i in 0..R / 2 {
-            let a = i / APART * 2 * APART + i % APART;
+            let a = i / DISTANCE * 2 * DISTANCE + i % DISTANCE;
             // SAFETY: the caller's promise.
-            (v[a], v[a + APART]) = unsafe { v[a].zip(v[a + APART]) };
+            (v[a], v[a + DISTANCE]) = unsafe { v[a].zip(v[a + DISTANCE]) };
         }
     }
 }

@@ -17,7 +17,7 @@ const LUCK: u32 = 8;
 pub(super) unsafe fn sort<V: Lanes>(list: &mut [V::Word], spare: &mut [V::Word]) {
     let n = list.len();
     assert!(spare.len() >= n);
-    // SAFETY: the caller's promise; both lists are as long, and apart.
+    // SAFETY: the caller's promise; both lists are as long, and do not overlap.
     unsafe { sort_to::<V>(list.as_mut_ptr(), spare.as_mut_ptr(), n, true, LUCK) }
 }
 
@@ -34,14 +34,14 @@ pub(super) unsafe fn part<V: Lanes>(
 ) {
     let n = list.len();
     assert!(spare.len() >= n && counts.len() == limits.len() + 1);
-    // SAFETY: the caller's promise; both lists are as long, and apart.
+    // SAFETY: the caller's promise; both lists are as long, and do not overlap.
     unsafe { part_to::<V>(list.as_mut_ptr(), spare.as_mut_ptr(), n, true, limits, counts) }
 }
 
 /// Parts the words at `data`, to there or to `spare`.
 ///
 /// # Safety
-/// AVX-512 is present; both have `n` words, and are apart.
+/// AVX-512 is present; both have `n` words, and do not overlap.
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt,lzcnt")]
 unsafe fn part_to<V: Lanes>(
     data: *mut V::Word,
@@ -53,7 +53,7 @@ unsafe fn part_to<V: Lanes>(
 ) {
     let (to, other) = if stay { (data, spare) } else { (spare, data) };
     let middle = limits.len() / 2;
-    // SAFETY: the caller's promise; whatever is written is as long as what was read, and parts are apart.
+    // SAFETY: the caller's promise; whatever is written is as long as what was read, and parts do not overlap.
     unsafe {
         let Some(&limit) = limits.get(middle) else {
             if !stay {
@@ -72,7 +72,7 @@ unsafe fn part_to<V: Lanes>(
 /// Sorts the words at `data`, to there or to `spare`.
 ///
 /// # Safety
-/// AVX-512 is present; both have `n` words, and are apart.
+/// AVX-512 is present; both have `n` words, and do not overlap.
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt,lzcnt")]
 unsafe fn sort_to<V: Lanes>(
     mut data: *mut V::Word,
@@ -84,7 +84,7 @@ unsafe fn sort_to<V: Lanes>(
     loop {
         // Where words shall be, and what else can be used.
         let (to, other) = if stay { (data, spare) } else { (spare, data) };
-        // SAFETY: the caller's promise; whatever is written is as long as what was read, and parts are apart.
+        // SAFETY: the caller's promise; whatever is written is as long as what was read, and parts do not overlap.
         unsafe {
             if n <= ROWS * V::COUNT {
                 network::sort::<V>(data, to, n);
@@ -101,7 +101,7 @@ unsafe fn sort_to<V: Lanes>(
             let less = part_by::<V>(data, n, to, other, pivot);
             let mut more = n - less;
             if often || less == 0 {
-                // Those that equal the pivot are in their place, then. None is larger than the largest word.
+                // Those that equal the pivot are where they belong, then. None is larger than the largest word.
                 let next = V::next(pivot);
                 let same = if pivot == V::MAX { more } else { part_by::<V>(other, more, to.add(less), other, next) };
                 if pivot == V::MAX {
@@ -124,13 +124,13 @@ unsafe fn sort_to<V: Lanes>(
 /// AVX-512 is present; there are `n` words, at least a vector.
 #[inline(always)]
 unsafe fn pivot<V: Lanes>(data: *const V::Word, n: usize) -> (V::Word, bool) {
-    let apart = (n - V::COUNT) / 8;
+    let spacing = (n - V::COUNT) / 8;
     // SAFETY: the caller's promise; all vectors lie inside.
     unsafe {
-        let third = apart * 3;
-        let a = spread::<V>(data, apart);
-        let b = spread::<V>(data.add(third), apart);
-        let c = spread::<V>(data.add(2 * third), apart);
+        let third = spacing * 3;
+        let a = spread::<V>(data, spacing);
+        let b = spread::<V>(data.add(third), spacing);
+        let c = spread::<V>(data.add(2 * third), spacing);
         let all = middle(a, b, c);
         let some = middle(all, all.crossed::<1>(), all.crossed::<2>());
         let pivot = if V::COUNT > 8 {
@@ -150,9 +150,9 @@ unsafe fn pivot<V: Lanes>(data: *const V::Word, n: usize) -> (V::Word, bool) {
 /// # Safety
 /// AVX-512 is present; all three can be read.
 #[inline(always)]
-unsafe fn spread<V: Lanes>(data: *const V::Word, apart: usize) -> V {
+unsafe fn spread<V: Lanes>(data: *const V::Word, spacing: usize) -> V {
     // SAFETY: the caller's promise.
-    unsafe { middle(V::load(data), V::load(data.add(apart)), V::load(data.add(2 * apart))) }
+    unsafe { middle(V::load(data), V::load(data.add(spacing)), V::load(data.add(2 * spacing))) }
 }
 
 /// The middle of each three words.
@@ -168,7 +168,7 @@ unsafe fn middle<V: Lanes>(a: V, b: V, c: V) -> V {
 /// Moves words below `pivot` to `low` and the others to `high`; how many went to `low`.
 ///
 /// # Safety
-/// AVX-512 is present; all three have room for `n` words; `low` and `high` are apart, `data` is one of them or apart from both.
+/// AVX-512 is present; all three have room for `n` words; `low` and `high` do not overlap, `data` is one of them or overlaps neither.
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt,lzcnt")]
 unsafe fn part_by<V: Lanes>(
     data: *const V::Word,

@@ -71,8 +71,8 @@ fn unlucky(n: usize, lanes: usize) -> Vec<u32> {
     let mut left: Vec<usize> = (0..n).collect();
     let mut value = 0;
     while left.len() > 2000 {
-        let apart = (left.len() - lanes) / 8;
-        let looked = |at: usize| (0..9).any(|row| (row * apart..row * apart + lanes).contains(&at));
+        let spacing = (left.len() - lanes) / 8;
+        let looked = |at: usize| (0..9).any(|row| (row * spacing..row * spacing + lanes).contains(&at));
         for (at, &i) in left.iter().enumerate() {
             if looked(at) {
                 list[i] = value;

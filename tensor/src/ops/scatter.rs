@@ -8,7 +8,7 @@ use std::panic::Location;
 
 use millstream_core::what::{Dims, broadcast_shapes, count};
 use millstream_core::{DType, Error, Result};
-use millstream_host::{self as host, Places, Put};
+use millstream_host::{self as host, Put, ScatterShape};
 
 use crate::Tensor;
 
@@ -99,7 +99,7 @@ impl Tensor {
                 (indices.cast(DType::I64).broadcast(&shape), values.cast(self.dtype()).broadcast(&shape));
             indices.check()?;
             let (outer, n, inner) = self.around(axis, axis + 1)?;
-            let sizes = Places { outer, n, inner, k: shape[axis], each: true };
+            let sizes = ScatterShape { outer, n, inner, k: shape[axis], each: true };
             let three = [outer, sizes.k, inner];
             let function = host::scatter(self.dtype(), sizes, put);
             let inputs = [&self.reshape(&[outer, n, inner]), &indices.reshape(&three), &values.reshape(&three)];
@@ -138,7 +138,7 @@ impl Tensor {
             let shape: Dims = common.iter().chain(rest).copied().collect();
             let values = values.cast(self.dtype()).broadcast(&shape).reshape(&[1, k, inner]);
             values.check()?;
-            let sizes = Places { outer: 1, n, inner, k, each: false };
+            let sizes = ScatterShape { outer: 1, n, inner, k, each: false };
             let function = host::scatter(self.dtype(), sizes, put);
             let [out] = Tensor::host_outputs(function, &[&self.reshape(&[1, n, inner]), &flat, &values], location)?;
             Ok([out.reshape(self.shape())])

@@ -1,7 +1,7 @@
-//! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first product to the result.
+//! The micro-kernel: a few rows by vectors of columns, which stay in registers from the first multiply-add to the result.
 
 use crate::contract::packed::Chain;
-use crate::links::{apply, soon};
+use crate::epilogue_chain::{apply, prefetch_results};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
@@ -16,11 +16,11 @@ pub(super) const ROWS: usize = 6;
 #[repr(C, align(64))]
 pub(super) struct Line(pub [f32; LINE]);
 
-/// Depths after which some more results are prefetched.
+/// K indices after which some more results are prefetched.
 const STEP: usize = 16;
 
 /// Elements of a cache line.
-pub(super) const LINE: usize = crate::links::LINE;
+pub(super) const LINE: usize = crate::epilogue_chain::LINE;
 
 type Run = unsafe fn(&Tile, Option<&Chain>);
 
@@ -28,9 +28,9 @@ type Run = unsafe fn(&Tile, Option<&Chain>);
 pub(super) struct Kernels {
     /// Elements of a vector.
     pub lanes: usize,
-    /// Columns of a panel: so many vectors that [`ROWS`] rows of sums fill the registers.
+    /// Columns of a panel: so many vectors that [`ROWS`] rows of accumulators fill the registers.
     pub panel: usize,
-    /// By the vectors of columns and the rows of a tile, each less one, and by whether depths are listed.
+    /// By the vectors of columns and the rows of a tile, each less one, and by whether K offsets are listed.
     tiles: &'static [[[Run; 2]; ROWS]],
     /// Twice as many rows, in two panels one after the other, of a single vector.
     tall: [Run; 2],
@@ -54,7 +54,7 @@ impl Kernels {
         if width > self.lanes { ROWS } else { 2 * ROWS }
     }
 
-    /// Computes tiles of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Sums of columns up
+    /// Computes tiles of so many rows and columns: at most [`ROWS`], or exactly as many as [`Kernels::most_rows`] says. Accumulators of columns up
     /// to a whole vector are written, too.
     ///
     /// # Safety
@@ -62,22 +62,22 @@ impl Kernels {
     pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, rows: usize, width: usize) {
         let run = if rows > ROWS { self.tall } else { self.tiles[width.div_ceil(self.lanes) - 1][rows - 1] };
         // SAFETY: passed on.
-        unsafe { run[usize::from(!tile.depths.is_null())](tile, chain) }
+        unsafe { run[usize::from(!tile.k_offsets.is_null())](tile, chain) }
     }
 
-    /// Copies so many pieces of `width` elements, `apart` elements from one to the next, to panel rows of their own; the rest of a row is
+    /// Copies so many pieces of `width` elements, `stride` elements from one to the next, to panel rows of their own; the rest of a row is
     /// zero.
     ///
     /// # Safety
     /// Each piece is readable.
-    pub(super) unsafe fn pack(&self, from: *const f32, apart: isize, width: usize, to: &mut [Line]) {
+    pub(super) unsafe fn pack(&self, from: *const f32, stride: isize, width: usize, to: &mut [Line]) {
         if width == self.panel {
             // SAFETY: the caller's.
-            unsafe { (self.pack)(from, apart, to) };
+            unsafe { (self.pack)(from, stride, to) };
             return;
         }
         for (q, row) in to.chunks_exact_mut(self.panel / LINE).enumerate() {
-            let from = from.wrapping_offset(q as isize * apart);
+            let from = from.wrapping_offset(q as isize * stride);
             for (i, x) in row.iter_mut().flat_map(|line| &mut line.0).enumerate() {
                 // SAFETY: the caller's.
                 *x = if i < width { unsafe { from.add(i).read() } } else { 0.0 };
@@ -114,7 +114,7 @@ const fn row<S: Simd, const V: usize>() -> [[Run; 2]; ROWS] {
     ]
 }
 
-/// Tiles of `R` rows by `V` vectors of columns, by whether depths are listed.
+/// Tiles of `R` rows by `V` vectors of columns, by whether K offsets are listed.
 const fn lists<S: Simd, const R: usize, const V: usize>() -> [Run; 2] {
     [tile::<S, R, V, false>, tile::<S, R, V, true>]
 }
@@ -123,34 +123,34 @@ const fn lists<S: Simd, const R: usize, const V: usize>() -> [Run; 2] {
 /// The machine has the instruction set, and the contract of [`Tile`] for `R` rows and `V` vectors.
 unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<R, V, LISTED>(tile, chain)) };
+    unsafe { S::enter(Accumulate::<R, V, LISTED>(tile, chain)) };
 }
 
 /// # Safety
-/// The machine has the instruction set; a whole panel is readable at each of as many multiples of `apart` as `to` has rows.
-unsafe fn pack<S: Simd>(from: *const f32, apart: isize, to: &mut [Line]) {
+/// The machine has the instruction set; a whole panel is readable at each of as many multiples of `stride` as `to` has rows.
+unsafe fn pack<S: Simd>(from: *const f32, stride: isize, to: &mut [Line]) {
     // SAFETY: passed on.
-    unsafe { S::enter(Pack { from, apart, to }) };
+    unsafe { S::enter(Pack { from, stride, to }) };
 }
 
 /// What the kernel reads and writes, for some tiles one below the other, all of as many rows.
 ///
-/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel, or, where depths
+/// The safety contract: `left` is readable for `k * ROWS` elements for each panel of rows, `right` for `k` rows of a panel, or, where K offsets
 /// are listed, for the tiles' vectors from each of `k` entries on; `from`, if it is not
-/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of a chain's links readable.
+/// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of a chain's steps readable.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub tiles: usize,
     pub k: usize,
     pub left: *const f32,
     pub right: *const f32,
-    /// From `right` to the elements of each depth; null where they are rows of a panel.
-    pub depths: *const i32,
-    /// Sums to add, rows of a panel one after the other; null where there are none.
+    /// From `right` to the elements of each K index; null where they are rows of a panel.
+    pub k_offsets: *const i32,
+    /// Accumulators to add, rows of a panel one after the other; null where there are none.
     pub from: *const f32,
     pub to: *mut f32,
-    pub apart: isize,
-    /// The first tile's first row and column, for a chain's links.
+    pub stride: isize,
+    /// The first tile's first row and column, for a chain's steps.
     pub row: usize,
     pub col: usize,
     /// Results of the chain that, with what they are made of, are prefetched: the first one's row and column, and how many there are.
@@ -159,31 +159,35 @@ pub(super) struct Tile {
     pub cols: usize,
 }
 
-/// `R` rows by `V` vectors of columns; whether depths are `LISTED`.
-struct Sums<'a, const R: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
+/// `R` rows by `V` vectors of columns; whether K offsets are `LISTED`.
+struct Accumulate<'a, const R: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
 
-impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, V, LISTED> {
+impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Accumulate<'_, R, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Sums(t, chain) = self;
+        let Accumulate(t, chain) = self;
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         let panel = t.k * ROWS;
         // Little by little: a core waits for a few lines at a time.
         let some = t.rows.div_ceil(t.k.div_ceil(STEP).max(1) * t.tiles);
-        let mut asked = 0;
+        let mut prefetched = 0;
         for _ in 0..t.tiles {
-            let mut sums = [[s.f32(0.0); V]; R];
-            let (mut left, mut right, mut depths) = (t.left, t.right, t.depths);
+            let mut acc = [[s.f32(0.0); V]; R];
+            let (mut left, mut right, mut k_offsets) = (t.left, t.right, t.k_offsets);
             let mut steps = t.k;
             while steps > 0 {
-                if let Some(chain) = chain.filter(|_| asked < t.rows) {
-                    soon::<true>(chain, (t.ahead.0 + asked, t.ahead.1), (some.min(t.rows - asked), t.cols));
-                    asked += some;
+                if let Some(chain) = chain.filter(|_| prefetched < t.rows) {
+                    prefetch_results::<true>(
+                        chain,
+                        (t.ahead.0 + prefetched, t.ahead.1),
+                        (some.min(t.rows - prefetched), t.cols),
+                    );
+                    prefetched += some;
                 }
                 let now = steps.min(STEP);
                 steps -= now;
@@ -191,8 +195,8 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, 
                     // SAFETY: the contract; `k` steps are taken.
                     unsafe {
                         if LISTED {
-                            right = t.right.wrapping_offset(*depths as isize);
-                            depths = depths.add(1);
+                            right = t.right.wrapping_offset(*k_offsets as isize);
+                            k_offsets = k_offsets.add(1);
                         }
                         let mut columns = [s.f32(0.0); V];
                         for v in 0..V {
@@ -201,7 +205,7 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, 
                         for r in 0..R {
                             let x = s.f32(*left.add(r / ROWS * panel + r % ROWS));
                             for v in 0..V {
-                                sums[r][v] = x.mul_add(columns[v], sums[r][v]);
+                                acc[r][v] = x.mul_add(columns[v], acc[r][v]);
                             }
                         }
                         left = left.add(ROWS);
@@ -216,22 +220,22 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, 
                 if !t.from.is_null() {
                     for r in 0..R {
                         for v in 0..V {
-                            sums[r][v] = sums[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
+                            acc[r][v] = acc[r][v] + S::F32::load(t.from.add(r * width + v * lanes));
                         }
                     }
                     t.from = t.from.add(R * width);
                 }
                 if let Some(chain) = chain {
-                    sums = apply(s, sums, &chain.links, t.row, t.col);
+                    acc = apply(s, acc, &chain.steps, t.row, t.col);
                 }
                 for r in 0..R {
                     for v in 0..V {
-                        sums[r][v].store(t.to.wrapping_offset(r as isize * t.apart).add(v * lanes));
+                        acc[r][v].store(t.to.wrapping_offset(r as isize * t.stride).add(v * lanes));
                     }
                 }
             }
             t.left = t.left.wrapping_add(R.next_multiple_of(ROWS) * t.k);
-            t.to = t.to.wrapping_offset(R as isize * t.apart);
+            t.to = t.to.wrapping_offset(R as isize * t.stride);
             t.row += R;
         }
     }
@@ -240,7 +244,7 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Sums<'_, R, 
 /// Copies rows of a panel.
 struct Pack<'a> {
     from: *const f32,
-    apart: isize,
+    stride: isize,
     to: &'a mut [Line],
 }
 
@@ -256,7 +260,7 @@ impl Kernel for Pack<'_> {
                 // SAFETY: whoever makes this promises it; the row has a panel's elements.
                 unsafe { S::F32::load(from.wrapping_add(v * S::F32::LANES)).store(to.add(v * S::F32::LANES)) };
             }
-            from = from.wrapping_offset(self.apart);
+            from = from.wrapping_offset(self.stride);
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Products whose right operand lies in memory row after row, as a convolution by single elements reads its image, or in lines of places.
+//! Matmuls whose right operand lies in memory row after row, as a convolution by single elements reads its image, or in lines of pixels.
 //!
 //! The right operand is taken a few vectors of columns at a time: they are copied to L1 just before their use, and
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
 //! output at once. What the next strip and the epilogue will read is prefetched, while the present strip is multiplied.
 //!
-//! The windows of an image whose places lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
+//! The windows of an image whose pixels lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
 //! instead, by a table of their elements: nothing is transposed, as it is where vectors are channels ([`crate::contract::direct`]). An image of several channels with a border along
-//! both of its axes is copied before, by each task the rows that it needs; places a stride apart are side by side there.
+//! both of its axes is copied before, by each task the rows that it needs; pixels a stride apart are side by side there.
 //!
-//! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+//! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed GEMM, `(k + 2) * eps * sum |a| |b|`.
 
 mod kernel;
 mod recognise;
@@ -17,18 +17,18 @@ use std::cell::RefCell;
 
 use crate::contract::direct::{Border, Filters, part, scatter};
 use crate::contract::packed::{Chain, Output, PackedLayout, TileAt};
-use crate::links::{fetch, fetch_pieces};
+use crate::epilogue_chain::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::workers::Workers;
 use kernel::{Kernels, LINE, Line, ROWS, Tile};
 pub(super) use recognise::{ColumnsWay, FAMILY};
 
-/// Most depths of a pass: a strip's lines then fill half of an L1, or a little more where strips are wide. Those that are not
+/// Most K indices of a pass: a strip's lines then fill half of an L1, or a little more where strips are wide. Those that are not
 /// copied come from farther away in any case.
-const MOST_DEPTH: usize = 256;
-const WIDE_DEPTH: usize = 128;
-const LISTED_DEPTH: usize = 512;
+const MOST_K: usize = 256;
+const WIDE_K: usize = 128;
+const LISTED_K: usize = 512;
 /// Tiles that one call of a kernel computes.
 const TILES: usize = 4;
 /// Columns of a task.
@@ -42,13 +42,13 @@ const FEW_ROWS: usize = 48;
 /// Bytes of the left operand that one task may read: they should stay in an L2.
 const LEFT: usize = 384 << 10;
 
-/// A product with its sizes, ready for any memory.
+/// A matmul with its sizes, ready for any memory.
 pub(crate) struct Columns {
     kernels: &'static Kernels,
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
-    /// Where each product of the batch begins in the right operand's memory; all share the left operand.
+    /// Where each matrix of the batch begins in the right operand's memory; all share the left operand.
     pub(crate) batches: Vec<isize>,
     right: Right,
     /// Parts that rows, and that strips, are cut into.
@@ -60,18 +60,18 @@ pub(crate) struct Columns {
 pub(crate) enum Right {
     /// Columns side by side, and so many elements from one row to the next; in a copy, if there is one.
     Rows(isize, Option<Border>),
-    /// The places of windows.
+    /// The pixels of windows.
     Windows(Windows),
 }
 
-/// Windows that begin in lines of places side by side.
+/// Windows that begin in lines of pixels side by side.
 pub(crate) struct Windows {
-    /// Places of a line.
+    /// Pixels of a line.
     wide: usize,
     /// Where lines begin; with a copy, those of one task.
     lines: Vec<isize>,
-    /// From the beginning of a window to its elements of each depth.
-    depths: Vec<i32>,
+    /// From the beginning of a window to its elements of each K index.
+    k_offsets: Vec<i32>,
     copy: Option<Part>,
 }
 
@@ -79,37 +79,37 @@ pub(crate) struct Windows {
 pub(crate) struct Part {
     pub(crate) border: Border,
     /// Coordinates of the border's second axis from one line to the next.
-    pub(crate) apart: isize,
+    pub(crate) stride: isize,
     /// Tasks that all lines are cut into.
     pub(crate) tasks: usize,
 }
 
 impl Windows {
-    /// Whether strips are so wide that windows are worth their tables: measured, narrow ones of few depths take too long.
+    /// Whether strips are so wide that windows are worth their tables: measured, narrow ones of few K indices take too long.
     pub(crate) fn available(isa: Isa) -> bool {
         Kernels::of(isa).is_some_and(|kernels| kernels.panel > LINE)
     }
 
     /// Windows that begin and have their elements at these offsets from index 0; `None` where they do not begin in lines of as many whole vectors.
-    pub(crate) fn in_place(isa: Isa, places: &[isize], depths: &[isize]) -> Option<Windows> {
-        let wide = places.windows(2).position(|p| p[1] - p[0] != 1).map_or(places.len(), |i| i + 1);
-        Windows::new(isa, wide, places, depths, None)
+    pub(crate) fn in_memory(isa: Isa, pixels: &[isize], k_offsets: &[isize]) -> Option<Windows> {
+        let wide = pixels.windows(2).position(|p| p[1] - p[0] != 1).map_or(pixels.len(), |i| i + 1);
+        Windows::new(isa, wide, pixels, k_offsets, None)
     }
 
-    /// The same in a copy for the lines of one task, of so many places each.
-    pub(crate) fn copied(isa: Isa, wide: usize, places: &[isize], depths: &[isize], part: Part) -> Option<Windows> {
-        Windows::new(isa, wide, places, depths, Some(part))
+    /// The same in a copy for the lines of one task, of so many pixels each.
+    pub(crate) fn copied(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], part: Part) -> Option<Windows> {
+        Windows::new(isa, wide, pixels, k_offsets, Some(part))
     }
 
-    fn new(isa: Isa, wide: usize, places: &[isize], depths: &[isize], copy: Option<Part>) -> Option<Windows> {
+    fn new(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], copy: Option<Part>) -> Option<Windows> {
         let lanes = Kernels::of(isa)?.lanes;
         let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
-        if wide == 0 || !wide.is_multiple_of(lanes) || !places.chunks(wide).all(side_by_side) {
+        if wide == 0 || !wide.is_multiple_of(lanes) || !pixels.chunks(wide).all(side_by_side) {
             return None;
         }
-        let lines = places.iter().step_by(wide).copied().collect();
-        let depths = depths.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
-        Some(Windows { wide, lines, depths, copy })
+        let lines = pixels.iter().step_by(wide).copied().collect();
+        let k_offsets = k_offsets.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
+        Some(Windows { wide, lines, k_offsets, copy })
     }
 }
 
@@ -124,7 +124,7 @@ impl Columns {
         Kernels::of(isa).is_some()
     }
 
-    /// A product; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
+    /// A matmul; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
     pub(crate) fn new(
         (isa, threads): (Isa, usize),
         (m, n, k): (usize, usize, usize),
@@ -152,7 +152,7 @@ impl Columns {
         Some(Columns { kernels, m, n, k, batches, right, parts, chunks })
     }
 
-    /// Whether columns are the places of windows.
+    /// Whether columns are the pixels of windows.
     pub(crate) fn has_windows(&self) -> bool {
         matches!(self.right, Right::Windows(_))
     }
@@ -170,15 +170,15 @@ impl Columns {
     /// How the left operand is packed.
     pub(crate) fn layout(&self) -> PackedLayout {
         let most = match self.right {
-            Right::Windows(_) => LISTED_DEPTH,
-            Right::Rows(..) if self.kernels.panel > LINE => WIDE_DEPTH,
-            Right::Rows(..) => MOST_DEPTH,
+            Right::Windows(_) => LISTED_K,
+            Right::Rows(..) if self.kernels.panel > LINE => WIDE_K,
+            Right::Rows(..) => MOST_K,
         };
         let kc = self.k.div_ceil(self.k.div_ceil(most));
-        PackedLayout { rows: self.m, depth: self.k, panel: ROWS, kc }
+        PackedLayout { rows: self.m, k: self.k, panel: ROWS, kc }
     }
 
-    /// How the right operand is packed where it is kept: as strips are copied otherwise, if they are.
+    /// How the right operand is packed where it is in the pack cache: as strips are copied otherwise, if they are.
     pub(crate) fn right_layout(&self) -> Option<PackedLayout> {
         (!self.has_windows()).then(|| PackedLayout { rows: self.n, panel: self.panel(), ..self.layout() })
     }
@@ -197,7 +197,7 @@ impl Columns {
         (line, at, self.panel().min(wide - at))
     }
 
-    /// Rows, columns and depth of what registers, the first and the second level of memory hold.
+    /// Rows, columns and K of what registers, L1 and L2 hold.
     pub(crate) fn blocks(&self) -> [(usize, usize, usize); 3] {
         let (rows, columns) = (self.m.div_ceil(self.parts), self.n.div_ceil(self.chunks));
         let (kc, panel) = (self.layout().kc, self.panel());
@@ -227,11 +227,11 @@ impl Columns {
         }
     }
 
-    /// Computes it. `right` is the operand's element of index 0, `packed` its form by [`Columns::right_layout`], if it is kept, for a
+    /// Computes it. `right` is the operand's element of index 0, `packed` its form by [`Columns::right_layout`], if it is cached, for a
     /// batch of one; `scratch` has [`Columns::scratch`] elements.
     ///
     /// # Safety
-    /// Every element of the right operand is readable; nobody writes it meanwhile. The output is that of this product.
+    /// Every element of the right operand is readable; nobody writes it meanwhile. The output is that of this matmul.
     pub(crate) unsafe fn run(
         &self,
         workers: &Workers,
@@ -293,12 +293,12 @@ impl Columns {
         }
         let (wide, of) = (self.panel(), self.panel() / LINE);
         let (windows, chain) = (self.windows(), out.chain(task.b));
-        ROOM.with_borrow_mut(|[lines, sums, copy]| {
+        ROOM.with_borrow_mut(|[lines, acc, copy]| {
             // SAFETY: the caller's.
             let (right, first_line) = unsafe { self.own_copy(task, right, copy) };
             at_least(lines, self.layout().kc * of);
-            at_least(sums, task.rows * of);
-            let sums: *mut f32 = sums.as_mut_ptr().cast();
+            at_least(acc, task.rows * of);
+            let acc: *mut f32 = acc.as_mut_ptr().cast();
             for i in task.strip..task.strip + task.strips {
                 let (line, at, width) = self.strip(i);
                 let (col, begin) = match windows {
@@ -307,7 +307,7 @@ impl Columns {
                 };
                 // Results that are whole vectors go where they belong straight from registers.
                 let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
-                let strip = Strip { task, i, left, right, packed, sums, chain, begin, col, width };
+                let strip = Strip { task, i, left, right, packed, acc, chain, begin, col, width };
                 // SAFETY: the caller's; the room has a block's lines and a panel's accumulators for each row.
                 unsafe { self.compute(&strip, lines) };
                 if chain.is_some() {
@@ -315,7 +315,7 @@ impl Columns {
                 }
                 let at = TileAt { batch: task.b, row: task.row, col, rows: task.rows, cols: width, ld: wide };
                 // SAFETY: there are a panel's accumulators for each row.
-                let tile = unsafe { std::slice::from_raw_parts(sums, task.rows * wide) };
+                let tile = unsafe { std::slice::from_raw_parts(acc, task.rows * wide) };
                 match out {
                     Output::Sink(sink) => sink.store(&at, tile),
                     Output::Plain(c) => scatter(c, &at, tile),
@@ -337,13 +337,13 @@ impl Columns {
     /// As for [`Columns::run`].
     unsafe fn own_copy(&self, task: &Task, right: *const f32, room: &mut Vec<Line>) -> (*const f32, usize) {
         let Some(windows) = self.windows() else { return (right, 0) };
-        let Some(Part { border, apart, .. }) = &windows.copy else { return (right, 0) };
+        let Some(Part { border, stride, .. }) = &windows.copy else { return (right, 0) };
         at_least(room, border.elements().div_ceil(LINE));
         let (_, each) = self.strips();
         let first = task.strip / each;
-        let fewer = windows.lines.len() - task.strips / each;
+        let missing = windows.lines.len() - task.strips / each;
         // SAFETY: the caller's for what is read; the room has the border's elements.
-        unsafe { border.copy_from(first, fewer, *apart, right, room.as_mut_ptr().cast()) };
+        unsafe { border.copy_from(first, missing, *stride, right, room.as_mut_ptr().cast()) };
         (room.as_ptr().cast::<f32>().wrapping_add(border.first), first)
     }
 
@@ -356,35 +356,35 @@ impl Columns {
         let (layout, wide) = (self.layout(), self.panel());
         let (all_lines, each) = self.strips();
         // Elements from one row to the next, of an operand that is copied strip by strip unless it is packed.
-        let (rows_apart, windows) = match &self.right {
-            Right::Rows(apart, _) => (*apart, None),
+        let (row_stride, windows) = match &self.right {
+            Right::Rows(stride, _) => (*stride, None),
             Right::Windows(windows) => (0, Some(windows)),
         };
         let mut start = 0;
         while start < self.k {
-            let depth = layout.kc.min(self.k - start);
-            let last = start + depth == self.k;
-            let from = right.wrapping_offset(start as isize * rows_apart + begin);
-            let (columns, depths): (*const f32, *const i32) = match (packed, windows) {
-                (_, Some(windows)) => (from, windows.depths[start..].as_ptr()),
+            let k_len = layout.kc.min(self.k - start);
+            let last = start + k_len == self.k;
+            let from = right.wrapping_offset(start as isize * row_stride + begin);
+            let (columns, k_offsets): (*const f32, *const i32) = match (packed, windows) {
+                (_, Some(windows)) => (from, windows.k_offsets[start..].as_ptr()),
                 (Some(all), None) => {
-                    (all[all_lines * each * wide * start + col * depth..][..depth * wide].as_ptr(), std::ptr::null())
+                    (all[all_lines * each * wide * start + col * k_len..][..k_len * wide].as_ptr(), std::ptr::null())
                 }
                 (None, None) => {
                     // SAFETY: the operand's elements in these rows and columns.
-                    unsafe { self.kernels.pack(from, rows_apart, width, &mut lines[..depth * (wide / LINE)]) };
+                    unsafe { self.kernels.pack(from, row_stride, width, &mut lines[..k_len * (wide / LINE)]) };
                     (lines.as_ptr().cast(), std::ptr::null())
                 }
             };
             // What is copied after this: each tile prefetches its share of it.
             let next =
-                if last { right.wrapping_add(col + wide) } else { from.wrapping_offset(depth as isize * rows_apart) };
+                if last { right.wrapping_add(col + wide) } else { from.wrapping_offset(k_len as isize * row_stride) };
             let tiles = task.rows.div_ceil(ROWS);
-            let share = if packed.is_some() || windows.is_some() { 0 } else { depth.div_ceil(tiles) };
-            let pass = Pass { start, depth, last, columns, depths, next, rows_apart, share };
-            // SAFETY: the caller's; the columns have `depth` rows.
+            let share = if packed.is_some() || windows.is_some() { 0 } else { k_len.div_ceil(tiles) };
+            let pass = Pass { start, k_len, last, columns, k_offsets, next, row_stride, share };
+            // SAFETY: the caller's; the columns have `k_len` rows.
             unsafe { self.pass(strip, &pass) };
-            start += depth;
+            start += k_len;
         }
     }
 
@@ -393,11 +393,11 @@ impl Columns {
     /// # Safety
     /// As for [`Columns::compute`], with the block's columns.
     unsafe fn pass(&self, strip: &Strip<'_>, pass: &Pass) {
-        let &Strip { task, i, left, sums, chain, col, width, .. } = strip;
-        let &Pass { start, depth, rows_apart, .. } = pass;
+        let &Strip { task, i, left, acc, chain, col, width, .. } = strip;
+        let &Pass { start, k_len, row_stride, .. } = pass;
         let (wide, (all_lines, each)) = (self.panel(), self.strips());
         let strips = all_lines * each;
-        let panel = left.wrapping_add(self.m.next_multiple_of(ROWS) * start + task.row * depth);
+        let panel = left.wrapping_add(self.m.next_multiple_of(ROWS) * start + task.row * k_len);
         let most = self.kernels.most_rows(width);
         let (mut row, mut fetched) = (0, 0);
         while row < task.rows {
@@ -406,24 +406,24 @@ impl Columns {
             // Tiles of as many rows, a few at a time, so that what is needed later is prefetched little by little.
             let some = (left / rows).min(TILES);
             let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
-            let more = (panels * pass.share).min(depth - fetched);
-            let from = pass.next.wrapping_offset(fetched as isize * rows_apart);
-            fetch_pieces::<false>(from, rows_apart, more, wide);
+            let more = (panels * pass.share).min(k_len - fetched);
+            let from = pass.next.wrapping_offset(fetched as isize * row_stride);
+            fetch_pieces::<false>(from, row_stride, more, wide);
             fetched += more;
             // The rows of the next part: over all strips, each tile prefetches its panel there.
-            let each = panels * ROWS * depth / LINE / strips + 1;
-            let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * depth);
+            let each = panels * ROWS * k_len / LINE / strips + 1;
+            let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * k_len);
             fetch::<false>(later.wrapping_add(i * each * LINE), LINE as isize, each);
-            let sums = sums.wrapping_add(row * wide);
+            let acc = acc.wrapping_add(row * wide);
             let mut tile = Tile {
                 tiles: some,
-                k: depth,
-                left: panel.wrapping_add(row * depth),
+                k: k_len,
+                left: panel.wrapping_add(row * k_len),
                 right: pass.columns,
-                depths: pass.depths,
-                from: if start > 0 { sums } else { std::ptr::null() },
-                to: sums,
-                apart: wide as isize,
+                k_offsets: pass.k_offsets,
+                from: if start > 0 { acc } else { std::ptr::null() },
+                to: acc,
+                stride: wide as isize,
                 row: task.row + row,
                 col,
                 ahead: (0, 0),
@@ -433,13 +433,13 @@ impl Columns {
             let chain = chain.filter(|_| pass.last);
             if let Some(chain) = chain {
                 tile.to = chain.to.wrapping_offset(tile.row as isize * chain.row).wrapping_add(col);
-                tile.apart = chain.row;
+                tile.stride = chain.row;
                 // The tiles after these: prefetched now, their lines come in time.
                 let after = if all < left { row + all } else { 0 };
                 tile.ahead = (task.row + after, if after > 0 { col } else { col + width });
                 tile.rows = all.min(task.rows - after);
             }
-            // SAFETY: the packed operand has these panels, the strip `depth` rows; there are a panel's accumulators for each row, and
+            // SAFETY: the packed operand has these panels, the strip `k_len` rows; there are a panel's accumulators for each row, and
             // the output and what it is made of have these rows and columns, which are the task's.
             unsafe { self.kernels.run(&tile, chain, rows, width) };
             row += all;
@@ -474,13 +474,13 @@ struct Task {
 /// A strip of a task's columns, and what it is computed from.
 struct Strip<'a> {
     task: &'a Task,
-    /// Its number among those of the product.
+    /// Its number among those of the matmul.
     i: usize,
     left: *const f32,
     right: *const f32,
     packed: Option<&'a [f32]>,
     /// The accumulators of the task's rows.
-    sums: *mut f32,
+    acc: *mut f32,
     chain: Option<&'a Chain>,
     /// Where it begins in the right operand, and its columns in the result.
     begin: isize,
@@ -491,12 +491,12 @@ struct Strip<'a> {
 /// A block of K of a strip.
 struct Pass {
     start: usize,
-    depth: usize,
+    k_len: usize,
     last: bool,
     columns: *const f32,
-    depths: *const i32,
+    k_offsets: *const i32,
     /// What is copied after this block, from row to row, and how much of it each panel prefetches.
     next: *const f32,
-    rows_apart: isize,
+    row_stride: isize,
     share: usize,
 }

@@ -9,10 +9,10 @@ use millstream_core::{Access, Body, DType, Op, Result};
 
 use super::{Columns, Part, Right, Windows};
 use crate::contract::direct::{Border, Filters};
+use crate::contract::gemm_isa;
 use crate::contract::operand::{as_stored, packed};
 use crate::contract::packed::Side;
 use crate::contract::packing::Packing;
-use crate::contract::product_isa;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 use crate::simd::Isa;
@@ -21,7 +21,7 @@ use crate::simd::Isa;
 pub(in crate::contract) const FAMILY: Family = Family::new("columns");
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
-/// Elements of a left operand that columns are multiplied with: it is packed as a whole, where a product would pack a part at a time.
+/// Elements of a left operand that columns are multiplied with: it is packed as a whole, where the packed GEMM would pack a part at a time.
 const MOST_LEFT: usize = 1 << 19;
 /// Elements that a task copies of an image: as many as leave room in an L2, and at most.
 const COPIED: usize = 1 << 15;
@@ -39,10 +39,10 @@ fn size(op: &Op, group: Range<usize>) -> usize {
     elements(&op.dims[group])
 }
 
-/// The windows of an image with a border: each task copies those rows of it that it needs, such that places a stride apart become neighbours.
+/// The windows of an image with a border: each task copies those rows of it that it needs, such that pixels a stride apart become neighbours.
 fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (Isa, usize)) -> Option<Windows> {
     let Body::Contract(c) = &op.body else { return None };
-    // Two dimensions of places: lines, and places of a line.
+    // Two dimensions of pixels: lines, and pixels of a line.
     let mut lines = shape.axes.iter().filter_map(|axis| Some((axis.output?, axis.guard?, axis)));
     let (Some(a), Some(b), 2) = (lines.next(), lines.next(), c.k - c.n) else { return None };
     let by = |d: usize| access.strides[d].abs();
@@ -73,23 +73,23 @@ fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (
     let view =
         |strides: &[isize]| View::new(&Access::new(DType::F32, strides), &dims, 0..c.m, c.n..c.k, c.k..op.dims.len());
     let usual = view(&strides);
-    let (mut places, mut depths) = (usual.row.offsets(), usual.depth.offsets());
+    let (mut pixels, mut k_offsets) = (usual.row.offsets(), usual.col.offsets());
     if stride > 1 {
         // Coordinates along the axis that has another order.
         let along = view(&access.guards[inner_guard].coefficients);
-        for (offset, x) in places.iter_mut().zip(along.row.offsets()) {
+        for (offset, x) in pixels.iter_mut().zip(along.row.offsets()) {
             if x < 0 || x % stride as isize != 0 {
                 return None;
             }
             *offset += x / stride as isize - x;
         }
-        for (offset, x) in depths.iter_mut().zip(along.depth.offsets()) {
+        for (offset, x) in k_offsets.iter_mut().zip(along.col.offsets()) {
             let x = Some(phases.first + x).filter(|x| *x >= 0)?;
             *offset += phases.at(x) - x;
         }
     }
-    let part = Part { border, apart: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
-    Windows::copied(isa, op.dims[inner], &places, &depths, part)
+    let part = Part { border, stride: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
+    Windows::copied(isa, op.dims[inner], &pixels, &k_offsets, part)
 }
 
 impl ColumnsWay {
@@ -101,7 +101,7 @@ impl ColumnsWay {
             return None;
         }
         let (left, input) = (as_stored::<f32>(&c.lhs, c.acc)?, as_stored::<f32>(&c.rhs, c.acc)?);
-        // Filters that are others for each product are better packed by a product that takes the whole batch at once.
+        // Filters that are others for each matrix are better packed by the GEMM, which takes the whole batch at once.
         let left = op.inputs.get(left)?;
         if (0..c.m).any(|d| op.dims[d] > 1 && !left.ignores(d)) || size(op, 0..c.m) > MOST_ENTRIES {
             return None;
@@ -117,18 +117,18 @@ impl ColumnsWay {
         let sizes = (size(op, c.m..c.n), size(op, c.n..c.k), size(op, c.k..op.dims.len()));
         let rows = |strides: &[isize]| {
             let view = view(strides);
-            view.depth.single().filter(|_| view.row.single() == Some(1))
+            view.col.single().filter(|_| view.row.single() == Some(1))
         };
         let plain = Some(&access.strides[..]).filter(|_| access.is_plain());
         let right = match plain.and_then(rows) {
-            Some(apart) => Right::Rows(apart, None),
+            Some(stride) => Right::Rows(stride, None),
             None => {
                 let few = Windows::available(isa) && sizes.1.saturating_add(sizes.2) <= MOST_ENTRIES;
-                let in_place = |strides: &[isize]| {
+                let in_memory = |strides: &[isize]| {
                     let view = view(strides);
-                    Windows::in_place(isa, &view.row.offsets(), &view.depth.offsets())
+                    Windows::in_memory(isa, &view.row.offsets(), &view.col.offsets())
                 };
-                match (plain.filter(|_| few).and_then(in_place), plain) {
+                match (plain.filter(|_| few).and_then(in_memory), plain) {
                     (Some(windows), _) => Right::Windows(windows),
                     (None, None) if !few => return None,
                     (None, None) => {
@@ -136,18 +136,18 @@ impl ColumnsWay {
                         Right::Windows(windows_of(access, op, shape, (isa, threads))?)
                     }
                     (None, Some(_)) => {
-                        // Places that are apart, each read once.
+                        // Pixels with gaps between them, each read once.
                         let moving = c.m..op.dims.len();
-                        let apart = |d: &usize| op.dims[*d] > 1 && access.strides[*d] != 0;
-                        let reads = moving.clone().filter(apart).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
+                        let moves = |d: &usize| op.dims[*d] > 1 && access.strides[*d] != 0;
+                        let reads = moving.clone().filter(moves).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
                         let (border, found) = Border::new(access, &op.dims, moving)?;
-                        let apart = rows(&found)?;
+                        let stride = rows(&found)?;
                         let mut own = op.dims.to_vec();
                         own[..c.m].fill(1);
                         if access.distinct(&own) < reads || reads < sizes.1.saturating_mul(sizes.2) {
                             return None;
                         }
-                        Right::Rows(apart, Some(border))
+                        Right::Rows(stride, Some(border))
                     }
                 }
             }
@@ -156,12 +156,12 @@ impl ColumnsWay {
         Some(ColumnsWay { kernel: columns, right: InPlace::new(input, access, &op.dims)? })
     }
 
-    /// Whether columns are the places of windows.
+    /// Whether columns are the pixels of windows.
     pub(in crate::contract) fn has_windows(&self) -> bool {
         self.kernel.has_windows()
     }
 
-    /// Bytes of all windows, each written out: what the packed product would copy.
+    /// Bytes of all windows, each written out: what the packed GEMM would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
         let c = &self.kernel;
         let elements = (c.batches.len() as u64).saturating_mul(c.n as u64).saturating_mul(c.k as u64);
@@ -173,7 +173,7 @@ impl Way for ColumnsWay {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         let columns = &self.kernel;
         let tile = Tile::new(columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }));
-        // There are kernels for any number of rows, and of vectors; with one vector of columns they mostly wait for sums.
+        // There are kernels for any number of rows, and of vectors; with one vector of columns they mostly wait for accumulators.
         let edges = Some((1, 2 * columns.lanes()));
         let traffic = Traffic {
             tile,
@@ -191,14 +191,14 @@ impl Way for ColumnsWay {
     fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
         let Some(right) = self.right.first(bindings)? else { return Ok(Ran::ODD) };
         let Some(scratch) = numbers(room, self.kernel.scratch()) else { return Ok(Ran::ROOM) };
-        let (workers, isa) = (&parts.machine.workers, product_isa(parts.machine.isa));
+        let (workers, isa) = (&parts.machine.workers, gemm_isa(parts.machine.isa));
         let (layout, source) = (self.kernel.layout(), parts.lhs.source::<f32>(bindings)?);
         let form = parts.lhs.packed_once(bindings, &*source, (isa, Side::A, None), (layout, 1), workers)?;
         let filters = match form.as_ref().and_then(|form| packed(form, &layout, 1)) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };
-        // Columns that are kept need not be copied.
+        // Columns that are cached need not be copied.
         let columns = match self.kernel.right_layout().filter(|_| self.kernel.batches.len() == 1) {
             Some(layout) => {
                 let source = parts.rhs.source::<f32>(bindings)?;

@@ -1,10 +1,10 @@
 //! Depthwise convolutions whose channels lie side by side: vectors are channels, and nothing is copied.
 //!
-//! A few places of a row are summed together, so that a vector of filters is loaded once for all of them, and pass through a plain epilogue in
-//! registers. A tap outside the image reads a line of fill values instead. Places and taps may have any number of axes. How the work is cut
+//! A few pixels of a row are summed together, so that a vector of filters is loaded once for all of them, and pass through a plain epilogue in
+//! registers. A tap outside the image reads a line of fill values instead. Pixels and taps may have any number of axes. How the work is cut
 //! depends on the sizes only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
 
-#![allow(clippy::needless_range_loop)] // Indices of places and vectors; iterators would be closures here.
+#![allow(clippy::needless_range_loop)] // Indices of pixels and vectors; iterators would be closures here.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,36 +12,36 @@ use std::ops::Range;
 use super::TASK_WORK;
 use crate::contract::direct::scatter;
 use crate::contract::packed::{Chain, Output, TileAt};
-use crate::links::{apply, place};
+use crate::epilogue_chain::{apply, element};
 use crate::shared::Shared;
 use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
-/// Places that are summed together: with two vectors each, 12 sums in registers. Fewer where so many are not left.
-const PLACES: usize = 6;
-const SOME_PLACES: usize = 3;
-/// Bytes of finished sums that are given away at once, if that are as many places as epilogues take together.
+/// Pixels that are summed together: with two vectors each, 12 accumulators in registers. Fewer where so many are not left.
+const PIXELS: usize = 6;
+const SOME_PIXELS: usize = 3;
+/// Bytes of finished results that go to the epilogue at once, if those are as many pixels as epilogues take together.
 const TILE_BYTES: usize = 16 << 10;
-const TILE_PLACES: usize = 8;
+const TILE_PIXELS: usize = 8;
 
 /// An index of some axes: elements from the image's first, and its share of each guarded coordinate.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct TapOffset {
     pub(crate) offset: isize,
     pub(crate) coordinates: Vec<isize>,
 }
 
 /// Where the numbers of a convolution lie, from the addresses that a run is given.
-pub(crate) struct Places {
+pub(crate) struct ChannelGeometry {
     pub(crate) channels: usize,
-    /// To the image of each product of the batch.
+    /// To the image of each matrix of the batch.
     pub(crate) batches: Vec<isize>,
-    /// Rows of places, and the columns of each: how many, and what one is worth.
-    pub(crate) rows: Vec<Spot>,
+    /// Rows of pixels, and the columns of each: how many, and what one is worth.
+    pub(crate) rows: Vec<TapOffset>,
     pub(crate) columns: usize,
-    pub(crate) column: Spot,
-    pub(crate) taps: Vec<Spot>,
-    /// For each guarded coordinate, its value for the first place and tap, and the first that is too large.
+    pub(crate) column: TapOffset,
+    pub(crate) taps: Vec<TapOffset>,
+    /// For each guarded coordinate, its value for the first pixel and tap, and the first that is too large.
     pub(crate) guards: Vec<(isize, isize)>,
     /// What is read where a coordinate is outside.
     pub(crate) fill: f32,
@@ -49,7 +49,7 @@ pub(crate) struct Places {
 
 /// A convolution ready for any memory.
 pub(crate) struct ChannelKernel {
-    pub(crate) places: Places,
+    pub(crate) geometry: ChannelGeometry,
     isa: Isa,
     /// Neighbouring columns whose taps are found together: the first, and how many. Of several, no tap leaves the image along the row.
     pieces: Vec<(usize, usize)>,
@@ -57,14 +57,14 @@ pub(crate) struct ChannelKernel {
     outside: Vec<f32>,
     /// Rows of a task.
     together: usize,
-    /// Places of a tile that is given away.
+    /// Pixels of a tile that is given away.
     most: usize,
 }
 
 impl ChannelKernel {
     /// A convolution; `None` where there is nothing to do, or too little for vectors of channels.
-    pub(crate) fn new(places: Places, isa: Isa) -> Option<ChannelKernel> {
-        let p = &places;
+    pub(crate) fn new(geometry: ChannelGeometry, isa: Isa) -> Option<ChannelKernel> {
+        let p = &geometry;
         let none = p.batches.is_empty() || p.rows.is_empty() || p.columns == 0 || p.taps.is_empty();
         if none || p.channels < super::kernel::lanes(isa) {
             return None;
@@ -85,33 +85,33 @@ impl ChannelKernel {
         let inner = inner(p.columns, whole);
         let work = p.taps.len() * p.columns * p.channels;
         let together = (TASK_WORK / work.max(1)).max(1);
-        let most = TILE_BYTES / (p.channels * size_of::<f32>()) / TILE_PLACES * TILE_PLACES;
-        let most = most.max(TILE_PLACES);
+        let most = TILE_BYTES / (p.channels * size_of::<f32>()) / TILE_PIXELS * TILE_PIXELS;
+        let most = most.max(TILE_PIXELS);
         let mut pieces: Vec<(usize, usize)> = (0..inner.start).map(|x| (x, 1)).collect();
-        let piece = most.next_multiple_of(PLACES);
+        let piece = most.next_multiple_of(PIXELS);
         pieces.extend(inner.clone().step_by(piece).map(|x| (x, piece.min(inner.end - x))));
         pieces.extend((inner.end..p.columns).map(|x| (x, 1)));
-        Some(ChannelKernel { isa, pieces, outside: vec![p.fill; p.channels], together, most, places })
+        Some(ChannelKernel { isa, pieces, outside: vec![p.fill; p.channels], together, most, geometry })
     }
 
-    /// Places of a product, and taps.
+    /// Pixels of one matrix of the batch, and taps.
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.places.rows.len() * self.places.columns, self.places.taps.len())
+        (self.geometry.rows.len() * self.geometry.columns, self.geometry.taps.len())
     }
 
     /// Elements of the filters in the order in which they are read: for each tap, all channels.
     pub(crate) fn filters(&self) -> usize {
-        self.places.taps.len() * self.places.channels
+        self.geometry.taps.len() * self.geometry.channels
     }
 
     /// Computes it; the image's address is that of its element of index 0, filters are those of [`ChannelKernel::filters`].
     ///
     /// # Safety
     /// Every element of the image whose coordinates are in their limits is readable; nobody writes it meanwhile. The output is that
-    /// of this convolution: rows are places, columns channels.
+    /// of this convolution: rows are pixels, columns channels.
     pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
         debug_assert!(filters.len() >= self.filters());
-        let p = &self.places;
+        let p = &self.geometry;
         let image = Shared::read(image);
         let tasks = p.rows.len().div_ceil(self.together);
         workers.run(p.batches.len() * tasks, &|i| {
@@ -123,31 +123,31 @@ impl ChannelKernel {
     }
 
     /// # Safety
-    /// As for [`ChannelKernel::run`], with the image of this product.
+    /// As for [`ChannelKernel::run`], with the image of this matrix.
     unsafe fn rows(&self, b: usize, rows: Range<usize>, image: *const f32, filters: &[f32], out: &Output<'_, f32>) {
         thread_local! {
             static ROOM: RefCell<(Vec<f32>, Vec<Tap>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
-        let p = &self.places;
+        let p = &self.geometry;
         ROOM.with_borrow_mut(|(tile, taps)| {
             // Results go straight to memory where channels are neighbours there, too, and the epilogue is plain; else into a tile.
             // The last vector of channels may be computed twice, which must not change it.
             let whole = p.channels.is_multiple_of(super::kernel::lanes(self.isa));
             let chain = out.chain(b).filter(|chain| whole || !chain.is_in_place());
             let chain = chain.as_ref();
-            let room = 2 * self.most.next_multiple_of(PLACES) * p.channels;
+            let room = 2 * self.most.next_multiple_of(PIXELS) * p.channels;
             if chain.is_none() && tile.len() < room {
                 tile.resize(room, 0.0);
             }
             let (mut first, mut held) = (rows.start * p.columns, 0);
             for row in rows {
                 for &(x, count) in &self.pieces {
-                    let place = row * p.columns + x;
+                    let pixel = row * p.columns + x;
                     self.taps(row, x, image, taps);
                     // Whoever makes a piece promises that it may be read and written: taps name elements of the image or of
-                    // the line outside, which are there by the caller's promise; results are this task's places or the tile.
+                    // the line outside, which are there by the caller's promise; results are this task's pixels or the tile.
                     let to = tile.as_mut_ptr().wrapping_add(held * p.channels);
-                    let piece = Piece { taps, filters, channels: p.channels, places: count, to, chain, row: place };
+                    let piece = Piece { taps, filters, channels: p.channels, pixels: count, to, chain, row: pixel };
                     vectorize(self.isa, piece);
                     held += if chain.is_some() { 0 } else { count };
                     // A piece and what was held before it fit the room: less than a tile is held afterwards.
@@ -163,9 +163,9 @@ impl ChannelKernel {
         });
     }
 
-    /// Where each tap of the places from column `x` on of a row reads.
+    /// Where each tap of the pixels from column `x` on of a row reads.
     fn taps(&self, row: usize, x: usize, image: *const f32, taps: &mut Vec<Tap>) {
-        let p = &self.places;
+        let p = &self.geometry;
         let row = &p.rows[row];
         let from = image.wrapping_offset(row.offset + x as isize * p.column.offset);
         taps.clear();
@@ -181,16 +181,16 @@ impl ChannelKernel {
         }));
     }
 
-    /// Gives a tile's places away.
-    fn give(&self, b: usize, first: usize, places: usize, tile: &[f32], out: &Output<'_, f32>) {
-        if places == 0 {
+    /// Gives a tile's pixels away.
+    fn give(&self, b: usize, first: usize, pixels: usize, tile: &[f32], out: &Output<'_, f32>) {
+        if pixels == 0 {
             return;
         }
-        let wide = self.places.channels;
-        let at = TileAt { batch: b, row: first, col: 0, rows: places, cols: wide, ld: wide };
+        let wide = self.geometry.channels;
+        let at = TileAt { batch: b, row: first, col: 0, rows: pixels, cols: wide, ld: wide };
         match out {
-            Output::Sink(sink) => sink.store(&at, &tile[..places * wide]),
-            Output::Plain(c) => scatter(c, &at, &tile[..places * wide]),
+            Output::Sink(sink) => sink.store(&at, &tile[..pixels * wide]),
+            Output::Plain(c) => scatter(c, &at, &tile[..pixels * wide]),
         }
     }
 }
@@ -202,22 +202,22 @@ fn inner(columns: usize, whole: impl Fn(usize) -> bool) -> Range<usize> {
     first..last + 1
 }
 
-/// Where a tap of the first place reads its channels, and elements from one place to the next.
+/// Where a tap of the first pixel reads its channels, and elements from one pixel to the next.
 struct Tap {
     at: *const f32,
     step: isize,
 }
 
-/// Neighbouring places of a row.
+/// Neighbouring pixels of a row.
 ///
-/// The safety contract: each tap is readable for `channels` elements at each of `places` multiples of its step; `filters` has as many
-/// for each tap. The chain, if there is one, has the results of `places` rows from `row` on, which nobody else uses, and what they are
+/// The safety contract: each tap is readable for `channels` elements at each of `pixels` multiples of its step; `filters` has as many
+/// for each tap. The chain, if there is one, has the results of `pixels` rows from `row` on, which nobody else uses, and what they are
 /// made of; else `to` is writable for as many elements. There are as many channels as a vector has lanes, or more.
 struct Piece<'a> {
     taps: &'a [Tap],
     filters: &'a [f32],
     channels: usize,
-    places: usize,
+    pixels: usize,
     to: *mut f32,
     chain: Option<&'a Chain>,
     row: usize,
@@ -229,12 +229,12 @@ impl Kernel for Piece<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let mut first = 0;
-        while first < self.places {
+        while first < self.pixels {
             // SAFETY: the contract, which whoever makes a `Piece` promises.
             unsafe {
-                first += match self.places - first {
-                    PLACES.. => self.all::<S, PLACES>(s, first),
-                    SOME_PLACES.. => self.all::<S, SOME_PLACES>(s, first),
+                first += match self.pixels - first {
+                    PIXELS.. => self.all::<S, PIXELS>(s, first),
+                    SOME_PIXELS.. => self.all::<S, SOME_PIXELS>(s, first),
                     _ => self.all::<S, 1>(s, first),
                 }
             }
@@ -243,10 +243,10 @@ impl Kernel for Piece<'_> {
 }
 
 impl Piece<'_> {
-    /// Computes `P` places, all channels of them.
+    /// Computes `P` pixels, all channels of them.
     ///
     /// # Safety
-    /// The contract of [`Piece`], which has these places.
+    /// The contract of [`Piece`], which has these pixels.
     #[inline(always)]
     unsafe fn all<S: Simd, const P: usize>(&self, s: S, first: usize) -> usize {
         let lanes = S::F32::LANES;
@@ -267,11 +267,11 @@ impl Piece<'_> {
     }
 
     /// # Safety
-    /// The contract of [`Piece`], which has `P` places from the first on; `V` vectors of channels from `c` on are there.
+    /// The contract of [`Piece`], which has `P` pixels from the first on; `V` vectors of channels from `c` on are there.
     #[inline(always)]
     unsafe fn some<S: Simd, const P: usize, const V: usize>(&self, s: S, first: usize, c: usize) {
         let lanes = S::F32::LANES;
-        let mut sums = [[s.f32(0.0); V]; P];
+        let mut acc = [[s.f32(0.0); V]; P];
         let mut filter = self.filters.as_ptr().wrapping_add(c);
         for tap in self.taps {
             let mut w = [s.f32(0.0); V];
@@ -284,21 +284,21 @@ impl Piece<'_> {
                 for v in 0..V {
                     let at = from.wrapping_offset(p as isize * tap.step).wrapping_add(v * lanes);
                     // SAFETY: the contract.
-                    sums[p][v] = unsafe { S::F32::load(at) }.madd(w[v], sums[p][v]);
+                    acc[p][v] = unsafe { S::F32::load(at) }.madd(w[v], acc[p][v]);
                 }
             }
             filter = filter.wrapping_add(self.channels);
         }
-        let (mut to, mut apart) = (self.to.wrapping_add(first * self.channels + c), self.channels as isize);
+        let (mut to, mut stride) = (self.to.wrapping_add(first * self.channels + c), self.channels as isize);
         // SAFETY: the contract.
         unsafe {
             if let Some(chain) = self.chain {
-                sums = apply(s, sums, &chain.links, self.row + first, c);
-                (to, apart) = (place(chain.to, chain.row, self.row + first, c).cast_mut(), chain.row);
+                acc = apply(s, acc, &chain.steps, self.row + first, c);
+                (to, stride) = (element(chain.to, chain.row, self.row + first, c).cast_mut(), chain.row);
             }
             for p in 0..P {
                 for v in 0..V {
-                    sums[p][v].store(to.wrapping_offset(p as isize * apart).wrapping_add(v * lanes));
+                    acc[p][v].store(to.wrapping_offset(p as isize * stride).wrapping_add(v * lanes));
                 }
             }
         }

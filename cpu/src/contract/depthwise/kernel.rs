@@ -1,4 +1,4 @@
-//! The sums of rows of results: vectors of neighbouring places, each tap one load and one multiply-add, read where the image lies.
+//! Sums for rows of results: vectors of neighbouring pixels, each tap one load and one multiply-add, read where the image lies.
 //!
 //! Elements beside the image are zeros: lanes that are not read, or a row of zeros. Where a row of results is no whole number of
 //! vectors, the last vector begins inside the one before it, and where rows are no whole number of blocks, so does the last block. Of rows
@@ -56,9 +56,9 @@ impl Walk {
     /// The walk of vectors of so many lanes; `None` where numbers are too large.
     pub(super) fn new(y: Line, x: Line, lanes: usize) -> Option<Walk> {
         let signed = |n: usize| isize::try_from(n).ok();
-        // All columns that vectors could name, also beyond the last place.
-        x.offset.checked_add(signed(x.span(x.places.checked_add(2 * lanes)?)?)?)?;
-        let there = x.offset.max(0)..x.limit.min(x.offset + x.span(x.places)? as isize);
+        // All columns that vectors could name, also beyond the last pixel.
+        x.offset.checked_add(signed(x.span(x.pixels.checked_add(2 * lanes)?)?)?)?;
+        let there = x.offset.max(0)..x.limit.min(x.offset + x.span(x.pixels)? as isize);
         let column = |first: usize| {
             let from = x.offset + (first * x.stride) as isize;
             // Of so many columns from one on, each `step` from the last: those that are read.
@@ -83,9 +83,9 @@ impl Walk {
             let whole = near && of_taps.iter().flatten().all(|&bits| is_full(bits));
             Column { first, from, whole, lanes: of_taps, beside }
         };
-        let starts = (0..x.places).step_by(lanes).map(|first| first.min(x.places.saturating_sub(lanes)));
+        let starts = (0..x.pixels).step_by(lanes).map(|first| first.min(x.pixels.saturating_sub(lanes)));
         let columns = starts.map(column).collect();
-        let high = y.offset.checked_add(signed(y.span(y.places)?)?)?;
+        let high = y.offset.checked_add(signed(y.span(y.pixels)?)?)?;
         let is_inside = y.offset >= 0 && high <= y.limit;
         let width = if is_inside { 0 } else { usize::try_from(there.end - there.start).unwrap_or(0) };
         Some(Walk { y, x, columns, begin: there.start, outside: vec![0.0; width] })
@@ -101,7 +101,7 @@ impl Walk {
 
 /// Rows of results of filters, one after the other.
 ///
-/// The safety contract, for each of the `pieces`: of every row of the image in its limit the columns that places and taps name, with those
+/// The safety contract, for each of the `pieces`: of every row of the image in its limit the columns that pixels and taps name, with those
 /// between, are readable; so are the filter's elements; `to` is writable for the rows' results.
 pub(super) struct Pieces<'a> {
     pub walk: &'a Walk,
@@ -155,13 +155,13 @@ struct Rows<'a> {
     piece: Piece,
 }
 
-/// How the sums of a few rows are made.
-trait Sums<S: Simd> {
-    /// Sums of `R` rows from `row` on, of one vector of columns, all of whose lanes are in the image if it is `WHOLE`.
+/// How the accumulators of a few rows are made.
+trait Accumulate<S: Simd> {
+    /// Accumulators of `R` rows from `row` on, of one vector of columns, all of whose lanes are in the image if it is `WHOLE`.
     ///
     /// # Safety
     /// The contract of [`Pieces`].
-    unsafe fn sums<const R: usize, const WHOLE: bool>(
+    unsafe fn accumulate<const R: usize, const WHOLE: bool>(
         &self,
         s: S,
         of: &Rows<'_>,
@@ -174,7 +174,7 @@ impl Rows<'_> {
     /// # Safety
     /// The contract of [`Pieces`].
     #[inline(always)]
-    unsafe fn all<S: Simd, K: Sums<S>>(&self, s: S, kernel: K) {
+    unsafe fn all<S: Simd, K: Accumulate<S>>(&self, s: S, kernel: K) {
         let Range { start, end } = self.rows;
         // SAFETY: passed on.
         unsafe {
@@ -195,21 +195,21 @@ impl Rows<'_> {
     /// # Safety
     /// The contract of [`Pieces`]; there are `R` rows from `row` on.
     #[inline(always)]
-    unsafe fn some<S: Simd, K: Sums<S>, const R: usize>(&self, s: S, kernel: &K, row: usize) {
-        let width = self.walk.x.places;
+    unsafe fn some<S: Simd, K: Accumulate<S>, const R: usize>(&self, s: S, kernel: &K, row: usize) {
+        let width = self.walk.x.pixels;
         let results = self.rows.len() * width;
         for c in &self.walk.columns {
             // SAFETY: passed on; results of these rows and columns are of the output.
             unsafe {
-                let sums: [S::F32; R] = match c.whole {
-                    true => kernel.sums::<R, true>(s, self, row, c),
-                    false => kernel.sums::<R, false>(s, self, row, c),
+                let acc: [S::F32; R] = match c.whole {
+                    true => kernel.accumulate::<R, true>(s, self, row, c),
+                    false => kernel.accumulate::<R, false>(s, self, row, c),
                 };
                 for r in 0..R {
                     let at = (row + r - self.rows.start) * width + c.first;
                     match at + S::F32::LANES <= results {
-                        true => sums[r].store(self.piece.to.wrapping_add(at)),
-                        false => sums[r].store_partial(self.piece.to.wrapping_add(at), results - at),
+                        true => acc[r].store(self.piece.to.wrapping_add(at)),
+                        false => acc[r].store_partial(self.piece.to.wrapping_add(at), results - at),
                     }
                 }
             }
@@ -355,16 +355,16 @@ impl<S: Simd, const K: usize, const STRIDE: usize> Square<S, K, STRIDE> {
     }
 }
 
-impl<S: Simd, const K: usize, const STRIDE: usize> Sums<S> for Square<S, K, STRIDE> {
+impl<S: Simd, const K: usize, const STRIDE: usize> Accumulate<S> for Square<S, K, STRIDE> {
     #[inline(always)]
-    unsafe fn sums<const R: usize, const WHOLE: bool>(
+    unsafe fn accumulate<const R: usize, const WHOLE: bool>(
         &self,
         s: S,
         of: &Rows<'_>,
         row: usize,
         c: &Column,
     ) -> [S::F32; R] {
-        let mut sums = [s.f32(0.0); R];
+        let mut acc = [s.f32(0.0); R];
         for i in 0..(R - 1) * STRIDE + K {
             let line = of.line(row, i);
             // SAFETY: passed on.
@@ -372,28 +372,28 @@ impl<S: Simd, const K: usize, const STRIDE: usize> Sums<S> for Square<S, K, STRI
             for t in 0..K {
                 for r in 0..R {
                     if r * STRIDE <= i && i < r * STRIDE + K {
-                        sums[r] = x[t].madd(self.0[i - r * STRIDE][t], sums[r]);
+                        acc[r] = x[t].madd(self.0[i - r * STRIDE][t], acc[r]);
                     }
                 }
             }
         }
-        sums
+        acc
     }
 }
 
 /// Filters of any size.
 struct Any<const STRIDE: usize>;
 
-impl<S: Simd, const STRIDE: usize> Sums<S> for Any<STRIDE> {
+impl<S: Simd, const STRIDE: usize> Accumulate<S> for Any<STRIDE> {
     #[inline(always)]
-    unsafe fn sums<const R: usize, const WHOLE: bool>(
+    unsafe fn accumulate<const R: usize, const WHOLE: bool>(
         &self,
         s: S,
         of: &Rows<'_>,
         row: usize,
         c: &Column,
     ) -> [S::F32; R] {
-        let mut sums = [s.f32(0.0); R];
+        let mut acc = [s.f32(0.0); R];
         let (y, x) = (&of.walk.y, &of.walk.x);
         for tap in 0..y.taps {
             let mut lines = [std::ptr::null::<f32>(); R];
@@ -406,11 +406,11 @@ impl<S: Simd, const STRIDE: usize> Sums<S> for Any<STRIDE> {
                     let w = s.f32(of.weight(tap * x.taps + t));
                     for r in 0..R {
                         let [x, _] = of.load::<S, STRIDE, WHOLE>(s, lines[r], c, t);
-                        sums[r] = x.madd(w, sums[r]);
+                        acc[r] = x.madd(w, acc[r]);
                     }
                 }
             }
         }
-        sums
+        acc
     }
 }

@@ -1,7 +1,7 @@
 //! Convolutions of which every filter sees one channel: depthwise ones, with one filter or several for each channel.
 //!
-//! There is nothing to share between channels, so that a product of matrices would be a product of vectors. Here vectors are
-//! neighbouring places of a row: every tap of a filter is one vector load from where the image lies and one multiply-add for as many results as a
+//! There is nothing to share between channels, so that a matmul would be a matrix times a vector. Here vectors are
+//! neighbouring pixels of a row: every tap of a filter is one vector load from where the image lies and one multiply-add for as many results as a
 //! vector has lanes, and results go straight to where they belong if that is a row, too ([`kernel`]). How the work is cut depends on the sizes
 //! only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
 //! Where channels lie side by side, vectors are channels ([`channels`]).
@@ -29,10 +29,10 @@ const PLANE_BYTES: usize = 512;
 /// Multiply-adds that make a task worth while.
 const TASK_WORK: usize = 1 << 16;
 
-/// One axis: a place `p` and a tap `t` read the coordinate `offset + p * stride + t * dilation`, if it is from 0 up to `limit`.
+/// One axis: a pixel `p` and a tap `t` read the coordinate `offset + p * stride + t * dilation`, if it is from 0 up to `limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) places: usize,
+    pub(crate) pixels: usize,
     pub(crate) taps: usize,
     pub(crate) stride: usize,
     pub(crate) dilation: usize,
@@ -45,23 +45,23 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// An axis of one place and one tap.
+    /// An axis of one pixel and one tap.
     pub(crate) const SINGLE: Line =
-        Line { places: 1, taps: 1, stride: 1, dilation: 1, offset: 0, limit: 1, step: 1, filter: 0 };
+        Line { pixels: 1, taps: 1, stride: 1, dilation: 1, offset: 0, limit: 1, step: 1, filter: 0 };
 
-    /// Coordinates from the first that the places read to the last, for so many places, of which there is at least one.
-    fn span(&self, places: usize) -> Option<usize> {
-        (places - 1).checked_mul(self.stride)?.checked_add((self.taps - 1).checked_mul(self.dilation)?)?.checked_add(1)
+    /// Coordinates from the first that the pixels read to the last, for so many pixels, of which there is at least one.
+    fn span(&self, pixels: usize) -> Option<usize> {
+        (pixels - 1).checked_mul(self.stride)?.checked_add((self.taps - 1).checked_mul(self.dilation)?)?.checked_add(1)
     }
 }
 
 /// Where the numbers of a convolution lie, from the addresses that a run is given.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
-    /// To the image and to the filters of each product of the batch.
+pub(crate) struct PlaneGeometry {
+    /// To the image and to the filters of each matrix of the batch.
     pub(crate) images: Vec<isize>,
     pub(crate) filters: Vec<isize>,
-    /// How many images the places of a product go over, and from one to the next.
+    /// How many images the pixels of a matrix go over, and from one to the next.
     pub(crate) inner: (usize, isize),
     /// How many filters an image has, and from one to the next.
     pub(crate) outputs: (usize, isize),
@@ -69,13 +69,13 @@ pub(crate) struct Places {
     pub(crate) first: (isize, isize),
     pub(crate) y: Line,
     pub(crate) x: Line,
-    /// Whether places are rows of the result and filters its columns, or the other way round.
-    pub(crate) places_are_rows: bool,
+    /// Whether pixels are rows of the result and filters its columns, or the other way round.
+    pub(crate) pixels_are_rows: bool,
 }
 
 /// A convolution ready for any memory.
 pub(crate) struct Depthwise {
-    pub(crate) places: Places,
+    pub(crate) geometry: PlaneGeometry,
     isa: Isa,
     walk: Walk,
     /// For each tap, elements from a filter's first element.
@@ -87,29 +87,29 @@ pub(crate) struct Depthwise {
 
 impl Depthwise {
     /// A convolution; `None` where there is nothing to do, or where numbers are too large.
-    pub(crate) fn new(places: Places, isa: Isa) -> Option<Depthwise> {
-        let (y, x) = (&places.y, &places.x);
-        let none = [y.places, y.taps, x.places, x.taps, places.inner.0, places.outputs.0].contains(&0);
-        if none || places.images.is_empty() {
+    pub(crate) fn new(geometry: PlaneGeometry, isa: Isa) -> Option<Depthwise> {
+        let (y, x) = (&geometry.y, &geometry.x);
+        let none = [y.pixels, y.taps, x.pixels, x.taps, geometry.inner.0, geometry.outputs.0].contains(&0);
+        if none || geometry.images.is_empty() {
             return None;
         }
         let walk = Walk::new(*y, *x, kernel::lanes(isa))?;
         let each = (0..y.taps).flat_map(|r| (0..x.taps).map(move |s| (r, s)));
         let weights: Vec<isize> = each.map(|(r, s)| r as isize * y.filter + s as isize * x.filter).collect();
-        let row = weights.len().checked_mul(x.places)?.checked_mul(places.outputs.0)?;
-        let rows = TASK_WORK.div_ceil(row).next_multiple_of(4).min(y.places);
-        let planes = (TASK_WORK / row.saturating_mul(y.places)).max(1);
-        Some(Depthwise { isa, walk, weights, rows, planes, places })
+        let row = weights.len().checked_mul(x.pixels)?.checked_mul(geometry.outputs.0)?;
+        let rows = TASK_WORK.div_ceil(row).next_multiple_of(4).min(y.pixels);
+        let planes = (TASK_WORK / row.saturating_mul(y.pixels)).max(1);
+        Some(Depthwise { isa, walk, weights, rows, planes, geometry })
     }
 
     /// Results of an image's plane, and taps.
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.places.y.places * self.places.x.places, self.weights.len())
+        (self.geometry.y.pixels * self.geometry.x.pixels, self.weights.len())
     }
 
     /// What beginning with each plane costs, as bytes that are copied.
     pub(crate) fn copied(&self) -> u64 {
-        let planes = self.places.images.len() as u64 * self.places.inner.0 as u64;
+        let planes = self.geometry.images.len() as u64 * self.geometry.inner.0 as u64;
         planes * PLANE_BYTES as u64
     }
 
@@ -119,15 +119,15 @@ impl Depthwise {
     /// Every element of the image between those that coordinates in their limits name in a row is readable, and every element of the
     /// filters; nobody writes them meanwhile. The output is that of this convolution.
     pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: *const f32, out: &Output<'_, f32>) {
-        let p = &self.places;
+        let p = &self.geometry;
         let planes = p.images.len() * p.inner.0;
         let image = Shared::read(image.wrapping_offset(p.first.0));
         let filters = Shared::read(filters.wrapping_offset(p.first.1));
-        let cuts = p.y.places.div_ceil(self.rows);
+        let cuts = p.y.pixels.div_ceil(self.rows);
         workers.run(planes.div_ceil(self.planes) * cuts, &|task| {
             let (first, cut) = (task / cuts * self.planes, task % cuts);
             let planes = first..planes.min(first + self.planes);
-            let rows = cut * self.rows..p.y.places.min((cut + 1) * self.rows);
+            let rows = cut * self.rows..p.y.pixels.min((cut + 1) * self.rows);
             let each =
                 planes.flat_map(|plane| (0..p.outputs.0).map(move |o| (plane / p.inner.0, plane % p.inner.0, o)));
             let piece = |(b, n, o): (usize, usize, usize), to: *mut f32| Piece {
@@ -140,33 +140,33 @@ impl Depthwise {
                 vectorize(self.isa, Pieces { walk: &self.walk, weights: &self.weights, rows, pieces });
             };
             if let Output::Plain(c) = out {
-                let (step, output) = if p.places_are_rows { (c.row, c.col) } else { (c.col, c.row) };
+                let (step, output) = if p.pixels_are_rows { (c.row, c.col) } else { (c.col, c.row) };
                 if step == 1 {
-                    let place = |n: usize| ((n * p.y.places + rows.start) * p.x.places) as isize;
-                    let to = |b: usize, n: usize, o: usize| c.at(b).wrapping_offset(place(n) + o as isize * output);
+                    let pixel = |n: usize| ((n * p.y.pixels + rows.start) * p.x.pixels) as isize;
+                    let to = |b: usize, n: usize, o: usize| c.at(b).wrapping_offset(pixel(n) + o as isize * output);
                     compute(rows.clone(), &mut each.map(|at| piece(at, to(at.0, at.1, at.2))));
                     return;
                 }
             }
-            let some = (WAITING / p.x.places).max(1);
-            let mut done = vec![0.0; some.min(rows.len()) * p.x.places];
+            let some = (WAITING / p.x.pixels).max(1);
+            let mut done = vec![0.0; some.min(rows.len()) * p.x.pixels];
             for at in each {
                 for first in rows.clone().step_by(some) {
                     let rows = first..rows.end.min(first + some);
-                    let count = rows.len() * p.x.places;
+                    let count = rows.len() * p.x.pixels;
                     compute(rows, &mut std::iter::once(piece(at, done.as_mut_ptr())));
-                    self.store((at.0, (at.1 * p.y.places + first) * p.x.places, at.2), &done[..count], out);
+                    self.store((at.0, (at.1 * p.y.pixels + first) * p.x.pixels, at.2), &done[..count], out);
                 }
             }
         });
     }
 
-    /// Gives results away: of product `b`, from a place on, for one filter.
-    fn store(&self, (b, place, o): (usize, usize, usize), done: &[f32], out: &Output<'_, f32>) {
-        let at = if self.places.places_are_rows {
-            TileAt { batch: b, row: place, col: o, rows: done.len(), cols: 1, ld: 1 }
+    /// Gives results away: of matrix `b`, from a pixel on, for one filter.
+    fn store(&self, (b, pixel, o): (usize, usize, usize), done: &[f32], out: &Output<'_, f32>) {
+        let at = if self.geometry.pixels_are_rows {
+            TileAt { batch: b, row: pixel, col: o, rows: done.len(), cols: 1, ld: 1 }
         } else {
-            TileAt { batch: b, row: o, col: place, rows: 1, cols: done.len(), ld: done.len() }
+            TileAt { batch: b, row: o, col: pixel, rows: 1, cols: done.len(), ld: done.len() }
         };
         match out {
             Output::Plain(c) => scatter(c, &at, done),

@@ -5,7 +5,7 @@ use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Body, DType, Op, Result};
 
-use super::{Depthwise, Line, Places};
+use super::{Depthwise, Line, PlaneGeometry};
 use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way};
@@ -13,9 +13,9 @@ use crate::simd::Isa;
 
 /// The family of these kernels.
 pub(in crate::contract) const FAMILY: Family = Family::new("depthwise");
-/// Filters of one channel beyond which products of matrices are worth while.
+/// Filters of one channel beyond which matmuls are worth while.
 const MOST_FILTERS: usize = 8;
-/// Taps beyond which a sum is long: products of matrices add those in blocks, so that less is lost, and cut them better.
+/// Taps beyond which a sum is long: matmuls add those in blocks, so that less is lost, and cut them better.
 const MOST_TAPS: usize = 256;
 /// Results of a row below which most lanes of vectors would be idle.
 const LEAST_COLUMNS: usize = 4;
@@ -51,46 +51,46 @@ impl Planes {
             return None;
         }
         // Neighbours along a row must lie side by side, as they do not where channels come last.
-        let across = line(x.with_step(1)?, f);
-        let down = y.map_or(Line::SINGLE, |y| line(y, f));
+        let x_line = line(x.with_step(1)?, f);
+        let y_line = y.map_or(Line::SINGLE, |y| line(y, f));
         let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));
-        let is_long = across.taps.saturating_mul(down.taps) > MOST_TAPS;
-        if output.0 > MOST_FILTERS || across.places < LEAST_COLUMNS || is_long {
+        let is_long = x_line.taps.saturating_mul(y_line.taps) > MOST_TAPS;
+        if output.0 > MOST_FILTERS || x_line.pixels < LEAST_COLUMNS || is_long {
             return None;
         }
         let view = |a: &Access| View::new(a, &op.dims, 0..c.m, windows.pixels(c), c.k..op.dims.len()).batch.offsets();
-        let of = Places {
+        let of = PlaneGeometry {
             images: view(a),
             filters: view(f),
             inner: several.map_or((1, 0), |axis| (axis.outputs, axis.step * axis.stride as isize)),
             outputs: output,
-            first: (a.base - across.offset * across.step - down.offset * down.step, f.base),
-            y: down,
-            x: across,
-            places_are_rows: windows.pixels_are_rows(),
+            first: (a.base - x_line.offset * x_line.step - y_line.offset * y_line.step, f.base),
+            y: y_line,
+            x: x_line,
+            pixels_are_rows: windows.pixels_are_rows(),
         };
         let image = InPlace::new(windows.image, a, &op.dims)?;
         let filters = InPlace::new(windows.filters, f, &op.dims)?;
         Some(Planes { depthwise: Depthwise::new(of, isa)?, image, filters })
     }
 
-    /// Bytes of all windows, each written out: what the packed product would copy.
+    /// Bytes of all windows, each written out: what the packed GEMM would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
-        let (places, taps) = self.depthwise.sizes();
-        let planes = self.depthwise.places.images.len() as u64 * self.depthwise.places.inner.0 as u64;
-        planes * (places * taps * size_of::<f32>()) as u64
+        let (pixels, taps) = self.depthwise.sizes();
+        let planes = self.depthwise.geometry.images.len() as u64 * self.depthwise.geometry.inner.0 as u64;
+        planes * (pixels * taps * size_of::<f32>()) as u64
     }
 }
 
 impl Way for Planes {
     fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
-        let (places, taps) = self.depthwise.sizes();
-        // A vector of places in registers; from farther levels an element comes once for all taps.
-        let block = |far: usize, near: usize, k: usize| match self.depthwise.places.places_are_rows {
+        let (pixels, taps) = self.depthwise.sizes();
+        // A vector of pixels in registers; from farther levels an element comes once for all taps.
+        let block = |far: usize, near: usize, k: usize| match self.depthwise.geometry.pixels_are_rows {
             true => Block { m: near, n: far, k },
             false => Block { m: far, n: near, k },
         };
-        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        let blocks = [block(1, 1, 1), block(taps, pixels, taps)];
         let traffic = Traffic { tile: Tile::new(blocks), copied: self.depthwise.copied(), ..Traffic::default() };
         vec![Candidate::new(Variant::plain(FAMILY), traffic)]
     }
@@ -111,15 +111,15 @@ impl Way for Planes {
     }
 
     fn describe(&self) -> String {
-        let (places, taps) = self.depthwise.sizes();
-        format!("channel by channel: {places} places, {taps} taps, input {} is the image\n", self.image.input)
+        let (pixels, taps) = self.depthwise.sizes();
+        format!("channel by channel: {pixels} pixels, {taps} taps, input {} is the image\n", self.image.input)
     }
 }
 
 /// An axis as the kernel walks it.
 fn line(axis: WindowAxis, filters: &Access) -> Line {
     Line {
-        places: axis.outputs,
+        pixels: axis.outputs,
         taps: axis.taps,
         stride: axis.stride,
         dilation: axis.dilation,

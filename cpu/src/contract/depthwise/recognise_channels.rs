@@ -8,7 +8,7 @@ use millstream_core::pack_cache::FormName;
 use millstream_core::what::Windows;
 use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
 
-use super::channels::{ChannelKernel, Places, Spot};
+use super::channels::{ChannelGeometry, ChannelKernel, TapOffset};
 use crate::contract::epilogue::Epilogue;
 use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
@@ -24,14 +24,14 @@ const MOST_ENTRIES: usize = 1 << 20;
 /// A convolution that is computed by vectors of channels.
 pub(in crate::contract) struct Channels {
     kernel: ChannelKernel,
-    /// What becomes of its sums: rows are places and columns channels, which are products of a batch in the operation.
+    /// Its epilogue: rows are pixels and columns channels, which are matrices of a batch in the operation.
     epilogue: Epilogue,
     image: InPlace,
     filters: InPlace,
     /// For each tap, the filters' element of the first channel, and from one channel to the next.
     weights: Vec<isize>,
     weight: isize,
-    places_are_rows: bool,
+    pixels_are_rows: bool,
 }
 
 impl Channels {
@@ -42,16 +42,16 @@ impl Channels {
 
     fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Channels> {
         let Body::Contract(c) = &op.body else { return None };
-        let (image, filters, places) = (windows.image, windows.filters, windows.pixels(c));
+        let (image, filters, pixels) = (windows.image, windows.filters, windows.pixels(c));
         let (a, f) = (&op.inputs[image], &op.inputs[filters]);
         let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
         let several = windows.outputs.clone().any(|d| op.dims[d] != 1);
-        if !single || several || places.is_empty() {
+        if !single || several || pixels.is_empty() {
             return None;
         }
         let channel = (0..c.m).find(|&d| a.strides[d] == 1 && op.dims[d] > 1)?;
         let others: Vec<usize> = (0..c.m).filter(|&d| d != channel).collect();
-        // Other products of the batch are images, which see the same filters.
+        // Other matrices of the batch are images, which see the same filters.
         let numbered = (0..op.dims.len()).any(|d| c.epilogue.uses_index(d));
         if others.iter().any(|d| windows.groups.contains(d)) || numbered {
             return None;
@@ -60,17 +60,17 @@ impl Channels {
         let size = |dims: Range<usize>, n: usize| {
             dims.into_iter().try_fold(n, |n, d| n.checked_mul(op.dims[d])).filter(|&n| n <= MOST_ENTRIES)
         };
-        let columns = places.end - 1;
+        let columns = pixels.end - 1;
         size(0..c.m, 1)?;
-        size(places.clone(), 1)?;
+        size(pixels.clone(), 1)?;
         // Finding out where columns leave the image looks at every tap of every column.
         size(taps.clone(), op.dims[columns])?;
         let coordinates = |d: usize| a.guards.iter().map(|g| g.coefficients[d]).collect::<Vec<isize>>();
-        let walk = |dims: &[usize]| -> Vec<Spot> {
-            let mut all = vec![Spot { offset: 0, coordinates: vec![0; a.guards.len()] }];
+        let walk = |dims: &[usize]| -> Vec<TapOffset> {
+            let mut all = vec![TapOffset { offset: 0, coordinates: vec![0; a.guards.len()] }];
             for &d in dims {
                 let step = coordinates(d);
-                let next = |(s, i): (&Spot, isize)| Spot {
+                let next = |(s, i): (&TapOffset, isize)| TapOffset {
                     offset: s.offset + i * a.strides[d],
                     coordinates: s.coordinates.iter().zip(&step).map(|(c, by)| c + i * by).collect(),
                 };
@@ -83,19 +83,19 @@ impl Channels {
                 all.iter().flat_map(|&at| (0..op.dims[d] as isize).map(move |i| at + i * f.strides[d])).collect()
             })
         };
-        let rows: Vec<usize> = places.clone().filter(|&d| d != columns).collect();
+        let rows: Vec<usize> = pixels.clone().filter(|&d| d != columns).collect();
         let limit = |g: &Guard| (g.offset, isize::try_from(g.limit).unwrap_or(isize::MAX));
-        let of = Places {
+        let of = ChannelGeometry {
             channels: op.dims[channel],
             batches: walk(&others).into_iter().map(|s| s.offset).collect(),
             rows: walk(&rows),
             columns: op.dims[columns],
-            column: Spot { offset: a.strides[columns], coordinates: coordinates(columns) },
+            column: TapOffset { offset: a.strides[columns], coordinates: coordinates(columns) },
             taps: walk(&taps.clone().collect::<Vec<_>>()),
             guards: a.guards.iter().map(limit).collect(),
             fill: if a.is_plain() { 0.0 } else { a.fill.get::<f32>()? },
         };
-        let order: Vec<usize> = others.into_iter().chain(places).chain([channel]).chain(taps.clone()).collect();
+        let order: Vec<usize> = others.into_iter().chain(pixels).chain([channel]).chain(taps.clone()).collect();
         let transposed = transposed(op, c, &order, order.len() - taps.len());
         let Body::Contract(by_channels) = &transposed.body else { return None };
         let epilogue = Epilogue::new::<f32>(&transposed, by_channels, isa).ok()?;
@@ -103,27 +103,27 @@ impl Channels {
         let filters = InPlace::new(filters, f, &op.dims)?;
         let kernel = ChannelKernel::new(of, isa)?;
         let (weights, weight) = (weights(taps), f.strides[channel]);
-        let places_are_rows = windows.pixels_are_rows();
-        Some(Channels { kernel, epilogue, image, filters, weights, weight, places_are_rows })
+        let pixels_are_rows = windows.pixels_are_rows();
+        Some(Channels { kernel, epilogue, image, filters, weights, weight, pixels_are_rows })
     }
 
-    /// Bytes of all windows, each written out: what the packed product would copy.
+    /// Bytes of all windows, each written out: what the packed GEMM would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
-        let (places, taps) = self.kernel.sizes();
-        let planes = self.kernel.places.batches.len() as u64 * self.kernel.places.channels as u64;
-        planes * (places * taps * size_of::<f32>()) as u64
+        let (pixels, taps) = self.kernel.sizes();
+        let planes = self.kernel.geometry.batches.len() as u64 * self.kernel.geometry.channels as u64;
+        planes * (pixels * taps * size_of::<f32>()) as u64
     }
 }
 
 impl Way for Channels {
     fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
-        let (places, taps) = self.kernel.sizes();
+        let (pixels, taps) = self.kernel.sizes();
         // Vectors of channels in registers; from farther levels an element comes once for all taps.
-        let block = |far: usize, near: usize, k: usize| match self.places_are_rows {
+        let block = |far: usize, near: usize, k: usize| match self.pixels_are_rows {
             true => Block { m: near, n: far, k },
             false => Block { m: far, n: near, k },
         };
-        let blocks = [block(1, 1, 1), block(taps, places, taps)];
+        let blocks = [block(1, 1, 1), block(taps, pixels, taps)];
         vec![Candidate::new(Variant::plain(FAMILY), Traffic { tile: Tile::new(blocks), ..Traffic::default() })]
     }
 
@@ -135,7 +135,7 @@ impl Way for Channels {
         let Some(image) = self.image.first(bindings)? else { return Ok(Ran::ODD) };
         let (binding, Some(filters)) = self.filters.find(bindings)? else { return Ok(Ran::ODD) };
         let elements = self.kernel.filters();
-        let channels = self.kernel.places.channels;
+        let channels = self.kernel.geometry.channels;
         let arrange = |to: &mut [f32]| {
             for (line, &at) in to.chunks_exact_mut(channels).zip(&self.weights) {
                 for (c, w) in line.iter_mut().enumerate() {
@@ -147,8 +147,8 @@ impl Way for Channels {
         let packed = match binding.pack_cache {
             Some(cache) => {
                 // Whatever decides about the numbers is part of the name.
-                let place = binding.offset.wrapping_sub(binding.start) as u64;
-                let mut name: FormName = [FORM, place, channels as u64, self.weight as u64].into_iter().collect();
+                let offset = binding.offset.wrapping_sub(binding.start) as u64;
+                let mut name: FormName = [FORM, offset, channels as u64, self.weight as u64].into_iter().collect();
                 name.extend(self.weights.iter().map(|&at| at as u64));
                 cache.form(&name, elements * size_of::<f32>(), |at| {
                     // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
@@ -181,10 +181,10 @@ impl Way for Channels {
     }
 
     fn describe(&self) -> String {
-        let (places, taps) = self.kernel.sizes();
-        let channels = self.kernel.places.channels;
+        let (pixels, taps) = self.kernel.sizes();
+        let channels = self.kernel.geometry.channels;
         format!(
-            "by vectors of {channels} channels: {places} places, {taps} taps, input {} is the image\n",
+            "by vectors of {channels} channels: {pixels} pixels, {taps} taps, input {} is the image\n",
             self.image.input
         )
     }

@@ -37,7 +37,7 @@ pub(crate) struct Border {
     second: Option<usize>,
 }
 
-/// How the innermost axis of a copy is ordered: coordinates with the same remainder one after the other, so that places a stride apart
+/// How the innermost axis of a copy is ordered: coordinates with the same remainder one after the other, so that pixels a stride apart
 /// become neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Phases {
@@ -205,19 +205,26 @@ impl Border {
         }
     }
 
-    /// Copies what a part of the places needs that move along the second axis, `apart` coordinates from one to the next: those from `first` on, `fewer`
+    /// Copies what a part of the pixels needs that move along the second axis, `stride` coordinates from one to the next: those from `first` on, `missing`
     /// than this border is made for.
     ///
     /// # Safety
     /// As for [`Border::copy`].
-    pub(crate) unsafe fn copy_from(&self, first: usize, fewer: usize, apart: isize, image: *const f32, to: *mut f32) {
+    pub(crate) unsafe fn copy_from(
+        &self,
+        first: usize,
+        missing: usize,
+        stride: isize,
+        image: *const f32,
+        to: *mut f32,
+    ) {
         let image = image.wrapping_offset(self.origin);
         let [outer, second, rest @ ..] = &self.lines[..] else { return };
-        // Places that are not there would need the last coordinates, or the first.
-        let less = (fewer * apart.unsigned_abs()).min(second.size);
-        let needed = if apart < 0 { less..second.size } else { 0..second.size - less };
+        // Pixels that are not there would need the last coordinates, or the first.
+        let less = (missing * stride.unsigned_abs()).min(second.size);
+        let needed = if stride < 0 { less..second.size } else { 0..second.size - less };
         for (i, j) in (0..outer.size).flat_map(|i| needed.clone().map(move |j| (i, j))) {
-            let at = [outer.low + i as isize, second.low + first as isize * apart + j as isize];
+            let at = [outer.low + i as isize, second.low + first as isize * stride + j as isize];
             let there = (0..outer.limit).contains(&at[0]) && (0..second.limit).contains(&at[1]);
             let image = image.wrapping_offset(at[0] * outer.step + at[1] * second.step);
             // SAFETY: passed on, for one index of both axes.
@@ -414,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_copy_has_what_the_access_reads_at_every_index() {
-        // x[c, 2h + r - 1, w + 2s - 2] of a 2 x 3 x 4 image: 2 x 4 places, windows of 3 x 2.
+        // x[c, 2h + r - 1, w + 2s - 2] of a 2 x 3 x 4 image: 2 x 4 pixels, windows of 3 x 2.
         let guard = |coefficients: [isize; 5], offset, limit| Guard {
             coefficients: coefficients.as_slice().into(),
             offset,
@@ -434,7 +441,7 @@ mod tests {
             // The innermost axis is a guard's where it can have phases.
             for phases in if x == 1 { 1..4 } else { 1..2 } {
                 let (whole, _) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();
-                // The whole, or each of two places of the first dimension by itself.
+                // The whole, or each of two pixels of the first dimension by itself.
                 for some in if whole.is_second(0) { 1..3 } else { 2..3 } {
                     let dims = [some, 4, 2, 3, 2];
                     let (border, strides) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();

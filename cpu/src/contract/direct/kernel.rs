@@ -1,20 +1,20 @@
-//! The micro-kernel: a few places of the image by one to four vectors of channels.
+//! The micro-kernel: a few pixels of the image by one to four vectors of channels.
 
 use crate::contract::packed::Chain;
-use crate::links::{LINE, apply_rows, fetch, place, single, soon};
+use crate::epilogue_chain::{LINE, apply_rows, element, fetch, prefetch_results, single};
 #[cfg(target_arch = "aarch64")]
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
 
-use super::tables::{Depth, Place};
+use super::tables::{KIndex, Pixel};
 use square::SIDE;
 
-/// Most places of a tile.
-pub(super) const MOST_PLACES: usize = 6;
+/// Most pixels of a tile.
+pub(super) const MOST_PIXELS: usize = 6;
 
-/// Depths after which some more of the next filters, pixels and results are prefetched.
+/// K indices after which some more of the next filters, pixels and results are prefetched.
 const STEP: usize = 16;
 
 type Run = unsafe fn(&Tile, Option<&Chain>);
@@ -23,22 +23,22 @@ type Run = unsafe fn(&Tile, Option<&Chain>);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(super) enum Listed {
     Nothing,
-    Places,
-    PlacesAndDepths,
+    Pixels,
+    PixelsAndK,
 }
 
-const LISTS: usize = Listed::PlacesAndDepths as usize + 1;
-const PLACES: usize = Listed::Places as usize;
-const DEPTHS: usize = Listed::PlacesAndDepths as usize;
+const LISTS: usize = Listed::PixelsAndK as usize + 1;
+const PIXELS: usize = Listed::Pixels as usize;
+const K_INDICES: usize = Listed::PixelsAndK as usize;
 
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
     /// Elements of a vector.
     pub lanes: usize,
-    /// Channels of a panel of filters: so many vectors that [`MOST_PLACES`] rows of sums fill the registers.
+    /// Channels of a panel of filters: so many vectors that [`MOST_PIXELS`] rows of accumulators fill the registers.
     pub panel: usize,
-    /// By the vectors of channels and the places of a tile, each less one, and by [`Listed`].
-    tiles: &'static [[[Run; LISTS]; MOST_PLACES]],
+    /// By the vectors of channels and the pixels of a tile, each less one, and by [`Listed`].
+    tiles: &'static [[[Run; LISTS]; MOST_PIXELS]],
 }
 
 impl Kernels {
@@ -52,25 +52,25 @@ impl Kernels {
         self.panel <= LINE
     }
 
-    /// Places of tiles that use the registers well: fewer take as long, waiting for sums or, with wide panels, for filters.
+    /// Pixels of tiles that use the registers well: fewer take as long, waiting for accumulators or, with wide panels, for filters.
     pub(super) fn full(&self) -> usize {
         if self.narrow() { 4 } else { 3 }
     }
 
-    const fn new<S: Simd>(tiles: &'static [[[Run; LISTS]; MOST_PLACES]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[[Run; LISTS]; MOST_PIXELS]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes: S::F32::LANES, panel, tiles }
     }
 
-    /// Computes tiles of so many places and channels, at most [`MOST_PLACES`] and a panel's: their sums, or what the chain makes of
+    /// Computes tiles of so many pixels and channels, at most [`MOST_PIXELS`] and a panel's: their accumulators, or what the chain makes of
     /// them. Those of channels up to a whole vector are written, too.
     ///
     /// # Safety
     /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, places: usize, channels: usize) {
+    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, pixels: usize, channels: usize) {
         // SAFETY: passed on.
-        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][places - 1][tile.listed as usize](tile, chain) }
+        unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][pixels - 1][tile.listed as usize](tile, chain) }
     }
 }
 
@@ -78,7 +78,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[[Run; LISTS]; MOST_PLACES]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[Run; LISTS]; MOST_PIXELS]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -91,7 +91,7 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of channels.
-const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PLACES] {
+const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PIXELS] {
     [
         lists::<S, 1, V>(),
         lists::<S, 2, V>(),
@@ -102,64 +102,64 @@ const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PLACES] {
     ]
 }
 
-/// Tiles of `P` places by `V` vectors of channels, by [`Listed`].
+/// Tiles of `P` pixels by `V` vectors of channels, by [`Listed`].
 const fn lists<S: Simd, const P: usize, const V: usize>() -> [Run; LISTS] {
     [tile::<S, P, V, 0>, tile::<S, P, V, 1>, tile::<S, P, V, 2>]
 }
 
 /// # Safety
-/// The machine has the instruction set, and the contract of [`Tile`] for `P` places.
+/// The machine has the instruction set, and the contract of [`Tile`] for `P` pixels.
 unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(tile: &Tile, chain: Option<&Chain>) {
     // SAFETY: passed on.
-    unsafe { S::enter(Sums::<P, V, LISTED>(tile, chain)) };
+    unsafe { S::enter(Accumulate::<P, V, LISTED>(tile, chain)) };
 }
 
-/// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many places.
+/// What the kernel reads and writes, for some tiles one after the other: all have the same filters and as many pixels.
 ///
-/// The safety contract: `places` has the kernel's places for each tile, and each of their pixels is readable at every one of the `k`
-/// depths, as is a row of a panel from each one's filter on (or, unless those are listed, one after the other); `sums` is readable if `add`, and
+/// The safety contract: `pixels` has the kernel's pixels for each tile, and each pixel's window is readable at every one of the `k`
+/// K indices, as is a row of a panel from each one's filter on (or, unless those are listed, one after the other); `acc` is readable if `add`, and
 /// writable unless the chain is finished, for a panel's
-/// elements for each place, from that of the place `first` on. A chain that is finished has the results of these places, which nobody else uses,
+/// elements for each pixel, from that of the pixel `first` on. A chain that is finished has the results of these pixels, which nobody else uses,
 /// and what they are made of.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub image: *const f32,
     pub tiles: usize,
-    pub places: *const Place,
-    pub depths: *const Depth,
+    pub pixels: *const Pixel,
+    pub k_indices: *const KIndex,
     pub k: usize,
     pub listed: Listed,
     pub filters: *const f32,
-    /// Sums, those of the place `first`, and of those after it one after the other.
-    pub sums: *mut f32,
+    /// Accumulators, those of the pixel `first`, and of those after it one after the other.
+    pub acc: *mut f32,
     pub first: usize,
-    /// Begin with the sums that are there.
+    /// Begin with the accumulators that are there.
     pub add: bool,
     /// Results of the chain that, with what they are made of, are prefetched: the first one's row and column, and how many there are.
-    /// Where places are rows, the rows are those of the tiles' places.
+    /// Where pixels are rows, the rows are those of the tiles' pixels.
     pub row: usize,
     pub col: usize,
     pub rows: usize,
     pub cols: usize,
-    /// Places are the chain's rows: write its results instead of the sums.
+    /// Pixels are the chain's rows: write its results instead of the accumulators.
     pub finish: bool,
-    /// Each tile prefetches the pixels of the next one, whose depths lie side by side.
-    pub pixels: bool,
+    /// Each tile prefetches the pixels of the next one, whose K is contiguous.
+    pub prefetch_pixels: bool,
     /// So many rows of a panel for each tile, from this address on, which need not be readable, are prefetched.
     pub next: *const f32,
     pub ahead: usize,
 }
 
-/// `P` places by `V` vectors of channels; `LISTED` is a [`Listed`].
-struct Sums<'a, const P: usize, const V: usize, const LISTED: usize>(&'a Tile, Option<&'a Chain>);
+/// `P` pixels by `V` vectors of channels; `LISTED` is a [`Listed`].
+struct Accumulate<'a, const P: usize, const V: usize, const LISTED: usize>(&'a Tile, Option<&'a Chain>);
 
-impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P, V, LISTED> {
+impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Accumulate<'_, P, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Sums(t, chain) = self;
+        let Accumulate(t, chain) = self;
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
@@ -168,26 +168,26 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
         let each = (t.ahead * (panel / LINE)).div_ceil(steps);
         let mut results = Results::new::<P, LISTED>(&mut t, steps);
         for tile in 0..t.tiles {
-            let mut sums = [[s.f32(0.0); V]; P];
+            let mut acc = [[s.f32(0.0); V]; P];
             if t.add {
                 for p in 0..P {
                     for v in 0..V {
                         // SAFETY: the contract.
                         unsafe {
-                            let at = if LISTED >= PLACES { (*t.places.add(p)).at } else { (*t.places).at + p as u32 };
+                            let at = if LISTED >= PIXELS { (*t.pixels.add(p)).at } else { (*t.pixels).at + p as u32 };
                             let at = at as usize - t.first;
-                            sums[p][v] = S::F32::load(t.sums.add(at * panel + v * lanes));
+                            acc[p][v] = S::F32::load(t.acc.add(at * panel + v * lanes));
                         }
                     }
                 }
             }
-            let mut pixels = [t.image; P];
+            let mut windows = [t.image; P];
             for p in 0..P {
                 // SAFETY: the contract.
-                pixels[p] = t.image.wrapping_offset(unsafe { (*t.places.add(p)).image } as isize);
+                windows[p] = t.image.wrapping_offset(unsafe { (*t.pixels.add(p)).image } as isize);
             }
-            let later = if t.pixels && tile + 1 < t.tiles { P } else { 0 };
-            let (mut filters, mut depth, mut next, mut left) = (t.filters, t.depths, t.next, t.k);
+            let later = if t.prefetch_pixels && tile + 1 < t.tiles { P } else { 0 };
+            let (mut filters, mut k_index, mut next, mut left) = (t.filters, t.k_indices, t.next, t.k);
             while left > 0 {
                 // See `Kernels::narrow`.
                 if panel > LINE {
@@ -196,12 +196,12 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                     fetch::<true>(next, LINE as isize, each);
                 }
                 next = next.wrapping_add(each * LINE);
-                if let Some(chain) = chain.filter(|_| results.asked < t.rows) {
+                if let Some(chain) = chain.filter(|_| results.prefetched < t.rows) {
                     results.prefetch(&t, chain);
                 }
                 for p in 0..later {
                     // SAFETY: the contract: there is another tile.
-                    let (pixel, at) = unsafe { ((*t.places.add(P + p)).image, (*depth).image) };
+                    let (pixel, at) = unsafe { ((*t.pixels.add(P + p)).image, (*k_index).image) };
                     fetch::<true>(t.image.wrapping_offset(pixel as isize + at as isize), 0, 1);
                 }
                 let some = left.min(STEP);
@@ -210,8 +210,8 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                 for _ in 0..some {
                     // SAFETY: the contract; `k` steps are taken.
                     unsafe {
-                        let Depth { image, filter } = *depth;
-                        if LISTED >= DEPTHS {
+                        let KIndex { image, filter } = *k_index;
+                        if LISTED >= K_INDICES {
                             filters = t.filters.add(filter as usize);
                         }
                         let mut channels = [s.f32(0.0); V];
@@ -219,21 +219,21 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
                             channels[v] = S::F32::load(filters.add(v * lanes));
                         }
                         for p in 0..P {
-                            let pixel = s.f32(*pixels[p].wrapping_offset(image as isize));
+                            let value = s.f32(*windows[p].wrapping_offset(image as isize));
                             for v in 0..V {
-                                sums[p][v] = pixel.mul_add(channels[v], sums[p][v]);
+                                acc[p][v] = value.mul_add(channels[v], acc[p][v]);
                             }
                         }
-                        if LISTED < DEPTHS {
+                        if LISTED < K_INDICES {
                             filters = filters.add(panel);
                         }
-                        depth = depth.add(1);
+                        k_index = k_index.add(1);
                     }
                 }
             }
             // SAFETY: the contract.
-            unsafe { finish_tile::<S, P, V, LISTED>(s, &t, sums, chain) };
-            t.places = t.places.wrapping_add(P);
+            unsafe { finish_tile::<S, P, V, LISTED>(s, &t, acc, chain) };
+            t.pixels = t.pixels.wrapping_add(P);
             t.next = t.next.wrapping_add(t.ahead * panel);
         }
     }
@@ -241,45 +241,45 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Sums<'_, P,
 
 /// The results of a chain that are prefetched little by little.
 struct Results {
-    all: *const Place,
-    /// Places are rows, and few of those between the first and the last.
-    apart: bool,
+    all: *const Pixel,
+    /// Pixels are rows, and few of those between the first and the last.
+    scattered: bool,
     each: usize,
-    asked: usize,
+    prefetched: usize,
 }
 
 impl Results {
     #[inline(always)]
     fn new<const P: usize, const LISTED: usize>(t: &mut Tile, steps: usize) -> Results {
-        let (all, mut apart) = (t.places, false);
-        if LISTED >= PLACES && t.finish {
+        let (all, mut scattered) = (t.pixels, false);
+        if LISTED >= PIXELS && t.finish {
             // SAFETY: the contract: there is a tile.
             let (from, to) = unsafe { ((*all).at as usize, (*all.add(P * t.tiles - 1)).at as usize) };
             (t.row, t.rows) = (from, to - from + 1);
-            apart = t.rows > 2 * P * t.tiles;
-            t.rows = if apart { P * t.tiles } else { t.rows };
+            scattered = t.rows > 2 * P * t.tiles;
+            t.rows = if scattered { P * t.tiles } else { t.rows };
         }
-        Results { all, apart, each: t.rows.div_ceil(steps * t.tiles), asked: 0 }
+        Results { all, scattered, each: t.rows.div_ceil(steps * t.tiles), prefetched: 0 }
     }
 
     /// Prefetches the rows of another step.
     #[inline(always)]
     fn prefetch(&mut self, t: &Tile, chain: &Chain) {
-        let some = self.each.min(t.rows - self.asked);
-        if self.apart {
-            for i in self.asked..self.asked + some {
-                // SAFETY: the contract: there are as many places as rows.
+        let some = self.each.min(t.rows - self.prefetched);
+        if self.scattered {
+            for i in self.prefetched..self.prefetched + some {
+                // SAFETY: the contract: there are as many pixels as rows.
                 let row = unsafe { (*self.all.add(i)).at } as usize;
-                soon::<false>(chain, (row, t.col), (1, t.cols));
+                prefetch_results::<false>(chain, (row, t.col), (1, t.cols));
             }
         } else {
-            soon::<false>(chain, (t.row + self.asked, t.col), (some, t.cols));
+            prefetch_results::<false>(chain, (t.row + self.prefetched, t.col), (some, t.cols));
         }
-        self.asked += some;
+        self.prefetched += some;
     }
 }
 
-/// Writes the sums of a tile, or what the chain makes of them.
+/// Writes the accumulators of a tile, or what the chain makes of them.
 ///
 /// # Safety
 /// The contract of [`Tile`].
@@ -288,103 +288,103 @@ impl Results {
 unsafe fn finish_tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(
     s: S,
     t: &Tile,
-    mut sums: [[S::F32; V]; P],
+    mut acc: [[S::F32; V]; P],
     chain: Option<&Chain>,
 ) {
     let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
     // SAFETY: the contract.
     unsafe {
-        // The first place, and how many after it each one is.
-        let (first, mut after) = ((*t.places).at as usize, [0; P]);
+        // The first pixel, and how many after it each one is.
+        let (first, mut after) = ((*t.pixels).at as usize, [0; P]);
         for p in 1..P {
-            after[p] = if LISTED >= PLACES { (*t.places.add(p)).at as usize - first } else { p };
+            after[p] = if LISTED >= PIXELS { (*t.pixels.add(p)).at as usize - first } else { p };
         }
-        let (mut to, mut apart) = (place(t.sums, panel as isize, first - t.first, 0), panel as isize);
+        let (mut to, mut stride) = (element(t.acc, panel as isize, first - t.first, 0), panel as isize);
         if let Some(chain) = chain.filter(|_| t.finish) {
-            sums = apply_rows(s, sums, &chain.links, (first, after), t.col);
-            (to, apart) = (place(chain.to, chain.row, first, t.col), chain.row);
+            acc = apply_rows(s, acc, &chain.steps, (first, after), t.col);
+            (to, stride) = (element(chain.to, chain.row, first, t.col), chain.row);
         }
         for p in 0..P {
             for v in 0..V {
-                sums[p][v].store(to.wrapping_offset(after[p] as isize * apart).add(v * lanes).cast_mut());
+                acc[p][v].store(to.wrapping_offset(after[p] as isize * stride).add(v * lanes).cast_mut());
             }
         }
     }
 }
 
-/// Writes `[places][channels]` (rows `wide` apart) as `[channels][places]` (rows `apart` apart).
+/// Writes `[pixels][channels]` (rows `wide` apart) as `[channels][pixels]` (rows `stride` apart).
 ///
 /// # Safety
-/// `to` is writable for `places` elements at each of `channels` multiples of `apart`; `from` has `places` rows.
-pub(crate) unsafe fn transpose(from: &[f32], wide: usize, places: usize, channels: usize, to: *mut f32, apart: isize) {
-    debug_assert!(from.len() >= places * wide && channels <= wide);
-    let (mut whole_places, mut whole_channels) = (0, 0);
+/// `to` is writable for `pixels` elements at each of `channels` multiples of `stride`; `from` has `pixels` rows.
+pub(crate) unsafe fn transpose(from: &[f32], wide: usize, pixels: usize, channels: usize, to: *mut f32, stride: isize) {
+    debug_assert!(from.len() >= pixels * wide && channels <= wide);
+    let (mut whole_pixels, mut whole_channels) = (0, 0);
     if square::available() {
-        (whole_places, whole_channels) = (places / SIDE * SIDE, channels / SIDE * SIDE);
+        (whole_pixels, whole_channels) = (pixels / SIDE * SIDE, channels / SIDE * SIDE);
         for c in (0..whole_channels).step_by(SIDE) {
-            for p in (0..whole_places).step_by(SIDE) {
-                let out = to.wrapping_offset(c as isize * apart).wrapping_add(p);
-                // SAFETY: a square of places and channels of both.
-                unsafe { square::transpose(from.as_ptr().add(p * wide + c), wide as isize, out, apart) };
+            for p in (0..whole_pixels).step_by(SIDE) {
+                let out = to.wrapping_offset(c as isize * stride).wrapping_add(p);
+                // SAFETY: a square of pixels and channels of both.
+                unsafe { square::transpose(from.as_ptr().add(p * wide + c), wide as isize, out, stride) };
             }
         }
     }
     let single = |c: usize, p: usize| {
         // SAFETY: the caller's.
-        unsafe { to.wrapping_offset(c as isize * apart).wrapping_add(p).write(from[p * wide + c]) };
+        unsafe { to.wrapping_offset(c as isize * stride).wrapping_add(p).write(from[p * wide + c]) };
     };
     for c in 0..channels {
-        let first = if c < whole_channels { whole_places } else { 0 };
-        (first..places).for_each(|p| single(c, p));
+        let first = if c < whole_channels { whole_pixels } else { 0 };
+        (first..pixels).for_each(|p| single(c, p));
     }
 }
 
-/// The results of a chain for `[places][channels]` (rows `wide` apart), channels being its rows from `row` on and places its columns from
+/// The results of a chain for `[pixels][channels]` (rows `wide` apart), channels being its rows from `row` on and pixels its columns from
 /// `col` on.
 ///
 /// # Safety
-/// The chain has these elements, whose results nobody else uses; `from` has `places` rows of `channels`.
+/// The chain has these elements, whose results nobody else uses; `from` has `pixels` rows of `channels`.
 pub(super) unsafe fn finish(
     from: &[f32],
     wide: usize,
-    (places, channels): (usize, usize),
+    (pixels, channels): (usize, usize),
     chain: &Chain,
     (row, col): (usize, usize),
 ) {
-    debug_assert!(from.len() >= places * wide && channels <= wide);
-    // The last vector of places may begin inside the one before it, unless what it reads is overwritten by then.
+    debug_assert!(from.len() >= pixels * wide && channels <= wide);
+    // The last vector of pixels may begin inside the one before it, unless what it reads is overwritten by then.
     let again = !chain.is_in_place();
-    let (mut whole_places, mut whole_channels) = (0, 0);
-    if square::available() && places >= SIDE {
+    let (mut whole_pixels, mut whole_channels) = (0, 0);
+    if square::available() && pixels >= SIDE {
         whole_channels = channels / SIDE * SIDE;
-        whole_places = if again { places } else { places / SIDE * SIDE };
+        whole_pixels = if again { pixels } else { pixels / SIDE * SIDE };
         for c in (0..whole_channels).step_by(SIDE) {
-            // SAFETY: squares of places and channels, of which the chain has all elements.
-            unsafe { square::finish(from.as_ptr().add(c), wide as isize, (whole_places, places), chain, row + c, col) };
+            // SAFETY: squares of pixels and channels, of which the chain has all elements.
+            unsafe { square::finish(from.as_ptr().add(c), wide as isize, (whole_pixels, pixels), chain, row + c, col) };
         }
     }
     for c in 0..channels {
-        let first = if c < whole_channels { whole_places } else { 0 };
-        for p in first..places {
+        let first = if c < whole_channels { whole_pixels } else { 0 };
+        for p in first..pixels {
             // SAFETY: the caller's.
             unsafe { single(chain, from[p * wide + c], row + c, col + p) };
         }
     }
 }
 
-/// Transposes eight rows of eight elements, `wide` apart, into rows that are `apart` apart; false, and nothing done, where the machine
+/// Transposes eight rows of eight elements, `wide` apart, into rows that are `stride` apart; false, and nothing done, where the machine
 /// has no vectors for it.
 ///
 /// # Safety
-/// `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
-pub(crate) unsafe fn transpose_eight(from: *const f32, wide: isize, to: *mut f32, apart: usize) -> bool {
+/// `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `stride`.
+pub(crate) unsafe fn transpose_eight(from: *const f32, wide: isize, to: *mut f32, stride: usize) -> bool {
     if !square::available() {
         return false;
     }
     for (i, j) in (0..8).step_by(SIDE).flat_map(|i| (0..8).step_by(SIDE).map(move |j| (i, j))) {
-        let (from, to) = (from.wrapping_offset(i as isize * wide).wrapping_add(j), to.wrapping_add(j * apart + i));
+        let (from, to) = (from.wrapping_offset(i as isize * wide).wrapping_add(j), to.wrapping_add(j * stride + i));
         // SAFETY: the caller's.
-        unsafe { square::transpose(from, wide, to, apart as isize) };
+        unsafe { square::transpose(from, wide, to, stride as isize) };
     }
     true
 }

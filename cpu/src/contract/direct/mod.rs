@@ -1,16 +1,16 @@
 //! Contractions that read one operand where it lies: convolutions, above all.
 //!
-//! The packed product copies both operands into panels. For a convolution one of them is an image of which every element
+//! The packed GEMM copies both operands into panels. For a convolution one of them is an image of which every element
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
 //! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
-//! place of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
-//! padding are left out where it counts as zero: places at the edges have tables of those elements that exist ([`Sets`]). Where too few
-//! places would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
-//! places are columns of the result are better copied by tiles ([`Tiles`]); nothing larger than that is ever
-//! written. Where places are rows of the result, sums become results in registers; where they are columns, sums are transposed first.
+//! pixel of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
+//! padding are left out where it counts as zero: pixels at the edges have tables of those elements that exist ([`Sets`]). Where too few
+//! pixels would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
+//! pixels are columns of the result are better copied by tiles ([`Tiles`]); nothing larger than that is ever
+//! written. Where pixels are rows of the result, accumulators become results in registers; where they are columns, accumulators are transposed first.
 //!
-//! One operand are the *places* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
-//! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed product, `(k + 2) * eps * sum |a| |b|`.
+//! One operand are the *pixels* (windows; m or n of the contraction), the other the *channels*. How sums are grouped depends on
+//! the sizes only, how the work is cut on the threads, too. Error bound: that of the packed GEMM, `(k + 2) * eps * sum |a| |b|`.
 
 mod border;
 mod kernel;
@@ -21,12 +21,12 @@ mod tiles;
 use std::cell::RefCell;
 
 use crate::contract::packed::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
-use crate::links::LINE;
+use crate::epilogue_chain::LINE;
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
 pub(crate) use border::Border;
-use kernel::{Kernels, Listed, MOST_PLACES, Tile};
+use kernel::{Kernels, Listed, MOST_PIXELS, Tile};
 pub(crate) use kernel::{transpose, transpose_eight};
 pub(super) use recognise::{DirectWay, FAMILY};
 pub(crate) use tables::Sets;
@@ -35,13 +35,12 @@ use tiles::Tiles;
 
 /// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
 /// next. Measured: those of narrow panels should stay in L1; wide ones come from the second level as fast as they are
-/// needed, and shorter passes would write sums too often.
+/// needed, and shorter passes would write accumulators too often.
 const PASS: usize = 16 << 10;
 const WIDE_PASS: usize = 128 << 10;
-/// Depths of one pass, at most, of a narrow panel: the next piece of it is brought to L1 beside the present one.
-const MOST_DEPTH: usize = 160;
-/// Places of one task. Where panels are narrow and places are rows of the result, as many as their sums leave room for in the first-level
-/// cache; else more, so that there are several at each edge of an image.
+/// K indices of one pass, at most, of a narrow panel: the next piece of it is brought to L1 beside the present one.
+const MOST_K: usize = 160;
+/// Pixels of one task. Where panels are narrow and pixels are rows of the result, as many as their accumulators leave room for in L1; else more, so that there are several at each edge of an image.
 const MOST_CHUNK: usize = 112;
 const LONG_CHUNK: usize = 224;
 /// Channels of one task, and of one where there are few tasks.
@@ -50,15 +49,15 @@ const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
 /// Bytes of filters that stay in an L2 beside what else is there.
 const FILTERS: usize = 384 << 10;
-/// Bytes of filters that are packed at a time where they are not kept, for each two threads: each time, all threads meet.
+/// Bytes of filters that are packed at a time where they are not in the pack cache, for each two threads: each time, all threads meet.
 const PORTION: usize = 2 << 20;
-/// Bytes of results that need not be prefetched before sums are transposed. Measured: those of a single image are found soon enough.
+/// Bytes of results that need not be prefetched before accumulators are transposed. Measured: those of a single image are found soon enough.
 const NEAR: u64 = 4 << 20;
-/// Tasks for each thread, as long as they have so many places.
+/// Tasks for each thread, as long as they have so many pixels.
 const TASKS_EACH: usize = 2;
 /// Tasks for each thread below which long ones leave some threads without work in the end.
 const EVEN_TASKS: usize = 6;
-const LEAST_CHUNK: usize = 4 * MOST_PLACES;
+const LEAST_CHUNK: usize = 4 * MOST_PIXELS;
 /// Products of two vectors in the time that another job takes.
 const JOB: usize = 1 << 13;
 
@@ -67,26 +66,26 @@ pub(crate) struct Direct {
     kernels: &'static Kernels,
     pub(crate) batch: usize,
     pub(crate) channels: usize,
-    /// Whether places are the rows of the result (m) and channels its columns (n), or the other way round.
-    pub(crate) places_are_rows: bool,
-    pub(crate) places: usize,
-    pub(crate) depths: usize,
-    /// From the element of index 0 (of the copy, if there is one) to that of each place and depth.
+    /// Whether pixels are the rows of the result (m) and channels its columns (n), or the other way round.
+    pub(crate) pixels_are_rows: bool,
+    pub(crate) pixels: usize,
+    pub(crate) k_len: usize,
+    /// From the element of index 0 (of the copy, if there is one) to that of each pixel and K index.
     tables: Tables,
     layout: PackedLayout,
-    /// Where each product of the batch begins in the operand's memory.
+    /// Where each matrix of the batch begins in the operand's memory.
     pub(crate) batches: Vec<isize>,
     copy: Option<Copied>,
     chunk: usize,
     group: usize,
     /// Channels whose filters are packed at a time.
     portion: usize,
-    /// Whether neighbouring tasks have the same channels, not the same places: each thread then reads a part of the filters, where those are
+    /// Whether neighbouring tasks have the same channels, not the same pixels: each thread then reads a part of the filters, where those are
     /// more than the image.
     by_channels: bool,
-    /// Whether pixels are read where they lie, with their depths side by side, so that they are worth asking for.
-    pixels: bool,
-    /// Whether places lie one after the other, as rows of a matrix do.
+    /// Whether pixels are read where they lie, with contiguous K, so that prefetching them pays.
+    contiguous_k: bool,
+    /// Whether pixels lie one after the other, as rows of a matrix do.
     even: bool,
 }
 
@@ -96,7 +95,7 @@ pub(crate) enum Reading {
     InPlace,
     /// The image, where it lies, without those elements of its windows that do not exist and count as zero.
     Inside(Sets),
-    /// A copy with its border, of which places need these elements at least.
+    /// A copy with its border, of which pixels need these elements at least.
     Border(Border, Option<Sets>),
     /// A copy by tiles, of an image of which every element is read once.
     Tiles,
@@ -146,18 +145,18 @@ impl Copied {
 
 /// The filters of a run.
 pub(crate) enum Filters<'a> {
-    /// Packed before, by [`Direct::layout`]: one product's after the other's; after the last, they are the first one's again.
+    /// Packed before, by [`Direct::layout`]: one matrix's after the other's; after the last, they are the first one's again.
     Packed(&'a [f32]),
     /// Still to be packed.
     Source(&'a dyn PackSource<f32>),
 }
 
 /// How filters are packed, of which every tile reads all, and leaves so many cache lines of the image for the next one.
-fn layout(kernels: &Kernels, channels: usize, depths: usize, lines: usize) -> PackedLayout {
+fn layout(kernels: &Kernels, channels: usize, k: usize, lines: usize) -> PackedLayout {
     let panel = kernels.panel;
-    let (pass, depth) = if kernels.narrow() { (PASS, MOST_DEPTH) } else { (WIDE_PASS, depths) };
-    let most = (pass / (panel * size_of::<f32>() + lines * LINE * size_of::<f32>() * 3 / 2 / depths)).min(depth);
-    PackedLayout { rows: channels, depth: depths, panel, kc: depths.div_ceil(depths.div_ceil(most)) }
+    let (pass, most_k) = if kernels.narrow() { (PASS, MOST_K) } else { (WIDE_PASS, k) };
+    let most = (pass / (panel * size_of::<f32>() + lines * LINE * size_of::<f32>() * 3 / 2 / k)).min(most_k);
+    PackedLayout { rows: channels, k, panel, kc: k.div_ceil(k.div_ceil(most)) }
 }
 
 /// Cuts `n` into `parts` of almost equal sizes; the bounds of one.
@@ -172,9 +171,9 @@ impl Direct {
         Kernels::of(isa).is_some()
     }
 
-    /// Whether places are rows of a matrix that lie one after the other, with their depths side by side.
+    /// Whether pixels are rows of a matrix that lie one after the other, with contiguous K.
     pub(crate) fn is_matrix(&self) -> bool {
-        self.places_are_rows && self.pixels && self.even && self.computed().is_none()
+        self.pixels_are_rows && self.contiguous_k && self.even && self.computed().is_none()
     }
 
     /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
@@ -187,62 +186,62 @@ impl Direct {
         (isa, threads): (Isa, usize),
         (batches, same_filters): (Vec<isize>, bool),
         channels: usize,
-        places_are_rows: bool,
-        (places, depths): (Vec<isize>, Vec<isize>),
+        pixels_are_rows: bool,
+        (pixels, k_offsets): (Vec<isize>, Vec<isize>),
         reading: Reading,
     ) -> Option<Direct> {
         let kernels = Kernels::of(isa)?;
-        if channels < kernels.lanes || places.len() < MOST_PLACES || depths.is_empty() || batches.is_empty() {
+        if channels < kernels.lanes || pixels.len() < MOST_PIXELS || k_offsets.is_empty() || batches.is_empty() {
             return None;
         }
-        let long = !kernels.narrow() || !places_are_rows;
-        let mut chunks = places.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
+        let long = !kernels.narrow() || !pixels_are_rows;
+        let mut chunks = pixels.len().div_ceil(if long { LONG_CHUNK } else { MOST_CHUNK });
         let few = chunks.saturating_mul(channels.div_ceil(CHANNELS)).saturating_mul(batches.len()) < FEW_TASKS;
         let group = if few { FEW_CHANNELS } else { CHANNELS }.max(kernels.panel);
         // Portions are whole groups, and those are whole panels.
         debug_assert!(group.is_multiple_of(kernels.panel));
-        // Without a copy of each image, and with the same filters, products are computed together.
+        // Without a copy of each image, and with the same filters, matrices of the batch are computed together.
         let together = same_filters && matches!(reading, Reading::InPlace | Reading::Inside(_));
-        let products = if together { batches.len() } else { 1 };
-        let groups = channels.div_ceil(group).saturating_mul(products);
+        let matrices = if together { batches.len() } else { 1 };
+        let groups = channels.div_ceil(group).saturating_mul(matrices);
         if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
-            chunks = chunks.max(places.len().div_ceil(MOST_CHUNK));
+            chunks = chunks.max(pixels.len().div_ceil(MOST_CHUNK));
         }
         // Each thread should have a few, although filters are read once more for each chunk.
         let wanted = (TASKS_EACH * threads).div_ceil(groups);
-        chunks = chunks.max(wanted.min(places.len() / LEAST_CHUNK));
+        chunks = chunks.max(wanted.min(pixels.len() / LEAST_CHUNK));
         let batch = batches.len();
-        let far = 1 + depths.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
-        let (copy, (places, depths), lines, sets, join) = match reading {
-            Reading::InPlace => (None, (places, depths), far, None, None),
-            Reading::Inside(sets) => (None, (places, depths), far, Some(sets), None),
+        let far = 1 + k_offsets.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
+        let (copy, (pixels, k_offsets), lines, sets, join) = match reading {
+            Reading::InPlace => (None, (pixels, k_offsets), far, None, None),
+            Reading::Inside(sets) => (None, (pixels, k_offsets), far, Some(sets), None),
             Reading::Border(border, sets) => {
                 let join = sets.as_ref().map(|_| kernels.full());
-                (Some(Copied::Border(border)), (places, depths), far, sets, join)
+                (Some(Copied::Border(border)), (pixels, k_offsets), far, sets, join)
             }
             Reading::Tiles => {
-                let tiles = Tiles::new(places, depths, chunks);
+                let tiles = Tiles::new(pixels, k_offsets, chunks);
                 let tables = tiles.tables();
                 (Some(Copied::Tiles(tiles)), tables, 0, None, None)
             }
         };
-        let sets = sets.unwrap_or_else(|| Sets::whole(places.len(), depths.len()));
-        let layout = layout(kernels, channels, depths.len(), lines);
-        let tables = Tables::new((&places, &depths), sets, chunks, (layout.kc, layout.panel), join)?;
+        let sets = sets.unwrap_or_else(|| Sets::whole(pixels.len(), k_offsets.len()));
+        let layout = layout(kernels, channels, k_offsets.len(), lines);
+        let tables = Tables::new((&pixels, &k_offsets), sets, chunks, (layout.kc, layout.panel), join)?;
         // An image is copied once.
-        let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / depths.len();
+        let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / k_offsets.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
         // Windows that share pixels are counted as if they did not: without a copy there are few such.
-        let image = copy.as_ref().map_or(places.len().saturating_mul(depths.len()), Copied::elements);
-        let by_channels = threads > 1 && portion.saturating_mul(depths.len()) > image;
-        let pixels = copy.is_none() && depths.windows(2).all(|d| d[1] - d[0] == 1);
+        let image = copy.as_ref().map_or(pixels.len().saturating_mul(k_offsets.len()), Copied::elements);
+        let by_channels = threads > 1 && portion.saturating_mul(k_offsets.len()) > image;
+        let contiguous_k = copy.is_none() && k_offsets.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
             batch,
             channels,
-            places_are_rows,
-            places: places.len(),
-            depths: depths.len(),
+            pixels_are_rows,
+            pixels: pixels.len(),
+            k_len: k_offsets.len(),
             tables,
             layout,
             batches,
@@ -251,8 +250,8 @@ impl Direct {
             group,
             portion,
             by_channels,
-            pixels,
-            even: places.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]),
+            contiguous_k,
+            even: pixels.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]),
         })
     }
 
@@ -270,26 +269,26 @@ impl Direct {
     pub(crate) fn effort(&self) -> u64 {
         let vectors = self.kernels.panel / self.kernels.lanes;
         let panels = self.channels.div_ceil(self.kernels.panel);
-        // A copy is another job, and keeps products from being computed together.
+        // A copy is another job, and keeps matrices of the batch from being computed together.
         let copied = self.copy.as_ref().map_or(0, |copy| copy.elements() + JOB) as u64;
         self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
     }
 
-    /// Products of two numbers that are computed in all, if some with elements that do not exist are left out.
+    /// Multiply-adds that are computed in all, if some with elements that do not exist are left out.
     pub(crate) fn computed(&self) -> Option<u64> {
-        let products = self.tables.products();
-        let fewer = products < self.places as u64 * self.depths as u64;
-        fewer.then(|| products.saturating_mul(self.channels as u64).saturating_mul(self.batch as u64))
+        let multiplies = self.tables.multiplies();
+        let some_left_out = multiplies < self.pixels as u64 * self.k_len as u64;
+        some_left_out.then(|| multiplies.saturating_mul(self.channels as u64).saturating_mul(self.batch as u64))
     }
 
-    /// Channels, places and depth of what registers, the first and the second level of memory hold.
+    /// Channels, pixels and K of what registers, L1 and L2 hold.
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
-        let (places, PackedLayout { panel, depth, kc, .. }) = (self.places.div_ceil(self.chunk), self.layout());
-        // All channels of a portion are computed for some places one after the other, by filters that stay near if they are few.
-        let few = self.channels.saturating_mul(depth).saturating_mul(size_of::<f32>()) <= FILTERS;
-        let far = (self.portion, if few { self.places } else { places }, kc);
-        ((panel, MOST_PLACES, 1), (panel, places, kc), far)
+        let (pixels, PackedLayout { panel, k, kc, .. }) = (self.pixels.div_ceil(self.chunk), self.layout());
+        // All channels of a portion are computed for some pixels one after the other, by filters that stay near if they are few.
+        let few = self.channels.saturating_mul(k).saturating_mul(size_of::<f32>()) <= FILTERS;
+        let far = (self.portion, if few { self.pixels } else { pixels }, kc);
+        ((panel, MOST_PIXELS, 1), (panel, pixels, kc), far)
     }
 
     /// Bytes of the image's copy, if there is one.
@@ -297,13 +296,13 @@ impl Direct {
         self.copy.as_ref().map_or(0, Copied::elements) as u64 * self.batch as u64 * size_of::<f32>() as u64
     }
 
-    /// Bytes of sums that are transposed.
+    /// Bytes of results that are transposed.
     pub(crate) fn transposed(&self) -> u64 {
-        let sums = if self.places_are_rows { 0 } else { self.channels as u64 * self.places as u64 };
-        sums * self.batch as u64 * size_of::<f32>() as u64
+        let elements = if self.pixels_are_rows { 0 } else { self.channels as u64 * self.pixels as u64 };
+        elements * self.batch as u64 * size_of::<f32>() as u64
     }
 
-    /// Tasks that it is cut into, for each product of the batch.
+    /// Tasks that it is cut into, for each matrix of the batch.
     pub(crate) fn tasks(&self) -> usize {
         self.chunk * self.channels.div_ceil(self.group)
     }
@@ -313,7 +312,7 @@ impl Direct {
         self.packed().elements() + self.copy.as_ref().map_or(0, Copied::elements) + 2 * MAX_LANES
     }
 
-    /// How filters are packed that are not kept.
+    /// How filters are packed that are not in the pack cache.
     fn packed(&self) -> PackedLayout {
         PackedLayout { rows: self.portion, ..self.layout() }
     }
@@ -339,13 +338,13 @@ impl Direct {
             Filters::Packed(_) => (self.channels, true),
             Filters::Source(source) => (self.portion, source.same_for_batch()),
         };
-        // Products that need nothing done between them are computed together.
+        // Matrices of the batch that need nothing done between them are computed together.
         let together = if same && self.copy.is_none() { self.batch } else { 1 };
         let steps = (0..self.channels).step_by(portion);
         for (first, b) in steps.flat_map(|c| (0..self.batch).step_by(together).map(move |b| (c, b))) {
             let some = portion.min(self.channels - first);
             let layout = PackedLayout { rows: some, ..self.layout() };
-            // Filters, and for how many products there are some.
+            // Filters, and for how many matrices there are some.
             let (packed, own): (&[f32], usize) = match filters {
                 Filters::Packed(all) => (all, all.len() / layout.elements()),
                 Filters::Source(source) => {
@@ -371,10 +370,10 @@ impl Direct {
                 let (b, i) = (b + i / tasks, i % tasks);
                 let (chunk, group) =
                     if self.by_channels { (i % self.chunk, i / self.chunk) } else { (i / groups, i % groups) };
-                let (place, places) = part(self.places, self.chunk, chunk);
+                let (pixel, pixels) = part(self.pixels, self.chunk, chunk);
                 let channel = first + group * self.group;
                 let channels = self.group.min(first + some - channel);
-                let task = Task { b, chunk, place, places, channel, channels, fresh: true };
+                let task = Task { b, chunk, pixel, pixels, channel, channels, fresh: true };
                 let packed = packed[b % own * layout.elements()..].as_ptr();
                 let panels = Panels { packed, first, padded: layout.padded_rows(), channels: some };
                 let image = if self.copy.is_some() { base.at(0) } else { base.offset(self.batches[b]) };
@@ -385,139 +384,139 @@ impl Direct {
     }
 
     /// # Safety
-    /// As for [`Direct::run`], with the image of this product and packed filters.
+    /// As for [`Direct::run`], with the image of this matrix and packed filters.
     unsafe fn task(&self, task: &Task, image: *const f32, filters: &Panels, out: &Output<'_, f32>) {
         thread_local! {
-            static SUMS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+            static ACCUMULATORS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
         let chain = out.chain(task.b);
         let width = self.kernels.panel;
-        SUMS.with_borrow_mut(|(sums, transposed)| {
-            let room = task.places * width;
-            if sums.len() < room {
-                sums.resize(room, 0.0);
+        ACCUMULATORS.with_borrow_mut(|(acc, transposed)| {
+            let room = task.pixels * width;
+            if acc.len() < room {
+                acc.resize(room, 0.0);
             }
-            let sums = &mut sums[..room];
+            let acc = &mut acc[..room];
             for panel in (0..task.channels).step_by(width) {
                 let (channel, channels) = (task.channel + panel, width.min(task.channels - panel));
                 let task = Task { channel, channels, fresh: panel == 0, ..*task };
                 // Results that are whole vectors go where they belong straight from registers.
-                let whole = !self.places_are_rows || task.channels.is_multiple_of(self.kernels.lanes);
+                let whole = !self.pixels_are_rows || task.channels.is_multiple_of(self.kernels.lanes);
                 let chain = chain.as_ref().filter(|_| whole);
                 // SAFETY: the caller's.
-                unsafe { self.sum(&task, image, filters, sums, chain) };
+                unsafe { self.sum(&task, image, filters, acc, chain) };
                 match chain {
-                    Some(_) if self.places_are_rows => {}
-                    // SAFETY: these are elements of this task; there are as many rows of sums as places.
+                    Some(_) if self.pixels_are_rows => {}
+                    // SAFETY: these are elements of this task; there are as many rows of accumulators as pixels.
                     Some(chain) => unsafe {
-                        let sizes = (task.places, task.channels);
-                        kernel::finish(sums, width, sizes, chain, (task.channel, task.place));
+                        let sizes = (task.pixels, task.channels);
+                        kernel::finish(acc, width, sizes, chain, (task.channel, task.pixel));
                     },
-                    None if self.places_are_rows => self.store_rows(&task, sums, out),
-                    None => self.store_columns(&task, sums, transposed, out),
+                    None if self.pixels_are_rows => self.store_rows(&task, acc, out),
+                    None => self.store_columns(&task, acc, transposed, out),
                 }
             }
         });
     }
 
-    /// The sums of a task of one panel of channels, `[places][panel]`, or, where places are rows and there is a chain, its results. What
+    /// The accumulators of a task of one panel of channels, `[pixels][panel]`, or, where pixels are rows and there is a chain, its results. What
     /// the chain needs is prefetched.
     ///
     /// # Safety
     /// As for [`Direct::task`].
-    unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, sums: &mut [f32], chain: Option<&Chain>) {
+    unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, acc: &mut [f32], chain: Option<&Chain>) {
         let layout = self.layout;
-        let (k, width) = (layout.depth, layout.panel);
+        let (k, width) = (layout.k, layout.panel);
         let &Panels { packed, first: of, padded, channels } = filters;
-        // Sums that are transposed are written when all are there; results that a cache may hold are soon found then.
-        let ask = self.places_are_rows || self.transposed() > NEAR;
+        // Accumulators that are transposed are written when all are there; results that a cache may hold are soon found then.
+        let prefetch = self.pixels_are_rows || self.transposed() > NEAR;
         let runs = self.tables.runs(task.chunk);
         let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
             |start: usize, channel: usize| padded * start + (channel - of) * layout.kc.min(k.saturating_sub(start));
         for (piece, start) in (0..k).step_by(layout.kc).enumerate() {
-            let depth = layout.kc.min(k - start);
-            let last = start + depth == k;
+            let k_len = layout.kc.min(k - start);
+            let last = start + k_len == k;
             // What is read after this piece of the panel: each tile fetches its share of it. After the last panel that is the first one
             // again, unless they are the same: of all, or of the task's, where the next task has the same channels.
             let again = self.by_channels && task.chunk + 1 < self.chunk;
             let begin = if again { task.channel - (task.channel - of) % self.group } else { of };
             let end = if again { (begin + self.group).min(of + channels) } else { of + channels };
             let after = if task.channel + width < end { task.channel + width } else { begin };
-            let mut next = if last { panel_at(0, after) } else { panel_at(start + depth, task.channel) };
-            let share = if last && after == task.channel { 0 } else { depth.div_ceil(tiles) };
+            let mut next = if last { panel_at(0, after) } else { panel_at(start + k_len, task.channel) };
+            let share = if last && after == task.channel { 0 } else { k_len.div_ceil(tiles) };
             let mut done = 0;
             for run in runs {
-                let (places, depths) = (self.tables.places(run), self.tables.depths(run, piece));
-                let chain = chain.filter(|_| last && ask);
-                // Where places are columns, all that is prefetched is used after the last tile.
-                let place = if self.places_are_rows { places[0].at as usize } else { task.place + done };
-                let (results, area) = ((place, task.channel), (places.len(), task.channels));
+                let (pixels, k_indices) = (self.tables.pixels(run), self.tables.k_indices(run, piece));
+                let chain = chain.filter(|_| last && prefetch);
+                // Where pixels are columns, all that is prefetched is used after the last tile.
+                let pixel = if self.pixels_are_rows { pixels[0].at as usize } else { task.pixel + done };
+                let (results, area) = ((pixel, task.channel), (pixels.len(), task.channels));
                 let ((row, col), (rows, cols)) =
-                    if self.places_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
+                    if self.pixels_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
                 let tile = Tile {
                     image,
                     tiles: run.tiles,
-                    places: places.as_ptr(),
-                    depths: depths.as_ptr(),
-                    k: depths.len(),
-                    listed: match (depths.len() < depth, run.even) {
-                        (true, _) => Listed::PlacesAndDepths,
-                        (false, false) => Listed::Places,
+                    pixels: pixels.as_ptr(),
+                    k_indices: k_indices.as_ptr(),
+                    k: k_indices.len(),
+                    listed: match (k_indices.len() < k_len, run.even) {
+                        (true, _) => Listed::PixelsAndK,
+                        (false, false) => Listed::Pixels,
                         (false, true) => Listed::Nothing,
                     },
                     filters: packed.wrapping_add(panel_at(start, task.channel)),
-                    sums: sums.as_mut_ptr(),
-                    first: task.place,
+                    acc: acc.as_mut_ptr(),
+                    first: task.pixel,
                     add: start > 0,
                     row,
                     col,
                     rows,
                     cols,
-                    finish: self.places_are_rows,
-                    pixels: self.pixels && task.fresh,
+                    finish: self.pixels_are_rows,
+                    prefetch_pixels: self.contiguous_k && task.fresh,
                     next: packed.wrapping_add(next),
                     ahead: share,
                 };
                 next += run.tiles * share * width;
-                // SAFETY: places and depths are in the tables, so that what they name is readable; the filters' panel has
-                // `depth` vectors; the sums have rows for the task's places, and the chain has these elements, which are the task's.
+                // SAFETY: pixels and K indices are in the tables, so that what they name is readable; the filters' panel has
+                // `k_len` vectors; the accumulators have rows for the task's pixels, and the chain has these elements, which are the task's.
                 unsafe { self.kernels.run(&tile, chain, run.count, task.channels) };
-                done += places.len();
+                done += pixels.len();
             }
         }
     }
 
-    /// Gives sums away whose rows are places.
-    fn store_rows(&self, task: &Task, sums: &[f32], out: &Output<'_, f32>) {
-        let &Task { b, place, places, channel, channels, .. } = task;
+    /// Gives accumulators away whose rows are pixels.
+    fn store_rows(&self, task: &Task, acc: &[f32], out: &Output<'_, f32>) {
+        let &Task { b, pixel, pixels, channel, channels, .. } = task;
         let wide = self.kernels.panel;
         match out {
             Output::Sink(sink) => {
-                let at = TileAt { batch: b, row: place, col: channel, rows: places, cols: channels, ld: wide };
-                sink.store(&at, sums);
+                let at = TileAt { batch: b, row: pixel, col: channel, rows: pixels, cols: channels, ld: wide };
+                sink.store(&at, acc);
             }
             Output::Plain(c) => {
-                for (i, row) in sums.chunks_exact(wide).enumerate() {
-                    let at = TileAt { batch: b, row: place + i, col: channel, rows: 1, cols: channels, ld: channels };
+                for (i, row) in acc.chunks_exact(wide).enumerate() {
+                    let at = TileAt { batch: b, row: pixel + i, col: channel, rows: 1, cols: channels, ld: channels };
                     scatter(c, &at, &row[..channels]);
                 }
             }
         }
     }
 
-    /// Gives a panel's sums away, whose rows become columns.
-    fn store_columns(&self, task: &Task, sums: &[f32], transposed: &mut Vec<f32>, out: &Output<'_, f32>) {
-        let &Task { b, place, places, channel, channels, .. } = task;
-        if transposed.len() < channels * places {
-            transposed.resize(channels * places, 0.0);
+    /// Gives a panel's accumulators away, whose rows become columns.
+    fn store_columns(&self, task: &Task, acc: &[f32], transposed: &mut Vec<f32>, out: &Output<'_, f32>) {
+        let &Task { b, pixel, pixels, channel, channels, .. } = task;
+        if transposed.len() < channels * pixels {
+            transposed.resize(channels * pixels, 0.0);
         }
-        // SAFETY: there is room for every channel's row of places.
+        // SAFETY: there is room for every channel's row of pixels.
         unsafe {
-            kernel::transpose(sums, self.kernels.panel, places, channels, transposed.as_mut_ptr(), places as isize)
+            kernel::transpose(acc, self.kernels.panel, pixels, channels, transposed.as_mut_ptr(), pixels as isize)
         };
-        let tile = &transposed[..channels * places];
-        let at = TileAt { batch: b, row: channel, col: place, rows: channels, cols: places, ld: places };
+        let tile = &transposed[..channels * pixels];
+        let at = TileAt { batch: b, row: channel, col: pixel, rows: channels, cols: pixels, ld: pixels };
         match out {
             Output::Sink(sink) => sink.store(&at, tile),
             Output::Plain(c) => scatter(c, &at, tile),
@@ -547,10 +546,10 @@ struct Panels {
 /// A part of the result.
 struct Task {
     b: usize,
-    /// Its places, by their part of all, and by their numbers.
+    /// Its pixels, by their part of all, and by their numbers.
     chunk: usize,
-    place: usize,
-    places: usize,
+    pixel: usize,
+    pixels: usize,
     channel: usize,
     channels: usize,
     /// Its pixels have not been read yet.

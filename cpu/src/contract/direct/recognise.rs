@@ -8,10 +8,10 @@ use millstream_core::what::elements;
 use millstream_core::{Access, DType, Expr, Op, Result};
 
 use super::{Border, Direct, Filters, Reading, Sets};
+use crate::contract::gemm_isa;
 use crate::contract::operand::{as_stored, packed};
 use crate::contract::packed::{Micro, Side};
 use crate::contract::packing::Packing;
-use crate::contract::product_isa;
 use crate::contract::view::{Tables, View};
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
@@ -19,10 +19,10 @@ use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 pub(in crate::contract) const FAMILY: Family = Family::new("direct");
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
-/// Columns of a matrix of which the last vectors of a product's panels would be mostly empty.
+/// Columns of a matrix of which the last vectors of a GEMM's panels would be mostly empty.
 const NARROW: usize = 256;
-/// Depths from which on such a matrix is worth another way.
-const LEAST_DEEP: usize = 256;
+/// K indices from which on such a matrix is worth another way.
+const LEAST_K: usize = 256;
 /// Elements whose multiples lie in the same set of L1, and planes that are too few to crowd it.
 const CROWDING: isize = 1024;
 const FEW_PLANES: usize = 4;
@@ -32,8 +32,8 @@ pub(in crate::contract) struct DirectWay {
     kernel: Direct,
     /// The operand that is not packed.
     image: InPlace,
-    /// Products after which filters are the same again.
-    products: usize,
+    /// Matrices of the batch after which filters are the same again.
+    matrices: usize,
 }
 
 /// Indices of a group of dimensions.
@@ -43,8 +43,8 @@ fn size(op: &Op, group: Range<usize>) -> usize {
 
 /// Whether planes of an image lie so far apart that their elements crowd a few sets of L1.
 fn crowds(access: &Access, op: &Op, channels: &[usize]) -> bool {
-    let apart = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
-    channels.iter().any(|&d| op.dims[d] > FEW_PLANES && apart(d))
+    let crowded = |d: usize| access.strides[d] != 0 && access.strides[d] % CROWDING == 0;
+    channels.iter().any(|&d| op.dims[d] > FEW_PLANES && crowded(d))
 }
 
 impl DirectWay {
@@ -56,68 +56,68 @@ impl DirectWay {
             return None;
         }
         let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters that are the same for every product. Narrow panels of those that do not lie one after the other, as those of a
-        // convolution do, are left to the packed product: nobody has measured them here.
+        // Filters that are the same for every matrix of the batch. Narrow panels of those that do not lie one after the other, as those of a
+        // convolution do, are left to the packed GEMM: nobody has measured them here.
         let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
         let filters = filters.is_some_and(|a| {
             let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
-            let apart = view(a, c.n..c.k).depth.single() != Some(1);
-            same && !(apart && Direct::is_narrow(isa))
+            let scattered = view(a, c.n..c.k).col.single() != Some(1);
+            same && !(scattered && Direct::is_narrow(isa))
         });
-        // An operand that is one input, stored as it is summed, but no matrix in memory that a product packs well.
+        // An operand that is one input, stored as it is summed, but no matrix in memory that a GEMM packs well.
         let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
             let i = as_stored::<f32>(expr, c.acc)?;
             let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
             let view = view(access, rows.clone());
-            let (row, depth) = match (view.is_plain(), view.row.single(), view.depth.single()) {
-                (true, Some(row), Some(depth)) => (row, depth),
+            let (row, col) = match (view.is_plain(), view.row.single(), view.col.single()) {
+                (true, Some(row), Some(col)) => (row, col),
                 _ => return Some(i),
             };
-            let (columns, panel) = (view.row.size, Micro::new(product_isa(isa))?.panel());
+            let (columns, panel) = (view.row.size, Micro::new(gemm_isa(isa))?.panel());
             let well = if rows.start == c.m {
-                // Rows with their depths side by side need not be packed at all. Measured: narrow panels read long ones too often.
-                depth != 1 || !filters || Direct::is_narrow(isa) && view.depth.size >= LEAST_DEEP
+                // Rows with contiguous K need not be packed at all. Measured: narrow panels read long ones too often.
+                col != 1 || !filters || Direct::is_narrow(isa) && view.col.size >= LEAST_K
             } else {
                 // Where columns are few, an empty part of the last panel counts.
                 let narrow = columns < NARROW && columns > panel && columns % panel != 0;
-                !narrow || view.depth.size < LEAST_DEEP || row != 1
+                !narrow || view.col.size < LEAST_K || row != 1
             };
             (!well).then_some(i)
         };
         let guarded = |i: &usize| !op.inputs[*i].is_plain();
         let (left, right) = (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k));
         // Of two, the one with a border is the image.
-        let (input, places_are_rows) = match (left, right) {
+        let (input, pixels_are_rows) = match (left, right) {
             (Some(i), r) if guarded(&i) || r.is_none() => (i, true),
             (_, Some(i)) => (i, false),
             _ => return None,
         };
-        let (places, channels) = if places_are_rows { (c.m..c.n, c.n..c.k) } else { (c.n..c.k, c.m..c.n) };
+        let (pixels, channels) = if pixels_are_rows { (c.m..c.n, c.n..c.k) } else { (c.n..c.k, c.m..c.n) };
         let access = &op.inputs[input];
-        // Where places are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
-        let apart = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
-        let inner = places.clone().filter(|&d| apart(d)).map(|d| access.strides[d].abs()).min();
-        let reads = (c.m..op.dims.len()).filter(|&d| apart(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
+        // Where pixels are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
+        let moves = |d: usize| op.dims[d] > 1 && access.strides[d] != 0;
+        let inner = pixels.clone().filter(|&d| moves(d)).map(|d| access.strides[d].abs()).min();
+        let reads = (c.m..op.dims.len()).filter(|&d| moves(d)).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
         let mut own = op.dims.to_vec();
         own[..c.m].fill(1);
-        let single = !places_are_rows && access.distinct(&own) >= reads;
+        let single = !pixels_are_rows && access.distinct(&own) >= reads;
         let sparse = inner.is_some_and(|s| s > 1) && single;
-        let (of_places, of_depths) = (size(op, places.clone()), size(op, c.k..op.dims.len()));
+        let (pixel_count, k_len) = (size(op, pixels.clone()), size(op, c.k..op.dims.len()));
         let of_batch = size(op, 0..c.m);
-        if of_places.saturating_add(of_depths).saturating_add(of_batch) > MOST_ENTRIES {
+        if pixel_count.saturating_add(k_len).saturating_add(of_batch) > MOST_ENTRIES {
             return None;
         }
-        let plain = view(access, places.clone());
-        let filters = as_stored::<f32>(if places_are_rows { &c.rhs } else { &c.lhs }, c.acc);
+        let plain = view(access, pixels.clone());
+        let filters = as_stored::<f32>(if pixels_are_rows { &c.rhs } else { &c.lhs }, c.acc);
         let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
-        let products = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
+        let matrices = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
         let way = |reading: Reading, strides: &[isize]| {
-            let walked = view(&Access::new(DType::F32, strides), places.clone());
-            let tables = (walked.row.offsets(), walked.depth.offsets());
-            let batches = (plain.batch.offsets(), products == 1);
-            Direct::new((isa, threads), batches, size(op, channels.clone()), places_are_rows, tables, reading)
+            let walked = view(&Access::new(DType::F32, strides), pixels.clone());
+            let tables = (walked.row.offsets(), walked.col.offsets());
+            let batches = (plain.batch.offsets(), matrices == 1);
+            Direct::new((isa, threads), batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
         };
-        let direct = if access.is_plain() && single && reads == of_places * of_depths {
+        let direct = if access.is_plain() && single && reads == pixel_count * k_len {
             way(Reading::Tiles, &access.strides)
         } else if access.is_plain() && !sparse {
             way(Reading::InPlace, &access.strides)
@@ -131,25 +131,25 @@ impl DirectWay {
                 None => way(Reading::InPlace, &access.strides),
                 Some((border, strides)) => way(Reading::Border(border, sets.clone()), &strides),
             };
-            let shape = asked.readings.iter().find(|w| w.pixels_are_rows() == places_are_rows);
+            let shape = asked.readings.iter().find(|w| w.pixels_are_rows() == pixels_are_rows);
             let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
             let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
             inside.into_iter().chain(copied).min_by_key(Direct::effort)
         };
         let image = InPlace::new(input, access, &op.dims)?;
-        Some(DirectWay { kernel: direct?, image, products })
+        Some(DirectWay { kernel: direct?, image, matrices })
     }
 
-    /// Whether the operand is a matrix in memory, whose rows another product may read where they lie, too.
+    /// Whether the operand is a matrix in memory, whose rows another GEMM may read where they lie, too.
     pub(in crate::contract) fn is_matrix(&self) -> bool {
         self.kernel.is_matrix()
     }
 
-    /// Bytes of all windows, each written out: what the packed product would copy.
+    /// Bytes of all windows, each written out: what the packed GEMM would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
-        let Direct { batch, places, depths, .. } = self.kernel;
-        let elements = (batch as u64).saturating_mul(places as u64).saturating_mul(depths as u64);
+        let Direct { batch, pixels, k_len, .. } = self.kernel;
+        let elements = (batch as u64).saturating_mul(pixels as u64).saturating_mul(k_len as u64);
         elements.saturating_mul(size_of::<f32>() as u64)
     }
 }
@@ -158,12 +158,12 @@ impl Way for DirectWay {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         let direct = &self.kernel;
         let (registers, near, far) = direct.blocks();
-        let block = |(channels, places, k): (usize, usize, usize)| match direct.places_are_rows {
-            true => Block { m: places, n: channels, k },
-            false => Block { m: channels, n: places, k },
+        let block = |(channels, pixels, k): (usize, usize, usize)| match direct.pixels_are_rows {
+            true => Block { m: pixels, n: channels, k },
+            false => Block { m: channels, n: pixels, k },
         };
-        // There are kernels for any number of places, and of vectors of channels.
-        let edges = if direct.places_are_rows { (1, direct.lanes()) } else { (direct.lanes(), 1) };
+        // There are kernels for any number of pixels, and of vectors of channels.
+        let edges = if direct.pixels_are_rows { (1, direct.lanes()) } else { (direct.lanes(), 1) };
         let traffic = Traffic {
             tile: Tile::new([registers, near, far].map(block)),
             copied: (direct.copied() + direct.transposed()).saturating_add(packing.right()),
@@ -183,12 +183,12 @@ impl Way for DirectWay {
         let Some(image) = self.image.first(bindings)? else { return Ok(Ran::ODD) };
         let Some(scratch) = numbers(room, self.kernel.scratch()) else { return Ok(Ran::ROOM) };
         let workers = &parts.machine.workers;
-        let (operand, side) = if self.kernel.places_are_rows { (&parts.rhs, Side::B) } else { (&parts.lhs, Side::A) };
+        let (operand, side) = if self.kernel.pixels_are_rows { (&parts.rhs, Side::B) } else { (&parts.lhs, Side::A) };
         let (layout, source) = (self.kernel.layout(), operand.source::<f32>(bindings)?);
-        let how = (product_isa(parts.machine.isa), side, None);
-        let products = if source.same_for_batch() { 1 } else { self.products };
-        let form = operand.packed_once(bindings, &*source, how, (layout, products), workers)?;
-        let filters = match form.as_ref().and_then(|form| packed(form, &layout, products)) {
+        let how = (gemm_isa(parts.machine.isa), side, None);
+        let matrices = if source.same_for_batch() { 1 } else { self.matrices };
+        let form = operand.packed_once(bindings, &*source, how, (layout, matrices), workers)?;
+        let filters = match form.as_ref().and_then(|form| packed(form, &layout, matrices)) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };

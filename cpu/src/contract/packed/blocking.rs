@@ -1,4 +1,4 @@
-//! How a product is cut to fit the caches and to give the workers enough tasks.
+//! How a matmul is cut to fit the caches and to give the workers enough tasks.
 
 use super::Element;
 use super::kernel::{BUSY, kernels};
@@ -15,7 +15,7 @@ pub enum Isa {
     Avx512,
     /// NEON (AArch64).
     Neon,
-    /// Pairs of 16-bit integers with AVX2; operands are [`super::Pairs`], depth is counted in pairs.
+    /// Pairs of 16-bit integers with AVX2; operands are [`super::Pairs`], K is counted in pairs.
     Avx2Pairs,
     /// Pairs of 16-bit integers with AVX-512 BW, or VNNI where there is that; as above.
     Avx512Pairs,
@@ -86,7 +86,7 @@ impl Isa {
         }
     }
 
-    /// How many numbers are multiplied at a time, each in the place of a part of an element.
+    /// How many numbers are multiplied at a time, each stored as a part of an element.
     pub fn together(self) -> usize {
         match self {
             Isa::Portable | Isa::Avx2 | Isa::Avx512 | Isa::Neon => 1,
@@ -100,7 +100,7 @@ impl Isa {
         matches!(self, Isa::Amx | Isa::AmxDot4 { .. })
     }
 
-    /// Whether both operands are packed in the same way, so that a product may be computed as its transpose.
+    /// Whether both operands are packed in the same way, so that a matmul may be computed as its transpose.
     pub(super) fn transposes(self) -> bool {
         !self.tiled() && self.together() < 4
     }
@@ -123,8 +123,8 @@ impl Isa {
         }
     }
 
-    /// The depth that a product's shape states for `k` numbers.
-    pub fn depth(self, k: usize) -> usize {
+    /// The K of a matmul's shape for `k` numbers.
+    pub fn packed_k(self, k: usize) -> usize {
         match self {
             _ if self.tiled() => k.div_ceil(self.together() * TILE) * TILE,
             _ if self.together() == 4 => {
@@ -145,10 +145,10 @@ impl Isa {
     }
 }
 
-/// The size of a product: `batch` times `C[m, n] = A[m, k] * B[k, n]`.
+/// The size of a matmul: `batch` times `C[m, n] = A[m, k] * B[k, n]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Shape {
-    /// Independent products.
+    /// Independent matmuls.
     pub batch: usize,
     /// Rows of A and C.
     pub m: usize,
@@ -159,7 +159,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A single product.
+    /// A single matmul.
     pub fn new(m: usize, n: usize, k: usize) -> Shape {
         Shape { batch: 1, m, n, k }
     }
@@ -169,7 +169,7 @@ impl Shape {
     }
 }
 
-/// How a product is cut. One task computes an `mc` by `nc` tile of C, in blocks of K of `kc`.
+/// How a matmul is cut. One task computes an `mc` by `nc` tile of C, in blocks of K of `kc`.
 ///
 /// It is advice: the driver rounds `mc` and `nc` up to the micro-kernel's tile and evens the blocks out, by rows and among threads
 /// where A is read in place. Results depend
@@ -184,7 +184,7 @@ pub struct Blocking {
     pub mc: usize,
     /// Columns of C in a task.
     pub nc: usize,
-    /// Depth of a block.
+    /// K of a block.
     pub kc: usize,
 }
 
@@ -193,13 +193,13 @@ const TASK_WORK: usize = 32 * 64 * 64;
 const LONG_WORK: usize = 128 * 128 * 128;
 /// Multiply-adds of a task that takes not much longer than a fork.
 const SMALL_WORK: usize = 256 * 256 * 256;
-/// Depth below which a slice is not worth a reduction.
+/// K below which a slice is not worth a reduction.
 const LEAST_SLICE: usize = 512;
 /// Fewer tiles of the smallest size than this are split along K, if that is long enough.
 const FEW_TILES: usize = 8;
 
 impl Blocking {
-    /// The analytical default for one thread: a B panel of `kc` depths in half of L1, an A block of `mc` rows in a sixth of L2
+    /// The analytical default for one thread: a B panel of `kc` K indices in half of L1, an A block of `mc` rows in a sixth of L2
     /// with room for B's and C's part; or, where B's panels are wide, those in L2, too, and C streaming through. For more threads see [`Blocking::spread`].
     pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
@@ -208,7 +208,7 @@ impl Blocking {
         let Shape { m, n, k, .. } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
-        // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write sums seldom. Measured: A may have
+        // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write accumulators seldom. Measured: A may have
         // half of L2 beside them.
         let wide = table.wide();
         let (near, share_m, share_n) = if wide { (l2 / 8, 2, 1) } else { (l1 / 2, 6, 4) };
@@ -263,7 +263,7 @@ impl Blocking {
         self
     }
 
-    /// For the transposed product.
+    /// For the transposed matmul.
     pub(super) fn transposed(self) -> Blocking {
         Blocking { mc: self.nc, nc: self.mc, ..self }
     }

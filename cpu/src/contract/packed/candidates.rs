@@ -1,7 +1,7 @@
-//! The candidates of the packed product and its kin, for the cost model to choose from.
+//! The candidates of the packed GEMM and its kin, for the cost model to choose from.
 //!
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
-//! - `fixed`: the same with the blocks of a product of 1024 x 1024 x 1024, whatever the shape and the threads; for comparison only.
+//! - `fixed`: the same with the blocks of a matmul of 1024 x 1024 x 1024, whatever the shape and the threads; for comparison only.
 //! - `gemv`: one of m and n is 1: the other operand is read once, where it lies.
 //! - `small`: everything fits L1 and is read where it lies.
 //!
@@ -11,11 +11,11 @@
 use millstream_core::how::{Block, Candidate, Family, Role, Tile, Traffic, Variant, contract_tiles};
 
 use super::{Blocking, Element, Shape};
+use crate::contract::gemm_isa;
 use crate::contract::packing::Packing;
-use crate::contract::product_isa;
 use crate::contract::way::Asked;
 
-/// The families of the packed product's driver; see the module.
+/// The families of the packed GEMM's driver; see the module.
 const PACKED: Family = Family::new("packed");
 pub(in crate::contract) const FIXED: Family = Family::new("fixed");
 const SMALL: Family = Family::new("small");
@@ -23,15 +23,15 @@ const GEMV: Family = Family::new("gemv");
 
 /// The size for which the fixed choice is cut.
 const FIXED_FOR: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
-/// Products of at most this many multiply-adds are not packed.
-const SMALL_PRODUCTS: usize = 40 * 40 * 40;
+/// Matmuls of at most this many multiply-adds are not packed.
+const SMALL_MULTIPLY_ADDS: usize = 40 * 40 * 40;
 
-/// The blocks of a product of this shape; larger ones than there are would promise too little traffic.
+/// The blocks of a matmul of this shape; larger ones than there are would promise too little traffic.
 fn tile(b: Blocking, shape: Shape) -> Tile {
     let within = |size: usize, total: usize| size.min(total.max(1));
     let b = Blocking { mc: within(b.mc, shape.m), nc: within(b.nc, shape.n), ..b };
     let block = |m, n, k| Block { m, n, k };
-    // Registers hold a micro-tile; the first level a panel of the right operand, used for all rows of a task; the second the
+    // Registers hold a micro-tile; L1 a panel of the right operand, used for all rows of a task; L2 the
     // task's block of the left operand and of the result.
     let blocks = [block(b.mr, b.nr, 1), block(b.mc, b.nr, b.kc), block(b.mc, b.nc, b.kc)];
     Tile::new(blocks)
@@ -50,24 +50,24 @@ pub(in crate::contract) fn blocking(tile: &Tile) -> Option<Blocking> {
     })
 }
 
-/// The product's candidates; the first is the fixed choice.
+/// The candidates; the first is the fixed choice.
 pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>) -> Vec<Candidate> {
     let Asked { sizes, machine, .. } = *packing.asked;
-    let isa = product_isa(machine.isa);
+    let isa = gemm_isa(machine.isa);
     let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let edges = Some(super::edges::<T>(isa));
-    let product = |family: Family, tile: Tile| {
+    let scheduled = |family: Family, tile: Tile| {
         let kc = tile.blocks.get(1).map_or(sizes.k, |b| b.k);
         let copied = if family == SMALL { packing.gathered() } else { packing.packed(kc) };
         let mut candidate = Candidate::scheduled(family, tile);
         (candidate.traffic.edges, candidate.traffic.copied) = (edges, copied);
         candidate
     };
-    let packed = |tile: Tile| product(PACKED, tile);
+    let packed = |tile: Tile| scheduled(PACKED, tile);
     let fixed = tile(fixed, shape);
-    let mut list = vec![Candidate { role: Role::Fixed, ..product(FIXED, fixed.clone()) }, packed(fixed)];
+    let mut list = vec![Candidate { role: Role::Fixed, ..scheduled(FIXED, fixed.clone()) }, packed(fixed)];
     let mut add = |candidate: Candidate| {
         if !list.contains(&candidate) {
             list.push(candidate);
@@ -80,13 +80,13 @@ pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>) -> Vec<
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
         let traffic = Traffic { tile: Tile::new(blocks), copied: packing.gathered(), ..Traffic::default() };
         add(Candidate::new(Variant::plain(GEMV), traffic));
-    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL_PRODUCTS {
-        add(product(SMALL, tile(fitted, shape)));
+    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL_MULTIPLY_ADDS {
+        add(scheduled(SMALL, tile(fitted, shape)));
     }
     add(packed(tile(fitted, shape)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];
     for t in contract_tiles(sizes, size_of::<T>(), &registers, packing.profile) {
-        // A task holds its block of the result in the second level beside the left operand's.
+        // A task holds its block of the result in L2 beside the left operand's.
         if let Some(mut b) = blocking(&t) {
             let room = machine.topology.l2().size / 4 / (b.mc * size_of::<T>()).max(1);
             b.nc = b.nc.min((room / b.nr * b.nr).max(4 * b.nr));

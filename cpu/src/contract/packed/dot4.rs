@@ -1,7 +1,7 @@
 //! Operands of 8-bit integers, packed four at a time.
 //!
-//! Where a processor multiplies four pairs of 8-bit numbers and adds the products to a 32-bit sum, the panels of a product
-//! hold four neighbours in depth in the place of one element; what is missing of the last four is zero.
+//! Where a processor multiplies four pairs of 8-bit numbers and adds the products to a 32-bit sum, the panels of a matmul
+//! hold four neighbours along K as one element; what is missing of the last four is zero.
 //!
 //! Such instructions want numbers of A without a sign and numbers of B with one (x86-64), or all with one (NEON). Others are moved by
 //! 128, which flips their highest bit: `a = a' + p` and `b = b' + q`, where `p` and `q` are 0, 128 or -128, have products
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! The last two terms, one for each row of A and one for each column of B, are the heads of a block ([`Kernels::heads`]): the first of its
-//! depths, followed by its groups of four. All is exact in 32 bits that wrap.
+//! K indices, followed by its groups of four. All is exact in 32 bits that wrap.
 //!
 //! AMX takes any signs: numbers stay as they are, and there are no heads. Its tiles of A are 16 rows of 16 groups of four: rows of memory with adjacent
-//! depths, copied 64 bytes at a time.
+//! K indices, copied 64 bytes at a time.
 //!
 //! [`Kernels::heads`]: super::kernel::Kernels::heads
 
@@ -77,9 +77,9 @@ pub struct Dot4<'a, S> {
     isa: Isa,
     base: *const S,
     row: isize,
-    depth: isize,
+    k_stride: isize,
     batch: Batch<'a>,
-    /// Single numbers in depth.
+    /// Single numbers along K.
     k: usize,
     /// Packed as AMX wants its left operand.
     tiled: bool,
@@ -96,7 +96,7 @@ unsafe impl<S: Sync> Sync for Dot4<'_, S> {}
 // SAFETY: as above.
 unsafe impl<S: Sync> Send for Dot4<'_, S> {}
 
-/// Depths of a packed block, one after the other.
+/// K indices of a packed block, one after the other.
 enum Part {
     /// The heads of these groups of four.
     Heads { first: usize, count: usize },
@@ -105,16 +105,16 @@ enum Part {
 }
 
 impl<'a, S: Byte> Dot4<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements, with `k` depths. For
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * k_stride`, in elements, for `k` indices of K. For
     /// B, rows are its columns. The numbers of the other operand are `other_signed` or not.
     ///
     /// # Safety
-    /// For the lifetime, every element of the products that it is used for must be readable and not written by anybody.
+    /// For the lifetime, every element of the operand must be readable and not written by anybody.
     pub unsafe fn from_raw(
         (isa, side): (Isa, Side),
         other_signed: bool,
         base: *const S,
-        (row, depth): (isize, isize),
+        (row, k_stride): (isize, isize),
         batch: Batch<'a>,
         k: usize,
     ) -> Dot4<'a, S> {
@@ -123,12 +123,12 @@ impl<'a, S: Byte> Dot4<'a, S> {
         let flip = if own == 0 { 0 } else { 0x80 };
         let factor = moved(isa, other, other_signed);
         let tiled = isa.tiled() && side == Side::A;
-        Dot4 { isa, base, row, depth, batch, k, tiled, flip, less, factor, life: PhantomData }
+        Dot4 { isa, base, row, k_stride, batch, k, tiled, flip, less, factor, life: PhantomData }
     }
 
     #[inline(always)]
     fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
-        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.depth;
+        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.k_stride;
         self.base.wrapping_offset(offset)
     }
 
@@ -137,9 +137,9 @@ impl<'a, S: Byte> Dot4<'a, S> {
         self.k / 4
     }
 
-    /// What each of a block's depths is: the first of them, counted from the block's first, and its part.
+    /// What each of a block's K indices is: the first of them, counted from the block's first, and its part.
     fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, Part)> + use<S> {
-        let (size, start, end) = (self.isa.dot4_block(), block.k, block.k + block.depth);
+        let (size, start, end) = (self.isa.dot4_block(), block.k, block.k + block.k_len);
         let heads = !self.isa.tiled();
         let mut q = start;
         std::iter::from_fn(move || {
@@ -157,9 +157,9 @@ impl<'a, S: Byte> Dot4<'a, S> {
         })
     }
 
-    /// The depths of some groups of four, as far as there are any.
+    /// The K indices of some groups of four, as far as there are any.
     #[inline(always)]
-    fn depths(&self, first: usize, count: usize) -> std::ops::Range<usize> {
+    fn k_range(&self, first: usize, count: usize) -> std::ops::Range<usize> {
         (4 * first).min(self.k)..(4 * (first + count)).min(self.k)
     }
 
@@ -169,40 +169,40 @@ impl<'a, S: Byte> Dot4<'a, S> {
         self.factor.wrapping_mul(sum.wrapping_sub(self.less.wrapping_mul(count as i32)))
     }
 
-    /// One four; numbers past the last depth are zero.
+    /// One four; numbers past the end of K are zero.
     ///
     /// # Safety
     /// The row exists.
     #[inline(always)]
     unsafe fn four(&self, batch: usize, row: usize, four: usize) -> i32 {
         let mut bytes = [0; 4];
-        for (byte, k) in bytes.iter_mut().zip(self.depths(four, 1)) {
+        for (byte, k) in bytes.iter_mut().zip(self.k_range(four, 1)) {
             // SAFETY: the maker vouched for every element, and the caller for the row.
             *byte = unsafe { *self.at(batch, row, k) }.bits() ^ self.flip;
         }
         i32::from_le_bytes(bytes)
     }
 
-    /// For every 16 groups of four of depth, a panel's rows of 16 groups of four.
+    /// For every 16 groups of four of K, a panel's rows of 16 groups of four.
     #[inline(always)]
     fn pack_tiles(&self, block: &PackBlock, dst: &mut [i32]) {
         const SIDE: usize = 32;
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             let (top, have) = (row + p * panel, panel.min(rows - p * panel));
             // Tiles of which all numbers exist.
-            let whole = (self.whole() / TILE).saturating_sub(k / TILE).min(depth / TILE);
-            for g in if self.depth == 1 { whole } else { 0 }..depth / TILE {
+            let whole = (self.whole() / TILE).saturating_sub(k / TILE).min(k_len / TILE);
+            for g in if self.k_stride == 1 { whole } else { 0 }..k_len / TILE {
                 let out = &mut out[g * panel * TILE..][..panel * TILE];
                 if self.row == 1 && g < whole && panel == SIDE {
                     // Four lines of memory are dealt out like cards, then transposed.
                     let mut buffer = [0; SIDE * TILE];
                     for (q, to) in buffer.chunks_exact_mut(SIDE).enumerate() {
                         let line = self.at(batch, top, 4 * (k + g * TILE + q));
-                        // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
-                        unsafe { interleave(line, self.depth, 0, &mut to[..have]) };
+                        // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
+                        unsafe { interleave(line, self.k_stride, 0, &mut to[..have]) };
                     }
-                    let strides = Strides { row: SIDE as isize, depth: 1 };
+                    let strides = Strides { row: SIDE as isize, k: 1 };
                     // SAFETY: the buffer holds 16 lines of `SIDE` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, TILE, SIDE, TILE, out) };
                     continue;
@@ -215,10 +215,10 @@ impl<'a, S: Byte> Dot4<'a, S> {
                     }
                 }
             }
-            for r in 0..if self.depth == 1 && whole > 0 { panel } else { 0 } {
+            for r in 0..if self.k_stride == 1 && whole > 0 { panel } else { 0 } {
                 let line = self.at(batch, top + r, 4 * k).cast::<[i32; TILE]>();
                 for (g, out) in out.chunks_exact_mut(panel * TILE).enumerate().take(whole) {
-                    // SAFETY: depths are adjacent, those of whole tiles exist, and the row is in the block; any bytes are groups of four.
+                    // SAFETY: K is contiguous, all numbers of whole tiles exist, and the row is in the block; any bytes are groups of four.
                     let groups = if r < have { unsafe { line.add(g).read_unaligned() } } else { [0; TILE] };
                     out[r * TILE..][..TILE].copy_from_slice(&groups);
                 }
@@ -226,44 +226,44 @@ impl<'a, S: Byte> Dot4<'a, S> {
         }
     }
 
-    /// Depths are adjacent: groups of four are collected row by row, then dealt to the panels.
+    /// K is contiguous: groups of four are collected row by row, then dealt to the panels.
     #[inline(always)]
-    fn pack_depths(&self, block: &PackBlock, dst: &mut [i32]) {
+    fn pack_contiguous_k(&self, block: &PackBlock, dst: &mut [i32]) {
         const ROWS: usize = 32;
-        const DEPTH: usize = 64;
-        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
+        const K_PART: usize = 64;
+        let PackBlock { batch, row, rows, k_len, panel, .. } = *block;
         let flip = i32::from_le_bytes([self.flip; 4]);
-        let mut buffer = [0; ROWS * DEPTH];
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        let mut buffer = [0; ROWS * K_PART];
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             let top = row + p * panel;
             let have = panel.min(rows - p * panel);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
                     Part::Numbers { first, count } => (first, count),
                     Part::Heads { first, count } => {
-                        let range = self.depths(first, count);
+                        let range = self.k_range(first, count);
                         out[at * panel..][..panel].fill(0);
                         for r in 0..if self.factor == 0 { 0 } else { have } {
-                            // SAFETY: depths are adjacent, those of the range exist, and the row is in the block.
+                            // SAFETY: K is contiguous, the range exists, and the row is in the block.
                             let sum = unsafe { sum(self.at(batch, top + r, range.start), range.len()) };
                             out[at * panel + r] = self.head(sum, range.len());
                         }
                         continue;
                     }
                 };
-                for done in (0..count).step_by(DEPTH) {
-                    let (four, part) = (first + done, DEPTH.min(count - done));
+                for done in (0..count).step_by(K_PART) {
+                    let (four, part) = (first + done, K_PART.min(count - done));
                     let whole = part.min(self.whole().saturating_sub(four));
                     for r in 0..have {
-                        let to = &mut buffer[r * DEPTH..][..part];
-                        // SAFETY: depths are adjacent, all numbers of `whole` groups of four exist, and the row is in the block.
+                        let to = &mut buffer[r * K_PART..][..part];
+                        // SAFETY: K is contiguous, all numbers of `whole` groups of four exist, and the row is in the block.
                         unsafe { collect(self.at(batch, top + r, 4 * four), flip, whole, to.as_mut_ptr()) };
                         if whole < part {
                             // SAFETY: the row is in the block.
                             to[whole] = unsafe { self.four(batch, top + r, four + whole) };
                         }
                     }
-                    let strides = Strides { row: DEPTH as isize, depth: 1 };
+                    let strides = Strides { row: K_PART as isize, k: 1 };
                     let out = &mut out[(at + done) * panel..][..part * panel];
                     // SAFETY: the buffer holds `have` rows of `part` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };
@@ -277,38 +277,38 @@ impl<'a, S: Byte> Dot4<'a, S> {
     fn pack_rows(&self, block: &PackBlock, dst: &mut [i32]) {
         /// Panels written side by side: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
-        /// How many depths ahead memory is prefetched.
+        /// How many K indices ahead memory is prefetched.
         const AHEAD: isize = 32;
-        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
+        let PackBlock { batch, row, rows, k_len, panel, .. } = *block;
         let flip = i32::from_le_bytes([self.flip; 4]);
-        for (g, dst) in dst.chunks_mut((SIDE_BY_SIDE * panel * depth).max(1)).enumerate() {
-            let panels = dst.len() / (panel * depth);
+        for (g, dst) in dst.chunks_mut((SIDE_BY_SIDE * panel * k_len).max(1)).enumerate() {
+            let panels = dst.len() / (panel * k_len);
             let start = g * SIDE_BY_SIDE * panel;
             let wide = (panels * panel).min(rows - start);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
                     Part::Numbers { first, count } => (first, count),
                     Part::Heads { first, count } => {
-                        let range = self.depths(first, count);
+                        let range = self.k_range(first, count);
                         for p in 0..panels {
-                            dst[(p * depth + at) * panel..][..panel].fill(0);
+                            dst[(p * k_len + at) * panel..][..panel].fill(0);
                         }
                         if self.factor == 0 {
                             continue;
                         }
                         for k in range.clone() {
                             let line = self.at(batch, row + start, k);
-                            fetch(line.wrapping_offset(AHEAD * self.depth), wide);
+                            fetch(line.wrapping_offset(AHEAD * self.k_stride), wide);
                             for p in 0..panels {
                                 let have = panel.min(wide - p * panel);
-                                let sums = &mut dst[(p * depth + at) * panel..][..have];
-                                // SAFETY: rows are adjacent, and these are in the block; the depth exists.
-                                unsafe { add(line.wrapping_add(p * panel), sums) };
+                                let acc = &mut dst[(p * k_len + at) * panel..][..have];
+                                // SAFETY: rows are adjacent, and these are in the block; the K index exists.
+                                unsafe { add(line.wrapping_add(p * panel), acc) };
                             }
                         }
                         for p in 0..panels {
                             let have = panel.min(wide - p * panel);
-                            for sum in &mut dst[(p * depth + at) * panel..][..have] {
+                            for sum in &mut dst[(p * k_len + at) * panel..][..have] {
                                 *sum = self.head(*sum, range.len());
                             }
                         }
@@ -318,19 +318,19 @@ impl<'a, S: Byte> Dot4<'a, S> {
                 for i in 0..count {
                     let four = first + i;
                     let line = self.at(batch, row + start, 4 * four);
-                    // Heads have asked already.
+                    // Heads have prefetched already.
                     for n in 0..if self.factor == 0 { 4 } else { 0 } {
-                        fetch(line.wrapping_offset((AHEAD + n) * self.depth), wide);
+                        fetch(line.wrapping_offset((AHEAD + n) * self.k_stride), wide);
                     }
                     if four < self.whole() && panel % 16 == 0 && wide == panels * panel {
-                        for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+                        for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
                             let (line, out) = (line.wrapping_add(p * panel), &mut out[(at + i) * panel..][..panel]);
                             for (c, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-                                // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
+                                // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
                                 unsafe {
                                     interleave_some::<S, 16>(
                                         line.wrapping_add(16 * c),
-                                        self.depth,
+                                        self.k_stride,
                                         flip,
                                         out.as_mut_ptr(),
                                     )
@@ -341,10 +341,10 @@ impl<'a, S: Byte> Dot4<'a, S> {
                     }
                     for p in 0..panels {
                         let have = panel.min(wide - p * panel);
-                        let out = &mut dst[(p * depth + at + i) * panel..][..panel];
+                        let out = &mut dst[(p * k_len + at + i) * panel..][..panel];
                         if four < self.whole() {
-                            // SAFETY: rows are adjacent, and these are in the block; the four depths exist.
-                            unsafe { interleave(line.wrapping_add(p * panel), self.depth, flip, &mut out[..have]) };
+                            // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
+                            unsafe { interleave(line.wrapping_add(p * panel), self.k_stride, flip, &mut out[..have]) };
                         } else {
                             for (r, o) in out[..have].iter_mut().enumerate() {
                                 // SAFETY: the row is in the block.
@@ -362,8 +362,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
 
     /// Any strides, one element at a time.
     fn pack_each(&self, block: &PackBlock, dst: &mut [i32]) {
-        let PackBlock { batch, row, rows, depth, panel, .. } = *block;
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        let PackBlock { batch, row, rows, k_len, panel, .. } = *block;
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             for (at, part) in self.parts(block) {
                 let (first, count, heads) = match part {
                     Part::Heads { first, count } => (first, count, true),
@@ -371,9 +371,9 @@ impl<'a, S: Byte> Dot4<'a, S> {
                 };
                 for (r, here) in (p * panel..(p + 1) * panel).enumerate() {
                     if heads {
-                        let range = if here < rows && self.factor != 0 { self.depths(first, count) } else { 0..0 };
+                        let range = if here < rows && self.factor != 0 { self.k_range(first, count) } else { 0..0 };
                         let len = range.len();
-                        // SAFETY: the row is in the block, and the depth exists.
+                        // SAFETY: the row is in the block, and the K index exists.
                         let sum = range.map(|k| unsafe { *self.at(batch, row + here, k) }.value()).sum();
                         out[at * panel + r] = self.head(sum, len);
                         continue;
@@ -407,17 +407,17 @@ fn fetch<S: Byte>(numbers: *const S, count: usize) {
 #[inline(always)]
 unsafe fn sum<S: Byte>(numbers: *const S, count: usize) -> i32 {
     const LANES: usize = 64;
-    let (mut sums, mut i) = ([0; LANES], 0);
+    let (mut acc, mut i) = ([0; LANES], 0);
     while i + LANES <= count {
         // SAFETY: the caller's; a number is one byte.
         let some = unsafe { *numbers.add(i).cast::<[S; LANES]>() };
         for j in 0..LANES {
-            sums[j] += some[j].value();
+            acc[j] += some[j].value();
         }
         i += LANES;
     }
     let mut all = 0;
-    for sum in sums {
+    for sum in acc {
         all += sum;
     }
     for j in i..count {
@@ -427,19 +427,19 @@ unsafe fn sum<S: Byte>(numbers: *const S, count: usize) -> i32 {
     all
 }
 
-/// Adds adjacent numbers to as many sums.
+/// Adds adjacent numbers to as many accumulators.
 ///
 /// # Safety
 /// They are readable.
 #[inline(always)]
-unsafe fn add<S: Byte>(numbers: *const S, sums: &mut [i32]) {
-    let (whole, rest) = sums.as_chunks_mut::<16>();
+unsafe fn add<S: Byte>(numbers: *const S, acc: &mut [i32]) {
+    let (whole, rest) = acc.as_chunks_mut::<16>();
     let done = 16 * whole.len();
-    for (c, sums) in whole.iter_mut().enumerate() {
+    for (c, acc) in whole.iter_mut().enumerate() {
         // SAFETY: the caller's; a number is one byte.
         let some = unsafe { *numbers.add(16 * c).cast::<[S; 16]>() };
         for i in 0..16 {
-            sums[i] += some[i].value();
+            acc[i] += some[i].value();
         }
     }
     for (i, sum) in rest.iter_mut().enumerate() {
@@ -460,26 +460,26 @@ unsafe fn collect<S: Byte>(numbers: *const S, flip: i32, count: usize, to: *mut 
     }
 }
 
-/// `out[i]` is the four of element `i` of four lines, `apart` elements from each to the next, with bits flipped by those of `flip`.
+/// `out[i]` is the four of element `i` of four lines, `stride` elements from each to the next, with bits flipped by those of `flip`.
 ///
 /// # Safety
 /// Each line is readable for as many elements.
 #[inline(always)]
-unsafe fn interleave<S: Byte>(line: *const S, apart: isize, flip: i32, out: &mut [i32]) {
+unsafe fn interleave<S: Byte>(line: *const S, stride: isize, flip: i32, out: &mut [i32]) {
     let (n, to) = (out.len(), out.as_mut_ptr());
     let mut i = 0;
     // SAFETY: passed on, for parts of `out`.
     unsafe {
         while i + 16 <= n {
-            interleave_some::<S, 16>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 16>(line.wrapping_add(i), stride, flip, to.add(i));
             i += 16;
         }
         while i + 4 <= n {
-            interleave_some::<S, 4>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 4>(line.wrapping_add(i), stride, flip, to.add(i));
             i += 4;
         }
         while i < n {
-            interleave_some::<S, 1>(line.wrapping_add(i), apart, flip, to.add(i));
+            interleave_some::<S, 1>(line.wrapping_add(i), stride, flip, to.add(i));
             i += 1;
         }
     }
@@ -488,17 +488,17 @@ unsafe fn interleave<S: Byte>(line: *const S, apart: isize, flip: i32, out: &mut
 /// The same for N elements.
 ///
 /// # Safety
-/// As there; `out` has place for as many.
+/// As there; `out` has room for as many.
 #[inline(always)]
-unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, apart: isize, flip: i32, out: *mut i32) {
+unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, stride: isize, flip: i32, out: *mut i32) {
     // SAFETY: passed on; a number is one byte.
     let [a, b, c, d] = unsafe {
-        let line = |n: isize| *line.wrapping_offset(n * apart).cast::<[S; N]>();
+        let line = |n: isize| *line.wrapping_offset(n * stride).cast::<[S; N]>();
         [line(0), line(1), line(2), line(3)]
     };
     let mut groups = [0; N];
     for i in 0..N {
-        let byte = |x: S, place: u32| i32::from(x.bits()) << (8 * place);
+        let byte = |x: S, at: u32| i32::from(x.bits()) << (8 * at);
         groups[i] = (byte(a[i], 0) | byte(b[i], 1) | byte(c[i], 2) | byte(d[i], 3)) ^ flip;
     }
     // SAFETY: passed on.
@@ -516,8 +516,8 @@ impl<S: Byte> Kernel for Packing<'_, '_, S> {
         let Packing(source, block, dst) = self;
         if source.tiled {
             source.pack_tiles(block, dst);
-        } else if source.depth == 1 && block.panel <= 32 {
-            source.pack_depths(block, dst);
+        } else if source.k_stride == 1 && block.panel <= 32 {
+            source.pack_contiguous_k(block, dst);
         } else if source.row == 1 {
             source.pack_rows(block, dst);
         } else {
@@ -533,8 +533,8 @@ impl<S: Byte> PackSource<i32> for Dot4<'_, S> {
         }
     }
 
-    fn covers(&self, batch: usize, _: usize, depth: usize) -> bool {
-        self.batch.covers(batch) && depth == self.isa.depth(self.k)
+    fn covers(&self, batch: usize, _: usize, k_len: usize) -> bool {
+        self.batch.covers(batch) && k_len == self.isa.packed_k(self.k)
     }
 
     fn same_for_batch(&self) -> bool {

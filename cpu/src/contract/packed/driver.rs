@@ -21,7 +21,7 @@ struct Operand<'a, T> {
     /// All rows, and rows of a tile.
     rows: usize,
     tile: usize,
-    /// Rows of a chunk, padded; and elements from one product to the next in `shared`.
+    /// Rows of a chunk, padded; and elements from one matrix to the next in `shared`.
     chunk_rows: usize,
     per_batch: usize,
     shared: Shared<T>,
@@ -31,23 +31,23 @@ struct Operand<'a, T> {
 struct Block<T> {
     base: *const T,
     row: isize,
-    depth: isize,
+    k: isize,
     /// From one panel to the next.
     panel: isize,
 }
 
-/// A block of an operand: product, tile and depths; and where the chunk that it belongs to starts.
-struct Place {
+/// A block of an operand: matrix, tile and K indices; and where the chunk that it belongs to starts.
+struct BlockAt {
     batch: usize,
     chunk_batch: usize,
     tile: usize,
     chunk_tile: usize,
     k: usize,
     chunk_k: usize,
-    depth: usize,
+    k_len: usize,
 }
 
-/// What is packed or computed in one go: tiles from `tile_m` and `tile_n` on, products from `batch` on, depths from `k` to `end`.
+/// What is packed or computed in one go: tiles from `tile_m` and `tile_n` on, matmuls from `batch` on, K indices from `k` to `end`.
 #[derive(Clone, Copy)]
 struct Chunk {
     batch: usize,
@@ -62,46 +62,46 @@ struct Chunk {
 
 impl Chunk {
     /// A block of A or B in it.
-    fn block(&self, side: Side, batch: usize, tile: usize, k: usize, depth: usize) -> Place {
+    fn block(&self, side: Side, batch: usize, tile: usize, k: usize, k_len: usize) -> BlockAt {
         let chunk_tile = if side == Side::A { self.tile_m } else { self.tile_n };
-        Place { batch, chunk_batch: self.batch, tile, chunk_tile, k, chunk_k: self.k, depth }
+        BlockAt { batch, chunk_batch: self.batch, tile, chunk_tile, k, chunk_k: self.k, k_len }
     }
 }
 
 impl<T: Element> Operand<'_, T> {
-    /// The place of a packed block inside `shared`; `k` counts from the chunk's first depth.
-    fn shared_at(&self, batch: usize, row: usize, k: usize, depth: usize) -> Shared<T> {
-        self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * depth)
+    /// A packed block inside `shared`; `k` counts from the chunk's first K index.
+    fn shared_at(&self, batch: usize, row: usize, k: usize, k_len: usize) -> Shared<T> {
+        self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * k_len)
     }
 
-    /// Where a product's matrix of this depth lies in memory and how many lines it takes, if it is in one piece.
-    fn lines(&self, batch: usize, depth: usize) -> (*const u8, usize) {
+    /// Where a matrix with this K lies in memory and how many lines it takes, if it is in one piece.
+    fn lines(&self, batch: usize, k_len: usize) -> (*const u8, usize) {
         let Some(d) = self.source.direct(batch) else { return (std::ptr::null(), 0) };
-        let dense = (d.row, d.depth) == (depth as isize, 1) || (d.row, d.depth) == (1, self.rows as isize);
-        (d.base.cast(), if dense { self.rows * depth * size_of::<T>() / 64 } else { 0 })
+        let dense = (d.row, d.k) == (k_len as isize, 1) || (d.row, d.k) == (1, self.rows as isize);
+        (d.base.cast(), if dense { self.rows * k_len * size_of::<T>() / 64 } else { 0 })
     }
 
     fn rows_of(&self, tile: usize) -> usize {
         self.tile.min(self.rows - tile * self.tile)
     }
 
-    /// The block at a place, packing it into `private` if nobody else has.
+    /// The block, packing it into `private` if nobody else has.
     ///
     /// # Safety
     /// `private` is for this task alone and large enough.
-    unsafe fn block(&self, at: &Place, private: Shared<T>) -> Block<T> {
-        let &Place { batch, chunk_batch, tile, chunk_tile, k, chunk_k, depth } = at;
+    unsafe fn block(&self, at: &BlockAt, private: Shared<T>) -> Block<T> {
+        let &BlockAt { batch, chunk_batch, tile, chunk_tile, k, chunk_k, k_len } = at;
         let row = tile * self.tile;
         let packed =
-            |base: *const T| Block { base, row: 1, depth: self.panel as isize, panel: (self.panel * depth) as isize };
+            |base: *const T| Block { base, row: 1, k: self.panel as isize, panel: (self.panel * k_len) as isize };
         match self.mode {
             Mode::Shared => {
-                // An operand that all products share is packed once: its `per_batch` is 0.
+                // An operand that all matmuls share is packed once: its `per_batch` is 0.
                 let row = (tile - chunk_tile) * self.tile;
-                packed(self.shared_at(batch - chunk_batch, row, k - chunk_k, depth).0)
+                packed(self.shared_at(batch - chunk_batch, row, k - chunk_k, k_len).0)
             }
             Mode::Private => {
-                let block = PackBlock { batch, row, rows: self.rows_of(tile), k, depth, panel: self.panel };
+                let block = PackBlock { batch, row, rows: self.rows_of(tile), k, k_len, panel: self.panel };
                 if !block.is_empty() {
                     // SAFETY: the caller's.
                     self.source.pack(&block, unsafe { private.slice(block.len()) });
@@ -109,14 +109,14 @@ impl<T: Element> Operand<'_, T> {
                 packed(private.0)
             }
             Mode::Prepacked => match self.source.prepacked(batch) {
-                Some(p) => packed(p.base.wrapping_add(p.padded_rows * k + row * depth)),
+                Some(p) => packed(p.base.wrapping_add(p.padded_rows * k + row * k_len)),
                 None => packed(std::ptr::null()),
             },
             Mode::Direct => match self.source.direct(batch) {
                 Some(d) => Block {
-                    base: d.base.wrapping_offset(row as isize * d.row + k as isize * d.depth),
+                    base: d.base.wrapping_offset(row as isize * d.row + k as isize * d.k),
                     row: d.row,
-                    depth: d.depth,
+                    k: d.k,
                     panel: self.panel as isize * d.row,
                 },
                 None => packed(std::ptr::null()),
@@ -125,7 +125,7 @@ impl<T: Element> Operand<'_, T> {
     }
 }
 
-/// A product being computed.
+/// A matmul being computed.
 pub(super) struct Driver<'a, T: Element> {
     pub kernels: &'static Kernels<T>,
     pub plan: &'a Plan,
@@ -133,7 +133,7 @@ pub(super) struct Driver<'a, T: Element> {
     pub a: &'a dyn PackSource<T>,
     pub b: &'a dyn PackSource<T>,
     pub out: Output<'a, T>,
-    /// Where sums wait that are not complete; strips need it.
+    /// Where accumulators wait that are not complete; strips need it.
     pub home: Option<Plain<'a, T>>,
 }
 
@@ -186,7 +186,7 @@ impl<T: Element> Driver<'_, T> {
             align,
         };
 
-        // What the shared buffers hold now: the product, first tile and first depth they were packed for.
+        // What the shared buffers hold now: the matmul, first tile and first K index they were packed for.
         let (mut held_a, mut held_b) = (None, None);
         let mut execute = |batch, tile_m, tile_n, k| {
             let chunk = Chunk {
@@ -213,7 +213,7 @@ impl<T: Element> Driver<'_, T> {
         for batch in (0..shape.batch).step_by(plan.chunk_batch) {
             for tile_n in (0..plan.tiles_n).step_by(plan.chunk_n) {
                 for tile_m in (0..plan.tiles_m).step_by(plan.chunk_m) {
-                    // A depth of 0 is one chunk, too: its sums are zeros.
+                    // A K of 0 is one chunk, too: its accumulators are zeros.
                     (0..shape.k.max(1)).step_by(plan.chunk_k.max(1)).for_each(|k| execute(batch, tile_m, tile_n, k));
                 }
             }
@@ -244,7 +244,7 @@ impl<T: Element> Job<'_, '_, T> {
             let (task, from) = (task / pieces(operand), task % pieces(operand) * each(operand));
             let (batch, task) = (task / (tiles * blocks), task % (tiles * blocks));
             let (tile, k) = (task / blocks, chunk.k + task % blocks * kc);
-            let depth = kc.min(chunk.end - k);
+            let k_len = kc.min(chunk.end - k);
             let rows = operand.rows_of(first + tile);
             if from >= rows {
                 return;
@@ -254,12 +254,12 @@ impl<T: Element> Job<'_, '_, T> {
                 row: (first + tile) * operand.tile + from,
                 rows: each(operand).min(rows - from),
                 k,
-                depth,
+                k_len,
                 panel: operand.panel,
             };
             // SAFETY: blocks of different tasks are disjoint parts of the shared buffer, which nobody reads yet.
             let dst =
-                unsafe { operand.shared_at(batch, tile * operand.tile + from, k - chunk.k, depth).slice(block.len()) };
+                unsafe { operand.shared_at(batch, tile * operand.tile + from, k - chunk.k, k_len).slice(block.len()) };
             operand.source.pack(&block, dst);
         });
     }
@@ -271,7 +271,7 @@ impl<T: Element> Job<'_, '_, T> {
         // One thread takes neighbours in n one after the other: they share a block of A, which then stays in L2. Several
         // threads take bands of tiles, so that what each reads, and the workers together, is few blocks of A and few of B.
         let band = if workers.threads() > 1 { BAND } else { 1 };
-        let place = |tile: usize| {
+        let tile_at = |tile: usize| {
             let (batch, tile) = (tile / tiles, tile % tiles);
             let first = tile / (band * chunk.tiles_n) * band;
             let rows = band.min(chunk.tiles_m - first);
@@ -281,18 +281,18 @@ impl<T: Element> Job<'_, '_, T> {
         let count = chunk.batches * tiles;
         if plan.slices == 1 {
             workers.run_seated(count, &|task, seat| {
-                let (batch, i, j) = place(task);
+                let (batch, i, j) = tile_at(task);
                 self.tile(chunk, batch, i, j, self.slot_base.add(seat * self.slot_size), None);
             });
         } else {
             workers.run_seated(count * plan.slices, &|task, seat| {
-                let (batch, i, j) = place(task / plan.slices);
+                let (batch, i, j) = tile_at(task / plan.slices);
                 let partial = self.partials.add(task * plan.tile);
                 let slice = Some((task % plan.slices, partial));
                 self.tile(chunk, batch, i, j, self.slot_base.add(seat * self.slot_size), slice);
             });
             workers.run(count, &|task| {
-                let (batch, i, j) = place(task);
+                let (batch, i, j) = tile_at(task);
                 // SAFETY: the partial tiles of this tile are complete, and only this task uses them now.
                 let all = unsafe { self.partials.add(task * plan.slices * plan.tile).slice(plan.slices * plan.tile) };
                 let (sum, rest) = all.split_at_mut(plan.tile);
@@ -332,34 +332,34 @@ impl<T: Element> Job<'_, '_, T> {
         };
         let mut k = chunk.k;
         loop {
-            let depth = plan.kc.min(chunk.end - k);
+            let k_len = plan.kc.min(chunk.end - k);
             // SAFETY: the private buffers are this task's.
-            let mine = unsafe { own.block(&chunk.block(side, batch, tile, k, depth), own_room) };
-            let finished = k + depth >= shape.k;
+            let mine = unsafe { own.block(&chunk.block(side, batch, tile, k, k_len), own_room) };
+            let finished = k + k_len >= shape.k;
             for there in others.clone() {
                 let (i, j) = if side == Side::A { (tile, there) } else { (there, tile) };
                 let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
                 // SAFETY: as above; this operand is packed before, or read where it lies.
-                let theirs = unsafe { other.block(&chunk.block(other_side, batch, there, k, depth), other_room) };
+                let theirs = unsafe { other.block(&chunk.block(other_side, batch, there, k, k_len), other_room) };
                 let (a, b) = if side == Side::A { (&mine, &theirs) } else { (&theirs, &mine) };
                 let waiting = Target::plain(home, batch, i * plan.mc, j * plan.nc);
                 let emits = plan.buffered && finished;
                 let buffer = Target { c: own_tile.0, ld: plan.nc as isize, padded: true };
                 if emits && k > 0 {
-                    // SAFETY: both are this task's alone; the sums of the depths before are at home.
+                    // SAFETY: both are this task's alone; the accumulators of the earlier K are in `home`.
                     unsafe { copy(&waiting, &buffer, mb, nb) };
                 }
                 let target = if emits { &buffer } else { &waiting };
                 self.in_state(|| {
-                    // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
-                    unsafe { self.multiply(a, b, target, mb, nb, depth, k > 0, &mut Ahead::default()) };
+                    // SAFETY: the blocks hold mb and nb rows of `k_len`; the target is this task's alone.
+                    unsafe { self.multiply(a, b, target, mb, nb, k_len, k > 0, &mut Ahead::default()) };
                 });
                 if emits {
                     // SAFETY: the buffer is this task's and now holds the tile.
                     self.emit(batch, i, j, unsafe { own_tile.slice(plan.tile) });
                 }
             }
-            k += depth;
+            k += k_len;
             if k >= chunk.end {
                 break;
             }
@@ -370,7 +370,7 @@ impl<T: Element> Job<'_, '_, T> {
     fn in_state(&self, work: impl FnOnce()) {
         let state = self.d.kernels.state;
         if let Some(state) = state {
-            // SAFETY: the instruction set was found before the product began.
+            // SAFETY: the instruction set was found before the matmul began.
             unsafe { (state.enter)() };
         }
         work();
@@ -410,13 +410,13 @@ impl<T: Element> Job<'_, '_, T> {
         self.in_state(|| {
             let mut k = from;
             loop {
-                let depth = plan.kc.min(to - k);
-                let (at_a, at_b) = (chunk.block(Side::A, batch, i, k, depth), chunk.block(Side::B, batch, j, k, depth));
+                let k_len = plan.kc.min(to - k);
+                let (at_a, at_b) = (chunk.block(Side::A, batch, i, k, k_len), chunk.block(Side::B, batch, j, k, k_len));
                 // SAFETY: the private buffers are this task's.
                 let (a, b) = unsafe { (self.a.block(&at_a, private_a), self.b.block(&at_b, private_b)) };
-                // SAFETY: the blocks hold mb and nb rows of `depth`; the target is this task's alone.
-                unsafe { self.multiply(&a, &b, &target, mb, nb, depth, k > from, &mut ahead) };
-                k += depth;
+                // SAFETY: the blocks hold mb and nb rows of `k_len`; the target is this task's alone.
+                unsafe { self.multiply(&a, &b, &target, mb, nb, k_len, k > from, &mut ahead) };
+                k += k_len;
                 if k >= to {
                     break;
                 }
@@ -448,7 +448,7 @@ impl<T: Element> Job<'_, '_, T> {
     /// The loops around the micro-kernel: B's panel stays in L1, or near it if it is wide; A's panels come from L2.
     ///
     /// # Safety
-    /// The blocks hold `mb` and `nb` rows of `depth`, in whole panels if packed; the target is writable for `mb` by `nb`,
+    /// The blocks hold `mb` and `nb` rows of `k_len`, in whole panels if packed; the target is writable for `mb` by `nb`,
     /// or for whole vectors if padded, and initialised if `add`.
     #[allow(clippy::too_many_arguments)]
     unsafe fn multiply(
@@ -458,7 +458,7 @@ impl<T: Element> Job<'_, '_, T> {
         target: &Target<T>,
         mb: usize,
         nb: usize,
-        depth: usize,
+        k_len: usize,
         add: bool,
         ahead: &mut Ahead,
     ) {
@@ -467,8 +467,8 @@ impl<T: Element> Job<'_, '_, T> {
         let packed_b = self.d.plan.b != Mode::Direct;
         let packed_a = self.d.plan.a != Mode::Direct;
         let packed = packed_a && packed_b;
-        let next_lines = (nr * depth * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
-        let share = ahead.len().div_ceil((nb.div_ceil(nr) * mb.div_ceil(mr)).max(1)).min(depth);
+        let next_lines = (nr * k_len * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
+        let share = ahead.len().div_ceil((nb.div_ceil(nr) * mb.div_ceil(mr)).max(1)).min(k_len);
         let mut edge = [const { MaybeUninit::<T>::uninit() }; EDGE];
         for j in (0..nb).step_by(nr) {
             let cols = nr.min(nb - j);
@@ -488,12 +488,12 @@ impl<T: Element> Job<'_, '_, T> {
             let (mut i, mut part) = (0, 0);
             while i < mb {
                 let left = mb - i;
-                // The last rows in two halves: one with few rows would wait for its own sums.
+                // The last rows in two halves: one with few rows would wait for its own accumulators.
                 let rows = if !packed_a && left > mr && left < 2 * mr { left.div_ceil(2) } else { mr.min(left) };
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
                 let direct = whole || target.padded;
-                // The micro-tile below, or the first one of the next panel; after the last, the next depths begin with the first again.
+                // The micro-tile below, or the first one of the next panel; after the last, the next K indices begin with the first again.
                 let then = if i + rows < mb {
                     c.wrapping_offset(rows as isize * target.ld)
                 } else {
@@ -504,12 +504,12 @@ impl<T: Element> Job<'_, '_, T> {
                     false => ahead.take(share),
                 };
                 let tile = Tile {
-                    k: depth,
+                    k: k_len,
                     a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
                     a_row: a.row,
-                    a_depth: a.depth,
+                    a_k: a.k,
                     b: b_base,
-                    b_depth: b.depth,
+                    b_k: b.k,
                     c: if direct { c } else { edge.as_mut_ptr().cast() },
                     c_row: if direct { target.ld } else { nr as isize },
                     then: if direct { then } else { edge.as_ptr().cast() },
@@ -543,7 +543,7 @@ impl<T: Element> Job<'_, '_, T> {
     }
 }
 
-/// Lines of memory that are read soon, in pieces of so many from an address on: the next product's operands.
+/// Lines of memory that are read soon, in pieces of so many from an address on: the next matmul's operands.
 struct Ahead([(*const u8, usize); 2]);
 
 impl Default for Ahead {
@@ -572,7 +572,7 @@ const BAND: usize = 4;
 /// The largest micro-tile.
 const EDGE: usize = 32 * 32;
 
-/// Copies the sums of a tile.
+/// Copies the accumulators of a tile.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `rows` by `cols`, they do not overlap, and nobody else uses them.

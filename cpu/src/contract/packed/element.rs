@@ -1,4 +1,4 @@
-//! The types that products are computed in.
+//! The types that matmuls are computed in.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -8,7 +8,7 @@ use super::kernel::{Kernels, Portable};
 use super::{Isa, Narrow};
 use crate::simd::{Float, Kernel, Simd, vectorize};
 
-/// A type that a product is accumulated in. Integers wrap.
+/// A type that a matmul is accumulated in. Integers wrap.
 ///
 /// Narrower ones are not among them: they are widened while they are packed, see [`Widen`], and of sums of narrow integers the lower bits
 /// are taken.
@@ -19,7 +19,7 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     /// Sum; integers wrap.
     fn add(self, other: Self) -> Self;
 
-    /// Product; integers wrap.
+    /// The product; integers wrap.
     fn mul(self, other: Self) -> Self;
 
     /// Whether micro-kernels exist for this instruction set, apart from what the machine has. Sets that have none of
@@ -39,7 +39,7 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     }
 }
 
-/// A stored type that can be read as the type `T` of a product: exactly, but for integers that wrap.
+/// A stored type that can be read as the type `T` of a matmul: exactly, but for integers that wrap.
 pub trait Widen<T>: Copy + Send + Sync + 'static {
     /// The same value; of an integer that does not fit, the same bits.
     fn widen(self) -> T;

@@ -1,6 +1,6 @@
-//! Operands read through offset tables: several row, column and depth dimensions in one, and convolution's windows.
+//! Operands read through offset tables: several row, column and K dimensions in one, and convolution's windows.
 //!
-//! Element `(r, k)` is at `base + rows[r] + depths[k]`. A [`Guard`] adds coordinates the same way, and an element is outside,
+//! Element `(r, k)` is at `base + rows[r] + k_offsets[k]`. A [`Guard`] adds coordinates the same way, and an element is outside,
 //! and read as the fill value, when a coordinate is outside its extent: that is padding.
 
 use std::marker::PhantomData;
@@ -8,13 +8,13 @@ use std::marker::PhantomData;
 use super::source::{Batch, PackBlock, PackSource};
 use super::{Element, Widen};
 
-/// One guarded coordinate: `rows[r] + depths[k]` must be at least 0 and below `extent`.
+/// One guarded coordinate: `rows[r] + k_offsets[k]` must be at least 0 and below `extent`.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     /// What each row adds.
     pub rows: &'a [i32],
-    /// What each depth adds.
-    pub depths: &'a [i32],
+    /// What each K index adds.
+    pub k_offsets: &'a [i32],
     /// The first coordinate that is outside.
     pub extent: i32,
 }
@@ -22,7 +22,7 @@ pub struct Guard<'a> {
 impl Guard<'_> {
     fn inside(&self, r: usize, k: usize) -> bool {
         // As unsigned numbers, negative ones are large.
-        (self.rows[r].wrapping_add(self.depths[k]) as u32) < self.extent.max(0) as u32
+        (self.rows[r].wrapping_add(self.k_offsets[k]) as u32) < self.extent.max(0) as u32
     }
 }
 
@@ -31,7 +31,7 @@ impl Guard<'_> {
 pub struct Gathered<'a, S> {
     base: *const S,
     rows: &'a [isize],
-    depths: &'a [isize],
+    k_offsets: &'a [isize],
     batch: Batch<'a>,
     guards: &'a [Guard<'a>],
     fill: S,
@@ -44,7 +44,7 @@ unsafe impl<S: Sync> Sync for Gathered<'_, S> {}
 unsafe impl<S: Sync> Send for Gathered<'_, S> {}
 
 impl<'a, S: Copy> Gathered<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + rows[r] + depths[k]`, in elements. For B, rows are its
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + rows[r] + k_offsets[k]`, in elements. For B, rows are its
     /// columns.
     ///
     /// # Safety
@@ -52,12 +52,12 @@ impl<'a, S: Copy> Gathered<'a, S> {
     pub unsafe fn from_raw(
         base: *const S,
         rows: &'a [isize],
-        depths: &'a [isize],
+        k_offsets: &'a [isize],
         batch: Batch<'a>,
         guards: &'a [Guard<'a>],
         fill: S,
     ) -> Gathered<'a, S> {
-        Gathered { base, rows, depths, batch, guards, fill, life: PhantomData }
+        Gathered { base, rows, k_offsets, batch, guards, fill, life: PhantomData }
     }
 
     fn inside(&self, r: usize, k: usize) -> bool {
@@ -67,9 +67,9 @@ impl<'a, S: Copy> Gathered<'a, S> {
 
 impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        let PackBlock { row, rows, k, depth, panel, .. } = *block;
+        let PackBlock { row, rows, k, k_len, panel, .. } = *block;
         let base = self.base.wrapping_offset(self.batch.offset(block.batch));
-        if depth == 0 || dst.len() < block.len() {
+        if k_len == 0 || dst.len() < block.len() {
             return;
         }
         #[cfg(target_arch = "x86_64")]
@@ -86,7 +86,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
             }
             return;
         }
-        for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+        for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
             for (q, out) in out.chunks_exact_mut(panel).enumerate() {
                 for (i, o) in out.iter_mut().enumerate() {
                     let (r, k) = (p * panel + i, k + q);
@@ -94,7 +94,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
                         T::ZERO
                     } else if self.inside(row + r, k) {
                         // SAFETY: the maker vouched for elements that no guard excludes.
-                        unsafe { *base.wrapping_offset(self.rows[row + r] + self.depths[k]) }.widen()
+                        unsafe { *base.wrapping_offset(self.rows[row + r] + self.k_offsets[k]) }.widen()
                     } else {
                         self.fill.widen()
                     };
@@ -103,11 +103,11 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
         }
     }
 
-    fn covers(&self, batch: usize, rows: usize, depth: usize) -> bool {
+    fn covers(&self, batch: usize, rows: usize, k_len: usize) -> bool {
         self.batch.covers(batch)
             && self.rows.len() >= rows
-            && self.depths.len() >= depth
-            && self.guards.iter().all(|g| g.rows.len() >= rows && g.depths.len() >= depth)
+            && self.k_offsets.len() >= k_len
+            && self.guards.iter().all(|g| g.rows.len() >= rows && g.k_offsets.len() >= k_len)
     }
 
     fn same_for_batch(&self) -> bool {
@@ -118,7 +118,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     //! `f32` with AVX2. Two ways, by what lies side by side in memory: rows (vector loads with the guards as masks) or
-    //! depths (eight at a time, transposed).
+    //! K indices (eight at a time, transposed).
 
     use super::{Gathered, PackBlock};
     use crate::contract::packed::pack::transpose_rows;
@@ -127,7 +127,7 @@ mod avx2 {
     /// Most runs of adjacent rows in eight that are loaded one by one rather than gathered.
     const RUNS: usize = 3;
 
-    /// Most guards that are kept in registers.
+    /// Most guards that are held in registers.
     const GUARDS: usize = 3;
 
     /// Up to eight rows of a panel.
@@ -135,11 +135,11 @@ mod avx2 {
         first: usize,
         have: usize,
         k: usize,
-        depth: usize,
+        k_len: usize,
         panel: usize,
         /// Columns of the panel to write; those past `have` are zero.
         width: usize,
-        /// The least and the most that the depths add to each guard's coordinate.
+        /// The least and the most that the K indices add to each guard's coordinate.
         spans: &'a [(i32, i32); GUARDS],
     }
 
@@ -149,7 +149,7 @@ mod avx2 {
         Runs([(isize, __m256i); RUNS], usize),
         /// Every second element.
         Pairs(isize),
-        /// Anywhere, as 32-bit distances from a place.
+        /// Anywhere, as 32-bit distances from an address.
         Anywhere(isize, __m256i),
     }
 
@@ -159,28 +159,28 @@ mod avx2 {
     /// AVX2 is present; the elements are as the maker of `g` vouched; `dst` has the block's whole panels.
     #[target_feature(enable = "avx2")]
     pub unsafe fn pack(g: &Gathered<'_, f32>, base: *const f32, block: &PackBlock, dst: &mut [f32]) {
-        let PackBlock { row, rows, k, depth, panel, .. } = *block;
+        let PackBlock { row, rows, k, k_len, panel, .. } = *block;
         let mut spans = [(0, 0); GUARDS];
         for (span, guard) in spans.iter_mut().zip(g.guards) {
-            let depths = &guard.depths[k..k + depth];
-            *span = depths.iter().fold((i32::MAX, i32::MIN), |(low, high), &d| (low.min(d), high.max(d)));
+            let k_offsets = &guard.k_offsets[k..k + k_len];
+            *span = k_offsets.iter().fold((i32::MAX, i32::MIN), |(low, high), &d| (low.min(d), high.max(d)));
         }
-        for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+        for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
             let first = row + p * panel;
             let have = panel.min(row + rows - first);
-            // SAFETY: the panel's rows and depths are those of the block.
+            // SAFETY: the panel's rows and K indices are those of the block.
             unsafe {
-                if rows_adjacent(g, first, have) || !depths_adjacent(g, k, depth) {
+                if rows_adjacent(g, first, have) || !k_adjacent(g, k, k_len) {
                     let mut lane = 0;
                     while lane < panel {
                         let width = (panel - lane).min(8);
                         let have = have.saturating_sub(lane).min(width);
-                        let part = Part { first: first + lane, have, k, depth, panel, width, spans: &spans };
+                        let part = Part { first: first + lane, have, k, k_len, panel, width, spans: &spans };
                         by_rows(g, base, &part, &mut out[lane..]);
                         lane += width;
                     }
                 } else {
-                    by_depths(g, base, first, have, k, depth, panel, out);
+                    by_k(g, base, first, have, k, k_len, panel, out);
                 }
             }
         }
@@ -192,15 +192,15 @@ mod avx2 {
         2 * steps > have
     }
 
-    /// Whether depths come in long runs of neighbours. The first run stands for all: dimensions are regular.
-    fn depths_adjacent(g: &Gathered<'_, f32>, k: usize, depth: usize) -> bool {
-        depth >= 8 && adjacent(g, k, k + 8)
+    /// Whether K indices come in long runs of neighbours. The first run stands for all: dimensions are regular.
+    fn k_adjacent(g: &Gathered<'_, f32>, k: usize, k_len: usize) -> bool {
+        k_len >= 8 && adjacent(g, k, k + 8)
     }
 
-    /// Whether the depths lie side by side with the same guards.
+    /// Whether the K indices lie side by side with the same guards.
     fn adjacent(g: &Gathered<'_, f32>, from: usize, to: usize) -> bool {
-        g.depths[from..to].windows(2).all(|w| w[1] - w[0] == 1)
-            && g.guards.iter().all(|q| q.depths[from..to].windows(2).all(|w| w[0] == w[1]))
+        g.k_offsets[from..to].windows(2).all(|w| w[1] - w[0] == 1)
+            && g.guards.iter().all(|q| q.k_offsets[from..to].windows(2).all(|w| w[0] == w[1]))
     }
 
     #[target_feature(enable = "avx2")]
@@ -240,21 +240,21 @@ mod avx2 {
         Lanes::Anywhere(start, _mm256_setr_epi32(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]))
     }
 
-    /// Up to eight rows of a panel, depth by depth.
+    /// Up to eight rows of a panel, one K index after the other.
     ///
     /// # Safety
     /// As [`pack`]; `out` starts at these rows' first element.
     #[target_feature(enable = "avx2")]
     unsafe fn by_rows(g: &Gathered<'_, f32>, base: *const f32, part: &Part<'_>, out: &mut [f32]) {
-        let &Part { first, have, k, depth, panel, width, .. } = part;
+        let &Part { first, have, k, k_len, panel, width, .. } = part;
         if have == 0 {
-            for q in 0..depth {
+            for q in 0..k_len {
                 out[q * panel..q * panel + width].fill(0.0);
             }
             return;
         }
-        let place = lanes(&g.rows[first..first + have]);
-        let far = matches!(place, Lanes::Runs(_, 0));
+        let lanes_at = lanes(&g.rows[first..first + have]);
+        let far = matches!(lanes_at, Lanes::Runs(_, 0));
         if g.guards.len() > GUARDS || far || g.guards.iter().any(|guard| guard.extent <= 0) {
             // SAFETY: the same contract.
             unsafe { one_by_one(g, base, part, out) };
@@ -262,7 +262,7 @@ mod avx2 {
         }
         let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let exist = _mm256_cmpgt_epi32(_mm256_set1_epi32(have as i32), lane);
-        // Guards that exclude none of these rows at any of these depths are not looked at again.
+        // Guards that exclude none of these rows at any of these K indices are not looked at again.
         let mut active = [None; GUARDS];
         let mut count = 0;
         for (guard, &(low, high)) in g.guards.iter().zip(part.spans) {
@@ -275,14 +275,14 @@ mod avx2 {
             if !inside {
                 let c = rows;
                 let rows = _mm256_setr_epi32(c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]);
-                active[count] = Some((rows, _mm256_set1_epi32(guard.extent - 1), &guard.depths[k..k + depth]));
+                active[count] = Some((rows, _mm256_set1_epi32(guard.extent - 1), &guard.k_offsets[k..k + k_len]));
                 count += 1;
             }
         }
         let even = _mm256_setr_epi32(-1, 0, -1, 0, -1, 0, -1, 0);
         // SAFETY (all three): masked-off lanes are not accessed, and the mask leaves only lanes that exist and no guard
         // excludes. A full mask is not needed for a load of lanes that all exist.
-        match place {
+        match lanes_at {
             Lanes::Runs(runs, 1) if have == 8 && count == 0 => {
                 let start = runs[0].0;
                 sweep(g, base, part, exist, active, count, out, |p, _| {
@@ -334,10 +334,10 @@ mod avx2 {
         }
     }
 
-    /// A guard that some of eight rows need: their coordinates, the last one inside, and what the depths add.
+    /// A guard that some of eight rows need: their coordinates, the last one inside, and what the K indices add.
     type Active<'a> = Option<(__m256i, __m256i, &'a [i32])>;
 
-    /// Depth by depth: which lanes are inside, their values by `load`, the fill value for the others.
+    /// One K index after the other: which lanes are inside, their values by `load`, the fill value for the others.
     #[target_feature(enable = "avx2")]
     #[allow(clippy::too_many_arguments)]
     fn sweep(
@@ -368,12 +368,12 @@ mod avx2 {
         out: &mut [f32],
         load: impl Fn(*const f32, __m256i) -> __m256,
     ) {
-        let &Part { k, depth, panel, width, .. } = part;
+        let &Part { k, k_len, panel, width, .. } = part;
         let fill = _mm256_set1_ps(g.fill);
-        for (q, (&offset, out)) in g.depths[k..k + depth].iter().zip(out.chunks_mut(panel)).enumerate() {
+        for (q, (&offset, out)) in g.k_offsets[k..k + k_len].iter().zip(out.chunks_mut(panel)).enumerate() {
             let mut inside = exist;
-            for (rows, last, depths) in guards {
-                let at = _mm256_add_epi32(rows, _mm256_set1_epi32(depths[q]));
+            for (rows, last, k_offsets) in guards {
+                let at = _mm256_add_epi32(rows, _mm256_set1_epi32(k_offsets[q]));
                 // As unsigned numbers, negative ones are large.
                 inside = _mm256_and_si256(inside, _mm256_cmpeq_epi32(_mm256_min_epu32(at, last), at));
             }
@@ -399,14 +399,14 @@ mod avx2 {
     /// # Safety
     /// As [`by_rows`].
     unsafe fn one_by_one(g: &Gathered<'_, f32>, base: *const f32, part: &Part<'_>, out: &mut [f32]) {
-        let &Part { first, have, k, depth, panel, width, .. } = part;
-        for q in 0..depth {
+        let &Part { first, have, k, k_len, panel, width, .. } = part;
+        for q in 0..k_len {
             for i in 0..width {
                 out[q * panel + i] = if i >= have {
                     0.0
                 } else if g.inside(first + i, k + q) {
                     // SAFETY: no guard excludes it.
-                    unsafe { *base.wrapping_offset(g.rows[first + i] + g.depths[k + q]) }
+                    unsafe { *base.wrapping_offset(g.rows[first + i] + g.k_offsets[k + q]) }
                 } else {
                     g.fill
                 };
@@ -414,27 +414,27 @@ mod avx2 {
         }
     }
 
-    /// One panel, eight adjacent depths at a time.
+    /// One panel, eight contiguous K indices at a time.
     ///
     /// # Safety
     /// As [`pack`].
     #[target_feature(enable = "avx2")]
     #[allow(clippy::too_many_arguments)]
-    unsafe fn by_depths(
+    unsafe fn by_k(
         g: &Gathered<'_, f32>,
         base: *const f32,
         first: usize,
         have: usize,
         k: usize,
-        depth: usize,
+        k_len: usize,
         panel: usize,
         out: &mut [f32],
     ) {
         let zeros = [0.0f32; 8];
         let fills = [g.fill; 8];
         let mut q = 0;
-        while q < depth {
-            if q + 8 <= depth && adjacent(g, k + q, k + q + 8) {
+        while q < k_len {
+            if q + 8 <= k_len && adjacent(g, k + q, k + q + 8) {
                 let mut lane = 0;
                 while lane < panel {
                     let width = (panel - lane).min(8);
@@ -442,12 +442,12 @@ mod avx2 {
                     for (i, row) in rows.iter_mut().enumerate().take(have.saturating_sub(lane).min(width)) {
                         let r = first + lane + i;
                         *row = if g.inside(r, k + q) {
-                            base.wrapping_offset(g.rows[r] + g.depths[k + q])
+                            base.wrapping_offset(g.rows[r] + g.k_offsets[k + q])
                         } else {
                             fills.as_ptr()
                         };
                     }
-                    // SAFETY: each row has eight adjacent depths with the same guards, or is a buffer of eight.
+                    // SAFETY: each row has eight contiguous K indices with the same guards, or is a buffer of eight.
                     unsafe { transpose_rows(&rows, width, panel, &mut out[q * panel + lane..]) };
                     lane += width;
                 }
@@ -458,7 +458,7 @@ mod avx2 {
                         0.0
                     } else if g.inside(first + i, k + q) {
                         // SAFETY: no guard excludes it.
-                        unsafe { *base.wrapping_offset(g.rows[first + i] + g.depths[k + q]) }
+                        unsafe { *base.wrapping_offset(g.rows[first + i] + g.k_offsets[k + q]) }
                     } else {
                         g.fill
                     };

@@ -1,7 +1,7 @@
-//! Products with one row or one column: each matrix element is used once, so memory decides and nothing is packed.
+//! Matmuls with one row or one column: each matrix element is used once, so memory decides and nothing is packed.
 //!
-//! The matrix is `rows` by `depth`, whichever operand it is; the other operand is the vector. Adjacent depths make dot
-//! products, adjacent rows make a sum of scaled rows. Long depths are cut into slices whose sums are added in order, so
+//! The matrix is `rows` by `k_len`, whichever operand it is; the other operand is the vector. A contiguous K makes dot
+//! products, adjacent rows make a sum of scaled rows. A long K is cut into slices whose sums are added in order, so
 //! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in L1, narrower integers
 //! in registers.
 
@@ -17,9 +17,9 @@ use crate::workers::Workers;
 
 /// Bytes of the matrix that a task should read, or of what it is widened to.
 const TASK_BYTES: usize = 128 << 10;
-/// Most tasks a product is cut into for its size alone.
+/// Most tasks a matmul is cut into for its size alone.
 const MOST_TASKS: usize = 256;
-/// Most tasks for which the depth of scaled rows is cut: each slice has long sums to write and read again.
+/// Most tasks for which the K of scaled rows is cut: each slice has long accumulators to write and read again.
 const SLICED_TASKS: usize = 64;
 
 /// Bytes of a line of scaled rows that a task takes, if there are so many.
@@ -28,12 +28,12 @@ const LINE: usize = 16 << 10;
 /// Rows whose slices are added up by one task.
 const PIECE: usize = 256;
 
-/// How a product with a vector is cut.
+/// How a matmul with a vector is cut.
 pub(super) struct Plan {
     shape: Shape,
     /// The matrix is A, and there is one column.
     matrix_is_a: bool,
-    /// Depths are adjacent; else rows are.
+    /// K is contiguous; else rows are.
     dot: bool,
     rows: usize,
     chunk: usize,
@@ -43,7 +43,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `None` if the product is not one with a vector, its operands do not lie as needed, or there are no kernels for them.
+    /// `None` if the matmul is not one with a vector, its operands do not lie as needed, or there are no kernels for them.
     pub fn new<T: Element>(isa: Isa, shape: Shape, a: &dyn PackSource<T>, b: &dyn PackSource<T>) -> Option<Plan> {
         let kernels = super::kernels::<T>(isa).vector.is_some();
         if !kernels || shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
@@ -52,8 +52,8 @@ impl Plan {
         let matrix_is_a = shape.n == 1;
         let (matrix, vector) = if matrix_is_a { (a.stored(0)?, b.stored(0)?) } else { (b.stored(0)?, a.stored(0)?) };
         let rows = if matrix_is_a { shape.m } else { shape.n };
-        let dot = match (matrix.depth, matrix.row) {
-            (1, _) if vector.depth == 1 => true,
+        let dot = match (matrix.k, matrix.row) {
+            (1, _) if vector.k == 1 => true,
             (_, 1) => false,
             _ => return None,
         };
@@ -86,7 +86,7 @@ impl Plan {
         self.shape.batch * self.slices * self.chunks * self.chunk
     }
 
-    /// Computes it. `sums` has [`Plan::elements`] elements.
+    /// Computes it. `acc` has [`Plan::elements`] elements.
     pub fn run<T: Element>(
         &self,
         isa: Isa,
@@ -94,22 +94,22 @@ impl Plan {
         b: &dyn PackSource<T>,
         out: &Output<'_, T>,
         workers: &Workers,
-        sums: &mut [T],
+        acc: &mut [T],
     ) {
         let Some(kernels) = &super::kernels::<T>(isa).vector else { return };
-        let base = Shared(sums.as_mut_ptr());
+        let base = Shared(acc.as_mut_ptr());
         let per_batch = self.chunks * self.slices;
-        // Gives away the sums of rows from `first` on, if there are so many.
-        let emit = |batch: usize, first: usize, sums: &[T]| {
-            let count = sums.len().min(self.rows - first);
+        // Gives away the accumulators of rows from `first` on, if there are so many.
+        let emit = |batch: usize, first: usize, acc: &[T]| {
+            let count = acc.len().min(self.rows - first);
             let at = if self.matrix_is_a {
                 TileAt { batch, row: first, col: 0, rows: count, cols: 1, ld: 1 }
             } else {
                 TileAt { batch, row: 0, col: first, rows: 1, cols: count, ld: count }
             };
             match out {
-                Output::Sink(sink) => sink.store(&at, &sums[..count]),
-                Output::Plain(c) => scatter(c, &at, sums, |x| x),
+                Output::Sink(sink) => sink.store(&at, &acc[..count]),
+                Output::Plain(c) => scatter(c, &at, acc, |x| x),
             }
         };
         workers.run(self.shape.batch * per_batch, &|task| {
@@ -117,28 +117,28 @@ impl Plan {
             let (matrix, vector) = if self.matrix_is_a { (a, b) } else { (b, a) };
             let (Some(matrix), Some(vector)) = (matrix.stored(batch), vector.stored(batch)) else { return };
             let (row, k) = (chunk * self.chunk, slice * self.slice);
-            let (rows, depth) = (self.chunk.min(self.rows - row), self.slice.min(self.shape.k - k));
-            // SAFETY: every task has its own part of the sums.
-            let sums = unsafe { base.add(task * self.chunk).slice(self.chunk) };
+            let (rows, k_len) = (self.chunk.min(self.rows - row), self.slice.min(self.shape.k - k));
+            // SAFETY: every task has its own part of the accumulators.
+            let acc = unsafe { base.add(task * self.chunk).slice(self.chunk) };
             let matrix = Stored { base: matrix.at(row, k), ..matrix };
             let far = self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= FAR;
             let vector = Stored { base: vector.at(0, k), ..vector };
-            let part = Part { isa, kernels, matrix, vector, rows, depth, far };
+            let part = Part { isa, kernels, matrix, vector, rows, k_len, far };
             // SAFETY: the sources vouch for their elements; the instruction set was checked by the driver.
             unsafe {
                 match (self.dot, part.narrow(self.dot)) {
-                    (true, false) => part.dots(sums),
-                    (true, true) => part.narrow_dots(sums),
-                    (false, false) => part.scaled(sums),
-                    (false, true) => part.narrow_scaled(sums),
+                    (true, false) => part.dots(acc),
+                    (true, true) => part.narrow_dots(acc),
+                    (false, false) => part.scaled(acc),
+                    (false, true) => part.narrow_scaled(acc),
                 }
             }
             if self.slices == 1 {
-                emit(batch, row, sums);
+                emit(batch, row, acc);
             }
         });
         if self.slices > 1 {
-            // The slices' sums are in the caches of all cores: they are added by pieces of rows, for each thread to have some.
+            // The slices' accumulators are in the caches of all cores: they are added by pieces of rows, for each thread to have some.
             let pieces = self.chunk.div_ceil(PIECE);
             workers.run(self.shape.batch * self.chunks * pieces, &|task| {
                 let (batch, chunk) = (task / pieces / self.chunks, task / pieces % self.chunks);
@@ -147,17 +147,17 @@ impl Plan {
                 let n = PIECE.min(self.chunk - from).min(self.rows.saturating_sub(row));
                 let slice = |i: usize| ((batch * self.chunks + chunk) * self.slices + i) * self.chunk + from;
                 // SAFETY: all slices are complete, and only this task uses those of its rows now.
-                let sums = unsafe { base.add(slice(0)).slice(n) };
+                let acc = unsafe { base.add(slice(0)).slice(n) };
                 // SAFETY: as above.
                 let part = |i: usize| unsafe { &*base.add(slice(i)).slice(n) };
                 let mut i = 1;
                 while i + MOST <= self.slices {
-                    add_parts::<T, MOST>(sums, std::array::from_fn(|more| part(i + more)));
+                    add_parts::<T, MOST>(acc, std::array::from_fn(|more| part(i + more)));
                     i += MOST;
                 }
-                (i..self.slices).for_each(|i| add_parts(sums, [part(i)]));
+                (i..self.slices).for_each(|i| add_parts(acc, [part(i)]));
                 if n > 0 {
-                    emit(batch, row, sums);
+                    emit(batch, row, acc);
                 }
             });
         }
@@ -177,24 +177,24 @@ const AHEAD: usize = 128 << 10;
 /// Bytes between an element and what is prefetched with it, where the next lines are too long for that.
 const ALONG: isize = 2048;
 
-/// Adds parts to the sums, one after the other. They come from other cores: several at once arrive in the time of one.
-fn add_parts<T: Element, const N: usize>(sums: &mut [T], parts: [&[T]; N]) {
-    let parts = parts.map(|part| &part[..sums.len()]);
-    for (i, sum) in sums.iter_mut().enumerate() {
+/// Adds parts to the accumulators, one after the other. They come from other cores: several at once arrive in the time of one.
+fn add_parts<T: Element, const N: usize>(acc: &mut [T], parts: [&[T]; N]) {
+    let parts = parts.map(|part| &part[..acc.len()]);
+    for (i, sum) in acc.iter_mut().enumerate() {
         for part in &parts {
             *sum = sum.add(part[i]);
         }
     }
 }
 
-/// What a task computes: `rows` sums over `depth`.
+/// What a task computes: `rows` accumulators over `k_len`.
 struct Part<'a, T> {
     isa: Isa,
     kernels: &'a VectorKernels<T>,
     matrix: Stored<T>,
     vector: Stored<T>,
     rows: usize,
-    depth: usize,
+    k_len: usize,
     /// The matrix comes from memory.
     far: bool,
 }
@@ -220,17 +220,17 @@ impl<T: Element> Part<'_, T> {
     /// Dot products of the rows with the vector.
     ///
     /// # Safety
-    /// The part's elements are readable and the instruction set is present; depths are adjacent in the matrix and the
+    /// The part's elements are readable and the instruction set is present; K is contiguous in the matrix and the
     /// vector; there is a sum for each row.
-    unsafe fn dots(&self, sums: &mut [T]) {
-        let (line, ahead) = (self.matrix.row, self.ahead(self.matrix.row, self.depth));
+    unsafe fn dots(&self, acc: &mut [T]) {
+        let (line, ahead) = (self.matrix.row, self.ahead(self.matrix.row, self.k_len));
         let mut r = 0;
         while r < self.rows {
             let (which, count) = self.together(self.rows - r);
-            let lines = Lines { n: self.depth, first: self.matrix.at(r, 0).cast(), line, ahead };
-            let sums = &mut sums[r..r + count];
-            // SAFETY: these rows are in the part, with as many sums.
-            unsafe { self.kernels.dots[which](&lines, self.vector.base.cast(), sums.as_mut_ptr()) };
+            let lines = Lines { n: self.k_len, first: self.matrix.at(r, 0).cast(), line, ahead };
+            let acc = &mut acc[r..r + count];
+            // SAFETY: these rows are in the part, with as many accumulators.
+            unsafe { self.kernels.dots[which](&lines, self.vector.base.cast(), acc.as_mut_ptr()) };
             r += count;
         }
     }
@@ -239,33 +239,33 @@ impl<T: Element> Part<'_, T> {
     ///
     /// # Safety
     /// As for [`Part::dots`].
-    unsafe fn narrow_dots(&self, sums: &mut [T]) {
+    unsafe fn narrow_dots(&self, acc: &mut [T]) {
         if let Some(narrow) = self.matrix.narrow {
             let mut x = [T::ZERO; LONG];
-            sums[..self.rows].fill(T::ZERO);
-            // All rows for some depths of the vector, which are widened once.
-            for k in (0..self.depth).step_by(x.len()) {
-                let n = x.len().min(self.depth - k);
+            acc[..self.rows].fill(T::ZERO);
+            // All rows for some K indices of the vector, which are widened once.
+            for k in (0..self.k_len).step_by(x.len()) {
+                let n = x.len().min(self.k_len - k);
                 let (line, count) = (self.matrix.row, self.rows);
                 let lines =
                     NarrowLines { first: self.matrix.at(0, k), line, count, n, ahead: self.ahead_if_far(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     self.vector.read(self.isa, 0, k, n, &mut x);
-                    (narrow.dots)(self.isa, &lines, x.as_ptr(), sums.as_mut_ptr());
+                    (narrow.dots)(self.isa, &lines, x.as_ptr(), acc.as_mut_ptr());
                 }
             }
             return;
         }
-        let ahead = self.ahead(self.matrix.row, self.depth);
+        let ahead = self.ahead(self.matrix.row, self.k_len);
         let (mut x, mut rows, mut some) = ([T::ZERO; WIDENED], [T::ZERO; MOST * WIDENED], [T::ZERO; MOST]);
         let mut r = 0;
         while r < self.rows {
             let (which, count) = self.together(self.rows - r);
-            let sums = &mut sums[r..r + count];
-            sums.fill(T::ZERO);
-            for k in (0..self.depth).step_by(WIDENED) {
-                let n = WIDENED.min(self.depth - k);
+            let acc = &mut acc[r..r + count];
+            acc.fill(T::ZERO);
+            for k in (0..self.k_len).step_by(WIDENED) {
+                let n = WIDENED.min(self.k_len - k);
                 // SAFETY: these elements are in the part; the kernel reads what was written before.
                 unsafe {
                     self.vector.read(self.isa, 0, k, n, &mut x);
@@ -276,7 +276,7 @@ impl<T: Element> Part<'_, T> {
                     let lines = Lines { n, first: rows.as_ptr(), line: WIDENED as isize, ahead: 0 };
                     self.kernels.dots[which](&lines, x.as_ptr(), some.as_mut_ptr());
                 }
-                for (sum, &x) in sums.iter_mut().zip(&some) {
+                for (sum, &x) in acc.iter_mut().zip(&some) {
                     *sum = sum.add(x);
                 }
             }
@@ -284,21 +284,21 @@ impl<T: Element> Part<'_, T> {
         }
     }
 
-    /// Sums of the matrix's depths, each scaled by an element of the vector.
+    /// Sums of the matrix's lines along rows, each scaled by an element of the vector.
     ///
     /// # Safety
     /// The part's elements are readable and the instruction set is present; rows are adjacent in the matrix; there is a
     /// sum for each row.
-    unsafe fn scaled(&self, sums: &mut [T]) {
-        let (line, ahead) = (self.matrix.depth, self.ahead(self.matrix.depth, self.rows));
-        sums[..self.rows].fill(T::ZERO);
+    unsafe fn scaled(&self, acc: &mut [T]) {
+        let (line, ahead) = (self.matrix.k, self.ahead(self.matrix.k, self.rows));
+        acc[..self.rows].fill(T::ZERO);
         let mut k = 0;
-        while k < self.depth {
-            let (which, count) = self.together(self.depth - k);
-            // SAFETY: these depths are in the part, with as many sums as rows.
+        while k < self.k_len {
+            let (which, count) = self.together(self.k_len - k);
+            // SAFETY: these K indices are in the part, with as many accumulators as rows.
             unsafe {
                 let lines = Lines { n: self.rows, first: self.matrix.at(0, k).cast(), line, ahead };
-                self.kernels.scaled[which](&lines, self.scales(k, count).as_ptr(), sums.as_mut_ptr());
+                self.kernels.scaled[which](&lines, self.scales(k, count).as_ptr(), acc.as_mut_ptr());
             }
             k += count;
         }
@@ -308,47 +308,47 @@ impl<T: Element> Part<'_, T> {
     ///
     /// # Safety
     /// As for [`Part::scaled`].
-    unsafe fn narrow_scaled(&self, sums: &mut [T]) {
-        let (line, n) = (self.matrix.depth, self.rows);
+    unsafe fn narrow_scaled(&self, acc: &mut [T]) {
+        let (line, n) = (self.matrix.k, self.rows);
         let ahead = self.ahead(line, n);
-        let sums = &mut sums[..self.rows];
-        sums.fill(T::ZERO);
+        let acc = &mut acc[..self.rows];
+        acc.fill(T::ZERO);
         if let Some(narrow) = self.matrix.narrow {
-            for k in (0..self.depth).step_by(MOST) {
-                let count = MOST.min(self.depth - k);
+            for k in (0..self.k_len).step_by(MOST) {
+                let count = MOST.min(self.k_len - k);
                 let first = self.matrix.at(0, k);
                 let lines = NarrowLines { first, line, count, n, ahead: self.ahead_if_far(line, n) };
                 // SAFETY: these elements are in the part, with a sum for each row.
                 unsafe {
                     let x = self.scales(k, count);
-                    (narrow.scaled)(self.isa, &lines, x.as_ptr(), sums.as_mut_ptr());
+                    (narrow.scaled)(self.isa, &lines, x.as_ptr(), acc.as_mut_ptr());
                 }
             }
             return;
         }
-        let mut depths = [T::ZERO; MOST * WIDENED];
+        let mut widened = [T::ZERO; MOST * WIDENED];
         let mut k = 0;
-        while k < self.depth {
-            let (which, count) = self.together(self.depth - k);
-            // SAFETY: these depths are in the part.
+        while k < self.k_len {
+            let (which, count) = self.together(self.k_len - k);
+            // SAFETY: these K indices are in the part.
             let x = unsafe { self.scales(k, count) };
-            for (b, sums) in sums.chunks_mut(WIDENED).enumerate() {
-                let (row, n) = (b * WIDENED, sums.len());
+            for (b, acc) in acc.chunks_mut(WIDENED).enumerate() {
+                let (row, n) = (b * WIDENED, acc.len());
                 // SAFETY: these elements are in the part; the kernel reads what was written before.
                 unsafe {
-                    for (i, to) in depths.chunks_exact_mut(WIDENED).enumerate().take(count) {
+                    for (i, to) in widened.chunks_exact_mut(WIDENED).enumerate().take(count) {
                         self.fetch(self.matrix.at(row, k + i), n, ahead);
                         self.matrix.read(self.isa, row, k + i, n, to);
                     }
-                    let lines = Lines { n, first: depths.as_ptr(), line: WIDENED as isize, ahead: 0 };
-                    self.kernels.scaled[which](&lines, x.as_ptr(), sums.as_mut_ptr());
+                    let lines = Lines { n, first: widened.as_ptr(), line: WIDENED as isize, ahead: 0 };
+                    self.kernels.scaled[which](&lines, x.as_ptr(), acc.as_mut_ptr());
                 }
             }
             k += count;
         }
     }
 
-    /// Elements of the vector, `count` from depth `k` on.
+    /// Elements of the vector, `count` from K index `k` on.
     ///
     /// # Safety
     /// They are in the part, and the instruction set is present.
@@ -376,9 +376,9 @@ impl<T: Element> Part<'_, T> {
 }
 
 impl<T: Element> Stored<T> {
-    /// The place of an element.
+    /// The address of an element.
     fn at(&self, row: usize, k: usize) -> *const u8 {
-        let elements = row as isize * self.row + k as isize * self.depth;
+        let elements = row as isize * self.row + k as isize * self.k;
         self.base.wrapping_offset(elements.wrapping_mul(self.size as isize))
     }
 

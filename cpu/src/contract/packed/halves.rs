@@ -1,6 +1,6 @@
-//! Products of a vector with lines of 16-bit floats, which are widened in registers.
+//! Matmuls of a vector with lines of 16-bit floats, which are widened in registers.
 
-#![allow(clippy::needless_range_loop)] // Indices of chains of sums; iterators would be closures here.
+#![allow(clippy::needless_range_loop)] // Indices of chains of accumulators; iterators would be closures here.
 
 use half::{bf16, f16};
 
@@ -41,15 +41,15 @@ impl Narrow<f32> {
 }
 
 /// # Safety
-/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `sums` writable for as many as lines.
-unsafe fn dots<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, sums: *mut f32) {
-    vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, sums });
+/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `out` writable for as many as lines.
+unsafe fn dots<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, out: *mut f32) {
+    vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// # Safety
-/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `sums` writable for `n`.
-unsafe fn scaled<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, sums: *mut f32) {
-    vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, sums });
+/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `out` writable for `n`.
+unsafe fn scaled<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, out: *mut f32) {
+    vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// Lines that are read together.
@@ -59,7 +59,7 @@ struct Dots<'a, S> {
     lines: &'a NarrowLines,
     first: *const S,
     x: *const f32,
-    sums: *mut f32,
+    out: *mut f32,
 }
 
 impl<S: HalfLine> Kernel for Dots<'_, S> {
@@ -96,7 +96,7 @@ impl<S: HalfLine> Dots<'_, S> {
             *at = self.first.wrapping_offset((first + i) as isize * line);
         }
         let lanes = V::F32::LANES;
-        // Few lines have two sums each, so that additions overlap.
+        // Few lines have two accumulators each, so that additions overlap.
         let chains = if R == 1 { 2 } else { 1 };
         let (mut acc, mut j) = ([[v.f32(0.0); 2]; R], 0);
         // SAFETY: the caller's.
@@ -113,11 +113,11 @@ impl<S: HalfLine> Dots<'_, S> {
                 j += chains * lanes;
             }
             for i in 0..R {
-                let mut sum = *self.sums.add(first + i) + (acc[i][0] + acc[i][1]).sum();
+                let mut sum = *self.out.add(first + i) + (acc[i][0] + acc[i][1]).sum();
                 for j in j..n {
                     sum += (*lines[i].add(j)).widen() * *self.x.add(j);
                 }
-                *self.sums.add(first + i) = sum;
+                *self.out.add(first + i) = sum;
             }
         }
     }
@@ -128,7 +128,7 @@ struct Scaled<'a, S> {
     lines: &'a NarrowLines,
     first: *const S,
     x: *const f32,
-    sums: *mut f32,
+    out: *mut f32,
 }
 
 impl<S: HalfLine> Kernel for Scaled<'_, S> {
@@ -138,7 +138,7 @@ impl<S: HalfLine> Kernel for Scaled<'_, S> {
     fn run<V: Simd>(self, v: V) {
         let NarrowLines { line, count, n, .. } = *self.lines;
         let whole = n - n % V::F32::LANES;
-        // SAFETY: the maker vouches for all lines, for an element of the vector for each, and for n sums.
+        // SAFETY: the maker vouches for all lines, for an element of the vector for each, and for n accumulators.
         unsafe {
             let mut i = 0;
             while i + MANY <= count {
@@ -150,11 +150,11 @@ impl<S: HalfLine> Kernel for Scaled<'_, S> {
                 i += 1;
             }
             for j in whole..n {
-                let mut sum = *self.sums.add(j);
+                let mut sum = *self.out.add(j);
                 for i in 0..count {
                     sum += (*self.first.wrapping_offset(i as isize * line).add(j)).widen() * *self.x.add(i);
                 }
-                *self.sums.add(j) = sum;
+                *self.out.add(j) = sum;
             }
         }
     }
@@ -177,12 +177,12 @@ impl<S: HalfLine> Scaled<'_, S> {
             }
             for j in (0..whole).step_by(V::F32::LANES) {
                 // Two chains, so that the additions overlap.
-                let mut acc = [V::F32::load(self.sums.add(j)), v.f32(0.0)];
+                let mut acc = [V::F32::load(self.out.add(j)), v.f32(0.0)];
                 for i in 0..R {
                     ask(lines[i], j, ahead);
                     acc[i % 2] = S::load(v, lines[i].add(j)).mul_add(x[i], acc[i % 2]);
                 }
-                (acc[0] + acc[1]).store(self.sums.add(j));
+                (acc[0] + acc[1]).store(self.out.add(j));
             }
         }
     }

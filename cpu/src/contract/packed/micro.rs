@@ -7,7 +7,7 @@ use super::{Element, Isa};
 #[derive(Clone, Copy)]
 pub(crate) struct Micro(&'static Kernels<f32>);
 
-/// A product of some rows with a panel: `c[i, j] (+)= sum over p < k of a[i * a_row + p] * b[p * panel + j]`.
+/// A matmul of some rows with a panel: `c[i, j] (+)= sum over p < k of a[i * a_row + p] * b[p * panel + j]`.
 pub(crate) struct Rows {
     pub(crate) k: usize,
     pub(crate) a: *const f32,
@@ -46,9 +46,9 @@ impl Micro {
             k: of.k,
             a: of.a,
             a_row: of.a_row as isize,
-            a_depth: 1,
+            a_k: 1,
             b: of.b,
-            b_depth: self.panel() as isize,
+            b_k: self.panel() as isize,
             c: of.c,
             c_row: of.c_row as isize,
             add: of.add,
@@ -68,7 +68,7 @@ impl Micro {
 #[derive(Clone, Copy)]
 pub(crate) struct Panels<T: 'static>(&'static Kernels<T>);
 
-/// A product of a panel of rows with one of columns: `c[i, j] (+)= sum over p < k of a[p, i] * b[p, j]`.
+/// A matmul of a panel of rows with one of columns: `c[i, j] (+)= sum over p < k of a[p, i] * b[p, j]`.
 pub(crate) struct Panel<T> {
     pub(crate) k: usize,
     pub(crate) a: *const T,
@@ -99,7 +99,7 @@ impl<T: Element> Panels<T> {
     /// Computes `rows` rows (1 to [`Panels::rows`]) by at least `columns` columns (1 to [`Panels::columns`]).
     ///
     /// # Safety
-    /// `a` and `b` are readable for `k` depths of whole panels, `c` is writable (and readable if `add`) for all columns in each row;
+    /// `a` and `b` are readable for `k` rows of whole panels, `c` is writable (and readable if `add`) for all columns in each row;
     /// nobody else uses these elements of `c` meanwhile.
     pub(crate) unsafe fn run(&self, of: &Panel<T>, rows: usize, columns: usize) {
         let Kernels { mr, lanes, .. } = *self.0;
@@ -108,9 +108,9 @@ impl<T: Element> Panels<T> {
             k: of.k,
             a: of.a,
             a_row: 1,
-            a_depth: mr as isize,
+            a_k: mr as isize,
             b: of.b,
-            b_depth: width,
+            b_k: width,
             c: of.c,
             c_row: width,
             add: of.add,

@@ -1,4 +1,4 @@
-//! Packed, blocked matrix products: `C[m, n] = epilogue(A[m, k] * B[k, n])`, one or a batch of them.
+//! Packed, blocked matmuls: `C[m, n] = epilogue(A[m, k] * B[k, n])`, one or a batch of them.
 //!
 //! The structure is the usual one of high-performance libraries: operands are copied into micro-panels that a
 //! micro-kernel reads in order, blocks of them stay in L1 and L2, and tiles of C are the tasks of a worker pool. What is
@@ -12,7 +12,7 @@
 //! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Dot4`].
 //! - All memory comes from the caller's workspace.
 //!
-//! Error bound for floats: each element of C differs from the exact product by at most `(k + 2) * eps * sum |a| |b|`, where
+//! Error bound for floats: each element of C differs from the exact result by at most `(k + 2) * eps * sum |a| |b|`, where
 //! `eps` is the unit roundoff of the type it is accumulated in.
 
 mod blocking;
@@ -44,7 +44,7 @@ pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
 pub use narrow::Narrow;
 pub use pairs::{Half, Paired, Pairs};
-pub use sink::{Chain, Converted, Link, LinkOp, LinkWith, Output, Plain, TileAt, TileSink};
+pub use sink::{Chain, ChainOp, ChainOperand, ChainStep, Converted, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
 pub(super) use way::PackedWay;
 
@@ -53,17 +53,17 @@ use driver::Driver;
 use kernel::kernels;
 use plan::{ALIGN, Kind, Plan, Rest};
 
-/// Why a product was not computed.
+/// Why a matmul was not computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GemmError {
-    /// The workspace has fewer bytes than the product needs.
+    /// The workspace has fewer bytes than the matmul needs.
     WorkspaceTooSmall {
         /// Bytes needed.
         needed: usize,
         /// Bytes given.
         given: usize,
     },
-    /// An operand does not have all the rows, depths or products that the shape asks for; `A` or `B`.
+    /// An operand does not have all the rows, K or matrices of the shape; `A` or `B`.
     OperandTooSmall(char),
     /// This machine does not have the instruction set.
     NoSuchIsa(Isa),
@@ -73,9 +73,9 @@ impl std::fmt::Display for GemmError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GemmError::WorkspaceTooSmall { needed, given } => {
-                write!(f, "the product needs a workspace of {needed} bytes but got {given}")
+                write!(f, "the matmul needs a workspace of {needed} bytes but got {given}")
             }
-            GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the product's shape"),
+            GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the shape of the matmul"),
             GemmError::NoSuchIsa(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
         }
     }
@@ -83,7 +83,7 @@ impl std::fmt::Display for GemmError {
 
 impl std::error::Error for GemmError {}
 
-/// An operand's place in a product.
+/// Which operand of a matmul.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Side {
     /// The left operand.
@@ -92,16 +92,16 @@ pub enum Side {
     B,
 }
 
-/// A product to compute.
+/// A matmul to compute.
 #[derive(Clone, Copy)]
 pub struct Gemm<'a, T> {
     /// The instruction set to use.
     pub isa: Isa,
     /// The size.
     pub shape: Shape,
-    /// The left operand: `m` rows by `k` depths.
+    /// The left operand: `m` rows by `k`.
     pub a: &'a dyn PackSource<T>,
-    /// The right operand, by columns: `n` rows by `k` depths.
+    /// The right operand, by columns: `n` rows by `k`.
     pub b: &'a dyn PackSource<T>,
     /// Where the result goes.
     pub out: Output<'a, T>,
@@ -109,7 +109,7 @@ pub struct Gemm<'a, T> {
     pub blocking: Blocking,
 }
 
-/// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` sums that are
+/// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` accumulators that are
 /// not complete (a plain one with adjacent columns or, but for AMX and groups of four, rows; a sink with a [`TileSink::home`]), that is less.
 pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
     let table = kernels::<T>(isa);
@@ -130,7 +130,7 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
     most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
 }
 
-/// Whether a single thread would read each operand, with these strides from row to row and from depth to depth, where it lies rather
+/// Whether a single thread would read each operand, with these strides from row to row and along K, where it lies rather
 /// than pack it.
 pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
     let table = kernels::<T>(isa);
@@ -158,7 +158,7 @@ fn carve<T: Element>(workspace: &mut [u8], elements: usize) -> Result<&mut [T], 
     Ok(unsafe { std::slice::from_raw_parts_mut(workspace.as_mut_ptr().wrapping_add(offset).cast::<T>(), elements) })
 }
 
-/// Elements between aligned places.
+/// Elements between aligned addresses.
 fn align<T>() -> usize {
     ALIGN / size_of::<T>()
 }
@@ -181,8 +181,8 @@ impl<T: Element> Gemm<'_, T> {
             return Err(GemmError::OperandTooSmall('B'));
         }
         if let Some(plan) = gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
-            let sums = carve(workspace, plan.elements())?;
-            plan.run(self.isa, self.a, self.b, &self.out, workers, sums);
+            let acc = carve(workspace, plan.elements())?;
+            plan.run(self.isa, self.a, self.b, &self.out, workers, acc);
             return Ok(());
         }
         let this = self.oriented();
@@ -195,7 +195,7 @@ impl<T: Element> Gemm<'_, T> {
         Ok(())
     }
 
-    /// Bytes of workspace that this product needs on `threads` threads; never more than [`workspace_bytes`].
+    /// Bytes of workspace that this matmul needs on `threads` threads; never more than [`workspace_bytes`].
     pub fn workspace(&self, threads: usize) -> usize {
         let Shape { batch, m, n, .. } = self.shape;
         if batch == 0 || m == 0 || n == 0 {
@@ -207,7 +207,7 @@ impl<T: Element> Gemm<'_, T> {
         }
     }
 
-    /// How an operand is packed that this product reads without packing it again.
+    /// How an operand is packed that this matmul reads without packing it again.
     pub fn packed_layout(&self, side: Side) -> PackedLayout {
         let side = match side {
             side if !self.is_transposed() => side,
@@ -223,7 +223,7 @@ impl<T: Element> Gemm<'_, T> {
         self.isa.transposes() && matches!(self.out, Output::Plain(c) if c.col != 1 && c.row == 1)
     }
 
-    /// The same product, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
+    /// The same matmul, or its transpose, such that a plain C has adjacent columns if it has adjacent anything.
     fn oriented(&self) -> Self {
         match self.out {
             Output::Plain(c) if self.is_transposed() => {
@@ -241,7 +241,7 @@ impl<T: Element> Gemm<'_, T> {
         }
     }
 
-    /// Where sums can wait that are not complete: memory with adjacent columns.
+    /// Where accumulators can wait that are not complete: memory with adjacent columns.
     fn home(&self) -> Option<Plain<'_, T>> {
         let home = match self.out {
             Output::Plain(c) => Some(c),

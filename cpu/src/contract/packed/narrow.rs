@@ -1,4 +1,4 @@
-//! Products of a vector with lines of integers narrower than their sums, which are widened in registers.
+//! Matmuls of a vector with lines of integers narrower than their accumulators, which are widened in registers.
 
 use super::{Element, Isa, Widen};
 use crate::prefetch::prefetch;
@@ -19,14 +19,14 @@ pub(super) struct NarrowLines {
     pub ahead: isize,
 }
 
-type With<T> = unsafe fn(Isa, &NarrowLines, x: *const T, sums: *mut T);
+type With<T> = unsafe fn(Isa, &NarrowLines, x: *const T, out: *mut T);
 
 /// How lines of a stored type are multiplied with a vector of `T`.
 #[derive(Clone, Copy, Debug)]
 pub struct Narrow<T> {
-    /// Adds to a sum for each line its product with the vector, of `n` elements.
+    /// Adds to a sum for each line its dot product with the vector, of `n` elements.
     pub(super) dots: With<T>,
-    /// Adds to `n` sums the lines, each scaled by its element of the vector.
+    /// Adds to `n` accumulators the lines, each scaled by its element of the vector.
     pub(super) scaled: With<T>,
 }
 
@@ -38,15 +38,15 @@ impl<T: Element> Narrow<T> {
 }
 
 /// # Safety
-/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `sums` writable for as many as lines.
-unsafe fn dots<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, sums: *mut T) {
-    vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, sums });
+/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `out` writable for as many as lines.
+unsafe fn dots<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, out: *mut T) {
+    vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// # Safety
-/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `sums` writable for `n`.
-unsafe fn scaled<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, sums: *mut T) {
-    vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, sums });
+/// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `out` writable for `n`.
+unsafe fn scaled<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, out: *mut T) {
+    vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// Bytes of a cache line.
@@ -68,7 +68,7 @@ struct Dots<'a, S, T> {
     lines: &'a NarrowLines,
     first: *const S,
     x: *const T,
-    sums: *mut T,
+    out: *mut T,
 }
 
 impl<S: Widen<T>, T: Element> Kernel for Dots<'_, S, T> {
@@ -119,14 +119,14 @@ impl<S: Widen<T>, T: Element> Dots<'_, S, T> {
                 j += SOME;
             }
             for i in 0..R {
-                let mut sum = *self.sums.add(first + i);
+                let mut sum = *self.out.add(first + i);
                 for j in j..n {
                     sum = sum.add((*lines[i].add(j)).widen().mul(*self.x.add(j)));
                 }
                 for part in acc[i] {
                     sum = sum.add(part);
                 }
-                *self.sums.add(first + i) = sum;
+                *self.out.add(first + i) = sum;
             }
         }
     }
@@ -137,7 +137,7 @@ struct Scaled<'a, S, T> {
     lines: &'a NarrowLines,
     first: *const S,
     x: *const T,
-    sums: *mut T,
+    out: *mut T,
 }
 
 impl<S: Widen<T>, T: Element> Kernel for Scaled<'_, S, T> {
@@ -147,7 +147,7 @@ impl<S: Widen<T>, T: Element> Kernel for Scaled<'_, S, T> {
     fn run<V: Simd>(self, _: V) {
         let NarrowLines { line, count, n, .. } = *self.lines;
         let whole = n / SOME * SOME;
-        // SAFETY: the maker vouches for all lines, for an element of the vector for each, and for n sums.
+        // SAFETY: the maker vouches for all lines, for an element of the vector for each, and for n accumulators.
         unsafe {
             let mut i = 0;
             while i + 8 <= count {
@@ -159,12 +159,12 @@ impl<S: Widen<T>, T: Element> Kernel for Scaled<'_, S, T> {
                 i += 1;
             }
             for j in whole..n {
-                let mut sum = *self.sums.add(j);
+                let mut sum = *self.out.add(j);
                 for i in 0..count {
                     let number = *self.first.wrapping_offset(i as isize * line).add(j);
                     sum = sum.add(number.widen().mul(*self.x.add(i)));
                 }
-                *self.sums.add(j) = sum;
+                *self.out.add(j) = sum;
             }
         }
     }
@@ -185,7 +185,7 @@ impl<S: Widen<T>, T: Element> Scaled<'_, S, T> {
                 *at = self.first.wrapping_offset((first + i) as isize * self.lines.line);
             }
             for j in (0..whole).step_by(SOME) {
-                let mut acc = *self.sums.add(j).cast::<[T; SOME]>();
+                let mut acc = *self.out.add(j).cast::<[T; SOME]>();
                 for i in 0..R {
                     ask(lines[i], j, self.lines.ahead);
                     let some = *lines[i].add(j).cast::<[S; SOME]>();
@@ -193,7 +193,7 @@ impl<S: Widen<T>, T: Element> Scaled<'_, S, T> {
                         acc[l] = acc[l].add(some[l].widen().mul(x[i]));
                     }
                 }
-                *self.sums.add(j).cast::<[T; SOME]>() = acc;
+                *self.out.add(j).cast::<[T; SOME]>() = acc;
             }
         }
     }

@@ -14,93 +14,93 @@ pub(super) use avx2::transpose_rows;
 pub(super) struct Strides {
     /// Elements from one row to the next.
     pub row: isize,
-    /// Elements from one depth to the next.
-    pub depth: isize,
+    /// Elements from one K index to the next.
+    pub k: isize,
 }
 
-/// Packs `rows` by `depth` elements.
+/// Packs `rows` by `k_len` elements.
 ///
 /// # Safety
-/// `src` is readable at `r * strides.row + k * strides.depth` for every row and depth of the block. `dst` holds whole
+/// `src` is readable at `r * strides.row + k * strides.k` for every row and K index of the block. `dst` holds whole
 /// panels.
 pub(super) unsafe fn pack_strided<T: Element>(
     src: *const T,
     strides: Strides,
     rows: usize,
-    depth: usize,
+    k_len: usize,
     panel: usize,
     dst: &mut [T],
 ) {
-    debug_assert_eq!(dst.len(), rows.div_ceil(panel) * panel * depth);
-    if depth == 0 || rows == 0 {
+    debug_assert_eq!(dst.len(), rows.div_ceil(panel) * panel * k_len);
+    if k_len == 0 || rows == 0 {
         return;
     }
     // SAFETY (all below): the same contract, for the whole block or for the panels of which all rows exist.
     if strides.row == 1 {
         let full = rows / panel;
-        let (whole, rest) = dst.split_at_mut(full * panel * depth);
+        let (whole, rest) = dst.split_at_mut(full * panel * k_len);
         // SAFETY: see above.
-        unsafe { copy_rows(src, strides.depth, full, depth, panel, whole) };
+        unsafe { copy_rows(src, strides.k, full, k_len, panel, whole) };
         if !rest.is_empty() {
             let done = full * panel;
             // SAFETY: see above; the last panel starts at row `done`.
-            unsafe { scalar(src.wrapping_add(done), strides, rows - done, depth, panel, rest) };
+            unsafe { scalar(src.wrapping_add(done), strides, rows - done, k_len, panel, rest) };
         }
         return;
     }
-    for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+    for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
         let row = p * panel;
         let src = src.wrapping_offset(row as isize * strides.row);
         let rows = panel.min(rows - row);
         #[cfg(target_arch = "x86_64")]
-        if strides.depth == 1 && depth >= 8 && is_x86_feature_detected!("avx2") {
+        if strides.k == 1 && k_len >= 8 && is_x86_feature_detected!("avx2") {
             match size_of::<T>() {
                 // SAFETY: see above; a 4-byte element is moved as its bits.
                 4 => unsafe {
-                    avx2::transpose4(src.cast(), strides.row, rows, depth, panel, out.as_mut_ptr().cast());
+                    avx2::transpose4(src.cast(), strides.row, rows, k_len, panel, out.as_mut_ptr().cast());
                     continue;
                 },
                 // SAFETY: see above; an 8-byte element is moved as its bits.
                 8 => unsafe {
-                    avx2::transpose8(src.cast(), strides.row, rows, depth, panel, out.as_mut_ptr().cast());
+                    avx2::transpose8(src.cast(), strides.row, rows, k_len, panel, out.as_mut_ptr().cast());
                     continue;
                 },
                 _ => {}
             }
         }
         // SAFETY: see above.
-        unsafe { scalar(src, strides, rows, depth, panel, out) };
+        unsafe { scalar(src, strides, rows, k_len, panel, out) };
     }
 }
 
-/// Rows lie side by side: for each depth, copy a run of `panel` elements into each panel.
+/// Rows lie side by side: for each K index, copy a run of `panel` elements into each panel.
 ///
 /// # Safety
 /// As [`pack_strided`] with a row stride of 1 and `panels` whole panels.
 unsafe fn copy_rows<T: Element>(
     src: *const T,
-    depth_stride: isize,
+    k_stride: isize,
     panels: usize,
-    depth: usize,
+    k_len: usize,
     panel: usize,
     dst: &mut [T],
 ) {
     // SAFETY: the same contract; a constant width lets the copy become a few vector moves.
     unsafe {
         match panel {
-            4 => copy_runs::<T, 4>(src, depth_stride, panels, depth, dst),
-            6 => copy_runs::<T, 6>(src, depth_stride, panels, depth, dst),
-            8 => copy_runs::<T, 8>(src, depth_stride, panels, depth, dst),
-            12 => copy_runs::<T, 12>(src, depth_stride, panels, depth, dst),
-            14 => copy_runs::<T, 14>(src, depth_stride, panels, depth, dst),
-            16 => copy_runs::<T, 16>(src, depth_stride, panels, depth, dst),
-            32 => copy_runs::<T, 32>(src, depth_stride, panels, depth, dst),
-            64 => copy_runs::<T, 64>(src, depth_stride, panels, depth, dst),
+            4 => copy_runs::<T, 4>(src, k_stride, panels, k_len, dst),
+            6 => copy_runs::<T, 6>(src, k_stride, panels, k_len, dst),
+            8 => copy_runs::<T, 8>(src, k_stride, panels, k_len, dst),
+            12 => copy_runs::<T, 12>(src, k_stride, panels, k_len, dst),
+            14 => copy_runs::<T, 14>(src, k_stride, panels, k_len, dst),
+            16 => copy_runs::<T, 16>(src, k_stride, panels, k_len, dst),
+            32 => copy_runs::<T, 32>(src, k_stride, panels, k_len, dst),
+            64 => copy_runs::<T, 64>(src, k_stride, panels, k_len, dst),
             _ => {
                 for p in 0..panels {
-                    let strides = Strides { row: 1, depth: depth_stride };
-                    let out = &mut dst[p * panel * depth..][..panel * depth];
-                    scalar(src.add(p * panel), strides, panel, depth, panel, out);
+                    let strides = Strides { row: 1, k: k_stride };
+                    let out = &mut dst[p * panel * k_len..][..panel * k_len];
+                    scalar(src.add(p * panel), strides, panel, k_len, panel, out);
                 }
             }
         }
@@ -110,31 +110,31 @@ unsafe fn copy_rows<T: Element>(
 /// Panels written side by side: enough to use whole pages of the source, few enough for L1.
 const SIDE_BY_SIDE: usize = 8;
 
-/// How many depths ahead memory is prefetched.
-const DEPTHS_AHEAD: isize = 8;
+/// How many K indices ahead memory is prefetched.
+const K_AHEAD: isize = 8;
 
 /// # Safety
 /// As [`copy_rows`] with a panel of `R`.
 unsafe fn copy_runs<T: Element, const R: usize>(
     src: *const T,
-    depth_stride: isize,
+    k_stride: isize,
     panels: usize,
-    depth: usize,
+    k_len: usize,
     dst: &mut [T],
 ) {
     let dst = dst.as_mut_ptr();
     for first in (0..panels).step_by(SIDE_BY_SIDE) {
         let last = (first + SIDE_BY_SIDE).min(panels);
-        for k in 0..depth {
-            let from = src.wrapping_offset(k as isize * depth_stride);
-            let ahead = from.wrapping_offset(DEPTHS_AHEAD * depth_stride);
+        for k in 0..k_len {
+            let from = src.wrapping_offset(k as isize * k_stride);
+            let ahead = from.wrapping_offset(K_AHEAD * k_stride);
             for p in first..last {
-                // The next depth is often on another page, where no prefetcher looks.
+                // The next K index is often on another page, where no prefetcher looks.
                 for line in (0..R * size_of::<T>()).step_by(64) {
                     prefetch::<false>(ahead.wrapping_add(p * R).cast::<u8>().wrapping_add(line));
                 }
-                // SAFETY: source rows p * R to p * R + R exist at depth k; the destination has `panels` panels.
-                unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * depth + k * R), R) };
+                // SAFETY: source rows p * R to p * R + R exist at index k of K; the destination has `panels` panels.
+                unsafe { std::ptr::copy_nonoverlapping(from.add(p * R), dst.add(p * R * k_len + k * R), R) };
             }
         }
     }
@@ -144,11 +144,11 @@ unsafe fn copy_runs<T: Element, const R: usize>(
 ///
 /// # Safety
 /// As [`pack_strided`] with at most `panel` rows.
-unsafe fn scalar<T: Element>(src: *const T, strides: Strides, rows: usize, depth: usize, panel: usize, dst: &mut [T]) {
-    for (k, out) in dst.chunks_exact_mut(panel).take(depth).enumerate() {
-        let from = src.wrapping_offset(k as isize * strides.depth);
+unsafe fn scalar<T: Element>(src: *const T, strides: Strides, rows: usize, k_len: usize, panel: usize, dst: &mut [T]) {
+    for (k, out) in dst.chunks_exact_mut(panel).take(k_len).enumerate() {
+        let from = src.wrapping_offset(k as isize * strides.k);
         for (r, o) in out.iter_mut().enumerate() {
-            // SAFETY: row r and depth k are in the block.
+            // SAFETY: row r and K index k are in the block.
             *o = if r < rows { unsafe { *from.wrapping_offset(r as isize * strides.row) } } else { T::ZERO };
         }
     }
@@ -156,16 +156,16 @@ unsafe fn scalar<T: Element>(src: *const T, strides: Strides, rows: usize, depth
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    //! Depth lies side by side: transposes in registers.
+    //! K is contiguous: transposes in registers.
 
     use core::arch::x86_64::*;
 
     /// One panel of 4-byte elements, eight rows at a time.
     ///
     /// # Safety
-    /// AVX2 is present. `src` is readable at `r * row + k` for `rows` and `depth`, `dst` writable for a whole panel.
+    /// AVX2 is present. `src` is readable at `r * row + k` for `rows` and `k_len`, `dst` writable for a whole panel.
     #[target_feature(enable = "avx2")]
-    pub unsafe fn transpose4(src: *const f32, row: isize, rows: usize, depth: usize, panel: usize, dst: *mut f32) {
+    pub unsafe fn transpose4(src: *const f32, row: isize, rows: usize, k_len: usize, panel: usize, dst: *mut f32) {
         let mut group = 0;
         while group < panel {
             let width = (panel - group).min(8);
@@ -175,13 +175,13 @@ mod avx2 {
             // SAFETY: the group's rows and columns are inside the panel.
             unsafe {
                 match (width, have) {
-                    (8, 8) => group4::<8, 8>(src, row, have, depth, panel, out),
-                    (6, 6) => group4::<6, 6>(src, row, have, depth, panel, out),
-                    (4, 4) => group4::<4, 4>(src, row, have, depth, panel, out),
-                    (8, _) => group4::<8, 0>(src, row, have, depth, panel, out),
-                    (6, _) => group4::<6, 0>(src, row, have, depth, panel, out),
-                    (4, _) => group4::<4, 0>(src, row, have, depth, panel, out),
-                    _ => tail(src, row, have, width, 0, depth, panel, out),
+                    (8, 8) => group4::<8, 8>(src, row, have, k_len, panel, out),
+                    (6, 6) => group4::<6, 6>(src, row, have, k_len, panel, out),
+                    (4, 4) => group4::<4, 4>(src, row, have, k_len, panel, out),
+                    (8, _) => group4::<8, 0>(src, row, have, k_len, panel, out),
+                    (6, _) => group4::<6, 0>(src, row, have, k_len, panel, out),
+                    (4, _) => group4::<4, 0>(src, row, have, k_len, panel, out),
+                    _ => tail(src, row, have, width, 0, k_len, panel, out),
                 }
             }
             group += width;
@@ -197,29 +197,29 @@ mod avx2 {
         src: *const f32,
         row: isize,
         have: usize,
-        depth: usize,
+        k_len: usize,
         panel: usize,
         dst: *mut f32,
     ) {
         let have = if H > 0 { H } else { have };
         let mut k = 0;
-        while k + 8 <= depth {
+        while k + 8 <= k_len {
             let mut r = [_mm256_setzero_ps(); 8];
             for (i, r) in r.iter_mut().enumerate().take(W) {
                 if i < have {
-                    // SAFETY: row i exists and depths k to k + 8 are in the block.
+                    // SAFETY: row i exists and K indices k to k + 8 are in the block.
                     *r = unsafe { _mm256_loadu_ps(src.wrapping_offset(i as isize * row).add(k)) };
                 }
             }
-            // SAFETY: depths k to k + 8 of this group's W columns are inside the panel.
+            // SAFETY: K indices k to k + 8 of this group's W columns are inside the panel.
             unsafe { store_transposed::<W>(r, panel, dst.add(k * panel)) };
             k += 8;
         }
         // SAFETY: what is left of the same block.
-        unsafe { tail(src, row, have, W, k, depth, panel, dst) };
+        unsafe { tail(src, row, have, W, k, k_len, panel, dst) };
     }
 
-    /// Writes eight rows of eight depths as eight columns of which the first `W` (4, 6 or 8) count.
+    /// Writes eight rows of eight K indices as eight columns of which the first `W` (4, 6 or 8) count.
     ///
     /// # Safety
     /// AVX2 is present. `dst` is writable for `W` elements at each of eight multiples of `panel`.
@@ -231,11 +231,11 @@ mod avx2 {
         let (t6, t7) = (_mm256_unpacklo_ps(r[6], r[7]), _mm256_unpackhi_ps(r[6], r[7]));
         let lo = |a, b| _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
         let hi = |a, b| _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
-        // Rows 0 to 3 and rows 4 to 7 of depths (0, 4), (1, 5), (2, 6), (3, 7).
+        // Rows 0 to 3 and rows 4 to 7 of K indices (0, 4), (1, 5), (2, 6), (3, 7).
         let top = [lo(t0, t2), hi(t0, t2), lo(t1, t3), hi(t1, t3)];
         let bottom = [lo(t4, t6), hi(t4, t6), lo(t5, t7), hi(t5, t7)];
         for i in 0..4 {
-            // SAFETY: depths i and i + 4 of W columns.
+            // SAFETY: K indices i and i + 4 of W columns.
             unsafe {
                 let (near, far) = (dst.add(i * panel), dst.add((i + 4) * panel));
                 if W == 8 {
@@ -254,7 +254,7 @@ mod avx2 {
         }
     }
 
-    /// Packs eight adjacent depths of up to eight rows that lie anywhere: `width` columns of a panel.
+    /// Packs eight contiguous K indices of up to eight rows that lie anywhere: `width` columns of a panel.
     ///
     /// # Safety
     /// AVX2 is present. Each of the first `width` pointers is readable for eight elements.
@@ -289,7 +289,7 @@ mod avx2 {
     /// # Safety
     /// As [`transpose4`].
     #[target_feature(enable = "avx2")]
-    pub unsafe fn transpose8(src: *const f64, row: isize, rows: usize, depth: usize, panel: usize, dst: *mut f64) {
+    pub unsafe fn transpose8(src: *const f64, row: isize, rows: usize, k_len: usize, panel: usize, dst: *mut f64) {
         let mut group = 0;
         while group < panel {
             let width = (panel - group).min(4);
@@ -299,11 +299,11 @@ mod avx2 {
             // SAFETY: the group's rows and columns are inside the panel.
             unsafe {
                 match (width, have) {
-                    (4, 4) => group8::<4, 4>(src, row, have, depth, panel, out),
-                    (2, 2) => group8::<2, 2>(src, row, have, depth, panel, out),
-                    (4, _) => group8::<4, 0>(src, row, have, depth, panel, out),
-                    (2, _) => group8::<2, 0>(src, row, have, depth, panel, out),
-                    _ => tail(src, row, have, width, 0, depth, panel, out),
+                    (4, 4) => group8::<4, 4>(src, row, have, k_len, panel, out),
+                    (2, 2) => group8::<2, 2>(src, row, have, k_len, panel, out),
+                    (4, _) => group8::<4, 0>(src, row, have, k_len, panel, out),
+                    (2, _) => group8::<2, 0>(src, row, have, k_len, panel, out),
+                    _ => tail(src, row, have, width, 0, k_len, panel, out),
                 }
             }
             group += width;
@@ -319,25 +319,25 @@ mod avx2 {
         src: *const f64,
         row: isize,
         have: usize,
-        depth: usize,
+        k_len: usize,
         panel: usize,
         dst: *mut f64,
     ) {
         let have = if H > 0 { H } else { have };
         let mut k = 0;
-        while k + 4 <= depth {
+        while k + 4 <= k_len {
             let mut r = [_mm256_setzero_pd(); 4];
             for (i, r) in r.iter_mut().enumerate().take(W) {
                 if i < have {
-                    // SAFETY: row i exists and depths k to k + 4 are in the block.
+                    // SAFETY: row i exists and K indices k to k + 4 are in the block.
                     *r = unsafe { _mm256_loadu_pd(src.wrapping_offset(i as isize * row).add(k)) };
                 }
             }
-            // Depths (0, 2) and (1, 3) of rows 0 and 1, then of rows 2 and 3.
+            // K indices (0, 2) and (1, 3) of rows 0 and 1, then of rows 2 and 3.
             let top = [_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1])];
             let bottom = [_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3])];
             for i in 0..2 {
-                // SAFETY: depths k + i and k + i + 2 of this group's W columns are inside the panel.
+                // SAFETY: K indices k + i and k + i + 2 of this group's W columns are inside the panel.
                 unsafe {
                     let (near, far) = (dst.add((k + i) * panel), dst.add((k + i + 2) * panel));
                     if W == 4 {
@@ -352,10 +352,10 @@ mod avx2 {
             k += 4;
         }
         // SAFETY: what is left of the same block.
-        unsafe { tail(src, row, have, W, k, depth, panel, dst) };
+        unsafe { tail(src, row, have, W, k, k_len, panel, dst) };
     }
 
-    /// Depths from `k` on, one element at a time.
+    /// K indices from `k` on, one element at a time.
     ///
     /// # Safety
     /// As [`transpose4`], for any element type.
@@ -366,13 +366,13 @@ mod avx2 {
         have: usize,
         width: usize,
         from: usize,
-        depth: usize,
+        k_len: usize,
         panel: usize,
         dst: *mut T,
     ) {
-        for k in from..depth {
+        for k in from..k_len {
             for i in 0..width {
-                // SAFETY: row i, if it exists, and depth k are in the block; column i of depth k is in the panel.
+                // SAFETY: row i, if it exists, and K index k are in the block; column i of K index k is in the panel.
                 unsafe {
                     *dst.add(k * panel + i) =
                         if i < have { *src.wrapping_offset(i as isize * row).add(k) } else { T::default() };

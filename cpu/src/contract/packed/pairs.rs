@@ -1,8 +1,8 @@
 //! Operands of narrow numbers, packed two at a time.
 //!
-//! Where a processor multiplies pairs of 16-bit numbers and adds both products to a 32-bit sum, the panels of a product
-//! hold pairs of neighbours in depth, each pair in the place of one element, and the product's depth counts pairs. An odd
-//! depth ends with half a pair of zeros. All else of a product stays as it is.
+//! Where a processor multiplies pairs of 16-bit numbers and adds both products to a 32-bit sum, the panels of a matmul
+//! hold pairs of neighbours along K, each pair stored as one element, and the matmul's K counts pairs. An odd
+//! K ends with half a pair of zeros. All else of a matmul stays as it is.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,9 +63,9 @@ impl Paired for i32 {
 pub struct Pairs<'a, S> {
     base: *const S,
     row: isize,
-    depth: isize,
+    k_stride: isize,
     batch: Batch<'a>,
-    /// Single numbers in depth.
+    /// Single numbers along K.
     k: usize,
     /// Packed as AMX wants its left operand.
     tiled: bool,
@@ -78,27 +78,27 @@ unsafe impl<S: Sync> Sync for Pairs<'_, S> {}
 unsafe impl<S: Sync> Send for Pairs<'_, S> {}
 
 impl<'a, S: Half> Pairs<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements, with `k` depths. For
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * k_stride`, in elements, for `k` indices of K. For
     /// B, rows are its columns.
     ///
     /// # Safety
-    /// For the lifetime, every element of the products that it is used for must be readable and not written by anybody.
+    /// For the lifetime, every element of the operand must be readable and not written by anybody.
     pub unsafe fn from_raw(
         (isa, side): (Isa, Side),
         base: *const S,
-        (row, depth): (isize, isize),
+        (row, k_stride): (isize, isize),
         batch: Batch<'a>,
         k: usize,
     ) -> Pairs<'a, S> {
-        Pairs { base, row, depth, batch, k, tiled: isa.tiled() && side == Side::A, life: PhantomData }
+        Pairs { base, row, k_stride, batch, k, tiled: isa.tiled() && side == Side::A, life: PhantomData }
     }
 
     fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
-        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.depth;
+        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.k_stride;
         self.base.wrapping_offset(offset)
     }
 
-    /// The bits of an element; zero past the last depth.
+    /// The bits of an element; zero past the end of K.
     ///
     /// # Safety
     /// The row exists.
@@ -108,13 +108,13 @@ impl<'a, S: Half> Pairs<'a, S> {
         if k < self.k { unsafe { *self.at(batch, row, k) }.bits() } else { 0 }
     }
 
-    /// Pairs from depth `2 * from` on of one row, where depths are adjacent.
+    /// Pairs from K index `2 * from` on of one row, where K is contiguous.
     ///
     /// # Safety
     /// The row exists.
     unsafe fn along<T: Paired>(&self, batch: usize, row: usize, from: usize, out: &mut [T]) {
         let whole = out.len().min((self.k / 2).saturating_sub(from));
-        // SAFETY: depths are adjacent, and 2 * (from + whole) of them exist.
+        // SAFETY: K is contiguous, and 2 * (from + whole) indices of it exist.
         let numbers = unsafe { std::slice::from_raw_parts(self.at(batch, row, 2 * from), 2 * whole) };
         for (o, pair) in out.iter_mut().zip(numbers.as_chunks::<2>().0) {
             *o = T::pair(pair[0].bits(), pair[1].bits());
@@ -126,17 +126,17 @@ impl<'a, S: Half> Pairs<'a, S> {
         }
     }
 
-    /// For every 16 pairs of depth, a panel's rows of 16 pairs.
+    /// For every 16 pairs of K, a panel's rows of 16 pairs.
     fn pack_tiles<T: Paired>(&self, block: &PackBlock, dst: &mut [T]) {
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             for r in 0..panel {
                 let here = p * panel + r;
-                for g in 0..depth / TILE {
+                for g in 0..k_len / TILE {
                     let out = &mut out[(g * panel + r) * TILE..][..TILE];
                     if here >= rows {
                         out.fill(T::ZERO);
-                    } else if self.depth == 1 {
+                    } else if self.k_stride == 1 {
                         // SAFETY: the row is in the block.
                         unsafe { self.along(batch, row + here, k + g * TILE, out) };
                     } else {
@@ -153,21 +153,21 @@ impl<'a, S: Half> Pairs<'a, S> {
         }
     }
 
-    /// Depths are adjacent: pairs are collected row by row, then dealt to the panels.
-    fn pack_depths<T: Paired>(&self, block: &PackBlock, dst: &mut [T]) {
+    /// K is contiguous: pairs are collected row by row, then dealt to the panels.
+    fn pack_contiguous_k<T: Paired>(&self, block: &PackBlock, dst: &mut [T]) {
         const ROWS: usize = 32;
-        const DEPTH: usize = 64;
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
-        let mut buffer = [T::ZERO; ROWS * DEPTH];
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        const K_PART: usize = 64;
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
+        let mut buffer = [T::ZERO; ROWS * K_PART];
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             let have = panel.min(rows - p * panel);
-            for first in (0..depth).step_by(DEPTH) {
-                let part = DEPTH.min(depth - first);
-                for (r, to) in buffer.chunks_exact_mut(DEPTH).enumerate().take(have) {
+            for first in (0..k_len).step_by(K_PART) {
+                let part = K_PART.min(k_len - first);
+                for (r, to) in buffer.chunks_exact_mut(K_PART).enumerate().take(have) {
                     // SAFETY: the row is in the block.
                     unsafe { self.along(batch, row + p * panel + r, k + first, &mut to[..part]) };
                 }
-                let strides = Strides { row: DEPTH as isize, depth: 1 };
+                let strides = Strides { row: K_PART as isize, k: 1 };
                 let out = &mut out[first * panel..][..part * panel];
                 // SAFETY: the buffer holds `have` rows of `part` pairs.
                 unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };
@@ -179,18 +179,18 @@ impl<'a, S: Half> Pairs<'a, S> {
     fn pack_rows<T: Paired>(&self, block: &PackBlock, dst: &mut [T]) {
         /// Panels written side by side: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
         let panels = rows.div_ceil(panel);
         for first in (0..panels).step_by(SIDE_BY_SIDE) {
-            for q in 0..depth {
+            for q in 0..k_len {
                 let line = |k: usize| {
-                    // SAFETY: rows are adjacent, and those of the block exist at this depth.
+                    // SAFETY: rows are adjacent, and those of the block exist at this K index.
                     (k < self.k).then(|| unsafe { std::slice::from_raw_parts(self.at(batch, row, k), rows) })
                 };
                 let (low, high) = (line(2 * (k + q)), line(2 * (k + q) + 1));
                 for p in first..(first + SIDE_BY_SIDE).min(panels) {
                     let (from, to) = (p * panel, rows.min((p + 1) * panel));
-                    let out = &mut dst[(p * depth + q) * panel..][..panel];
+                    let out = &mut dst[(p * k_len + q) * panel..][..panel];
                     match (low, high) {
                         (Some(low), Some(high)) => interleave(&low[from..to], &high[from..to], out),
                         (Some(low), None) => {
@@ -238,19 +238,19 @@ fn interleave<S: Half, T: Paired>(low: &[S], high: &[S], out: &mut [T]) {
 
 impl<S: Half, T: Paired> PackSource<T> for Pairs<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        let PackBlock { batch, row, rows, k, depth, panel } = *block;
+        let PackBlock { batch, row, rows, k, k_len, panel } = *block;
         if dst.len() < block.len() || block.is_empty() {
             return;
         }
         let dst = &mut dst[..block.len()];
         if self.tiled {
             self.pack_tiles(block, dst);
-        } else if self.depth == 1 && panel <= 32 {
-            self.pack_depths(block, dst);
+        } else if self.k_stride == 1 && panel <= 32 {
+            self.pack_contiguous_k(block, dst);
         } else if self.row == 1 {
             self.pack_rows(block, dst);
         } else {
-            for (p, out) in dst.chunks_exact_mut(panel * depth).enumerate() {
+            for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
                 for (q, out) in out.chunks_exact_mut(panel).enumerate() {
                     for (r, o) in out.iter_mut().enumerate() {
                         let (here, k) = (p * panel + r, 2 * (k + q));
@@ -266,8 +266,8 @@ impl<S: Half, T: Paired> PackSource<T> for Pairs<'_, S> {
         }
     }
 
-    fn covers(&self, batch: usize, _: usize, depth: usize) -> bool {
-        self.batch.covers(batch) && depth >= self.k.div_ceil(2)
+    fn covers(&self, batch: usize, _: usize, k_len: usize) -> bool {
+        self.batch.covers(batch) && k_len >= self.k.div_ceil(2)
     }
 
     fn same_for_batch(&self) -> bool {
@@ -281,14 +281,14 @@ const LEAST: u16 = (127 - 56) << 7;
 
 impl Pairs<'_, bf16> {
     /// Whether every element is zero or at least 2^-56 in magnitude (or not a number). Then instructions that take
-    /// subnormal numbers for zeros give what others give, within the bound of a product. Reads all of it once.
+    /// subnormal numbers for zeros give what others give, within the bound of a matmul. Reads all of it once.
     pub fn ordinary(&self, batch: usize, rows: usize, workers: &Workers) -> bool {
         let batches = if self.batch.same() { 1 } else { batch };
         // Lines of adjacent elements, where there are any.
-        let (lines, len, line_stride, step) = if self.row.unsigned_abs() < self.depth.unsigned_abs() {
-            (self.k, rows, self.depth, self.row)
+        let (lines, len, line_stride, step) = if self.row.unsigned_abs() < self.k_stride.unsigned_abs() {
+            (self.k, rows, self.k_stride, self.row)
         } else {
-            (rows, self.k, self.row, self.depth)
+            (rows, self.k, self.row, self.k_stride)
         };
         let each = ((1 << 18) / len.max(1)).clamp(1, lines.max(1));
         let tasks = lines.div_ceil(each);

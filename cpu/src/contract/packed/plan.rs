@@ -1,4 +1,4 @@
-//! Decides, from the shape, the blocking, the kinds of the operands and the threads, how a product is executed and where in
+//! Decides, from the shape, the blocking, the kinds of the operands and the threads, how a matmul is executed and where in
 //! the workspace everything lies. The number of threads decides how C is cut, what is packed, how much ahead, and how many private
 //! buffers there are, never how a sum is grouped: that is by blocks and slices of K, which know the shape only.
 
@@ -20,14 +20,14 @@ pub(super) enum Mode {
     Shared,
 }
 
-/// What becomes of a tile's sums before all of K is through.
+/// What becomes of a tile's accumulators before all of K is through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
     /// They are in C, where they belong.
     InPlain,
     /// They can wait in the memory that the sink will write.
     InSink,
-    /// There is no place for them: a task has to go through all of K.
+    /// There is no memory for them: a task has to go through all of K.
     Nowhere,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Rest {
 const SHARED_BYTES: usize = 24 << 20;
 /// The same for both operands together, where few threads compute in strips what would need more.
 const STRIP_BYTES: usize = 9 << 18;
-/// A product may always pack ahead one part of so many of what its operands and its result take themselves.
+/// A matmul may always pack ahead one part of so many of what its operands and its result take themselves.
 const SHARE: usize = 12;
 /// Most threads that meet after each block of K.
 const FEW_THREADS: usize = 4;
@@ -44,16 +44,16 @@ const FEW_THREADS: usize = 4;
 const STRIPS_EACH: usize = 8;
 /// Panels of a strip, at least.
 const LEAST_STRIP: usize = 4;
-/// The same, when it holds several products of a batch: those should not leave the caches before they are used.
+/// The same, when it holds several matrices of a batch: those should not leave the caches before they are used.
 const BATCH_BYTES: usize = 4 << 20;
-/// Products of fewer operations than this are not worth packing.
+/// Matmuls of fewer operations than this are not worth packing.
 const TINY: usize = 72 * 72 * 72;
 /// Bytes between unpacked rows up to which some of them share a page; wide panels allow twice as many.
 const NEAR: usize = 1024;
-/// Bytes after which places of an L1 repeat, and how many lines with the same place it has room for.
+/// Bytes after which the sets of an L1 repeat, and its ways.
 const PERIOD: usize = 4096;
 const WAYS: usize = 8;
-/// Multiply-adds of a thread's part of a product, up to which its tasks pack their columns themselves: that takes less than one
+/// Multiply-adds of a thread's part of a matmul, up to which its tasks pack their columns themselves: that takes less than one
 /// more fork, after which what is packed would come from other cores.
 const OWN_WORK: usize = 128 * 128 * 128;
 /// Tiles for each thread from which it matters little if some have one more.
@@ -74,16 +74,16 @@ pub(super) struct Plan {
     pub slice_k: usize,
     /// Tasks compute into a buffer, not into C.
     pub buffered: bool,
-    /// Tiles and products that are packed and computed in one go.
+    /// Tiles and matrices that are packed and computed in one go.
     pub chunk_m: usize,
     pub chunk_n: usize,
     pub chunk_batch: usize,
-    /// Depth of a chunk: the whole, or, of strips, a multiple of `kc`.
+    /// K of a chunk: the whole, or, of strips, a multiple of `kc`.
     pub chunk_k: usize,
     /// Tasks are not tiles but strips: a tile's rows of this operand, which each task packs for itself block by block of the
-    /// depth, by all of the chunk's rows of the other. Sums wait in C, or where the sink keeps them.
+    /// K, by all of the chunk's rows of the other. Accumulators wait in C, or where the sink keeps them.
     pub strips: Option<Side>,
-    /// One thread computes products of a single tile each, one after the other, and reads their operands where they lie.
+    /// One thread computes matmuls of a single tile each, one after the other, and reads their operands where they lie.
     pub in_turn: bool,
     /// Elements of each part of the workspace.
     pub shared_a: usize,
@@ -96,9 +96,9 @@ pub(super) struct Plan {
 /// What the plan needs to know of an operand.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    /// Strides from row to row and from depth to depth, if it can be read without packing.
+    /// Strides from row to row and along K, if it can be read without packing.
     pub direct: Option<(isize, isize)>,
-    /// Panel rows, block of K and depth of the packed form.
+    /// Panel rows, block of K and whole K of the packed form.
     pub prepacked: Option<(usize, usize, usize)>,
     pub same_for_batch: bool,
 }
@@ -106,8 +106,8 @@ pub(super) struct Kind {
 impl Kind {
     pub fn of<T>(source: &dyn PackSource<T>) -> Kind {
         Kind {
-            direct: source.direct(0).map(|d| (d.row, d.depth)),
-            prepacked: source.prepacked(0).map(|p| (p.panel, p.kc, p.depth)),
+            direct: source.direct(0).map(|d| (d.row, d.k)),
+            prepacked: source.prepacked(0).map(|p| (p.panel, p.kc, p.k)),
             same_for_batch: source.same_for_batch(),
         }
     }
@@ -123,7 +123,7 @@ impl Kind {
     }
 }
 
-/// Whether each operand is better read where it lies than packed, by its strides from row to row and from depth to depth, if it has any,
+/// Whether each operand is better read where it lies than packed, by its strides from row to row and along K, if it has any,
 /// for so many threads.
 pub(super) fn unpacked<T>(
     kernels: &Kernels<T>,
@@ -136,27 +136,27 @@ pub(super) fn unpacked<T>(
         return [false; 2];
     }
     let (mr, nr, size) = (kernels.mr, kernels.nr(), size_of::<T>());
-    // Packing pays for itself by the number of times that an element is read again from another place: for A, once
+    // Packing pays for itself by the number of times that an element is read again from another level: for A, once
     // for each of B's panels, for B, once for each of A's. Unpacked rows far apart cost cache sets and pages.
     let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
     let within = |stride: isize, bytes: usize| stride.unsigned_abs() <= bytes / size;
-    // So many lines, this far apart, share so few places of L1 that they do not stay there.
+    // So many lines, this far apart, share so few sets of L1 that they do not stay there.
     let crowded = |lines: usize, stride: isize| {
         let step = (stride.unsigned_abs() * size).max(1);
-        let apart = 1 << (PERIOD | step).trailing_zeros();
-        lines > PERIOD / apart * WAYS
+        let spacing = 1 << (PERIOD | step).trailing_zeros();
+        lines > PERIOD / spacing * WAYS
     };
     // Measured: such rows cost up to 1.7 times as much in place as packed ones.
-    let a = a.is_some_and(|(row, depth)| {
+    let a = a.is_some_and(|(row, k_stride)| {
         let panels = if crowded(mr, row) { 2 } else { 16 };
-        tiny || n <= 2 * nr || depth == 1 && n <= panels * nr
+        tiny || n <= 2 * nr || k_stride == 1 && n <= panels * nr
     });
     // A vector of B's columns is loaded as it lies. Wide panels need not stay in L1. Packed by all threads, most of one would come from
     // other cores: the more threads, the less packing pays.
-    let b = b.is_some_and(|(row, depth)| {
+    let b = b.is_some_and(|(row, k_stride)| {
         let near = match kernels.wide() {
-            true => within(depth, 2 * NEAR) && m.div_ceil(threads.max(1)) <= 40 * mr,
-            false => within(depth, NEAR) && !crowded(kc, depth) && m <= 24 * mr,
+            true => within(k_stride, 2 * NEAR) && m.div_ceil(threads.max(1)) <= 40 * mr,
+            false => within(k_stride, NEAR) && !crowded(kc, k_stride) && m <= 24 * mr,
         };
         row == 1 && (tiny || m <= 2 * mr || near)
     });
@@ -173,7 +173,7 @@ struct Cut {
     b: Mode,
 }
 
-/// Tiles of each side, K and products of a chunk.
+/// Tiles of each side, K and matrices of a chunk.
 struct Chunk {
     tiles: [usize; 2],
     k: usize,
@@ -201,8 +201,8 @@ impl Packing {
     }
 
     /// Bytes of so many rows of an operand that are packed ahead.
-    fn bytes(&self, mode: Mode, rows: usize, depth: usize) -> usize {
-        if mode == Mode::Shared { self.area(rows, depth) } else { 0 }
+    fn bytes(&self, mode: Mode, rows: usize, k_len: usize) -> usize {
+        if mode == Mode::Shared { self.area(rows, k_len) } else { 0 }
     }
 
     /// Bytes that may be packed ahead where C is computed in strips.
@@ -238,7 +238,7 @@ impl Packing {
         }
         (cut.tiles_m, cut.tiles_n) = (m.div_ceil(cut.mc), n.div_ceil(cut.nc));
         // The other operand's part of a chunk, if it is packed: all its rows as deep as they fit, or else fewer.
-        let packed = |depth: usize| self.bytes(cut.a, m, depth).saturating_add(self.bytes(cut.b, n, depth));
+        let packed = |k_len: usize| self.bytes(cut.a, m, k_len).saturating_add(self.bytes(cut.b, n, k_len));
         // Strips and tiles take the other half of the memory.
         let chunk_k =
             if packed(k) == 0 { k } else { k.min(self.kc.saturating_mul(fit(limit / 2, packed(self.kc), k))) };
@@ -253,7 +253,7 @@ impl Packing {
         let limit = SHARED_BYTES * self.threads.div_ceil(2).clamp(1, 16);
         let (each_a, each_b) = (self.bytes(cut.a, cut.mc, k), self.bytes(cut.b, cut.nc, k));
         let tiles = [fit(limit, each_a, cut.tiles_m), fit(limit, each_b, cut.tiles_n)];
-        // Several products at once only when each is a single chunk by itself.
+        // Several matmuls at once only when each is a single chunk by itself.
         let batch = if tiles == [cut.tiles_m, cut.tiles_n] {
             let [a, b] = self.operands;
             let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };

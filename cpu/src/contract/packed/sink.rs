@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use super::Element;
 use super::source::Batch;
 
-/// A finished tile's place in C and its layout.
+/// Where a finished tile lies in C and its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TileAt {
-    /// Which product of the batch.
+    /// Which matrix of the batch.
     pub batch: usize,
     /// First row of the tile.
     pub row: usize,
@@ -31,15 +31,15 @@ pub trait TileSink<T>: Sync {
     /// time, for different tiles; how C is cut depends on the number of threads, too.
     fn store(&self, at: &TileAt, tile: &[T]);
 
-    /// What becomes of the sums of one product of the batch, if that is a chain of plain operations: whoever has sums in registers may
+    /// What becomes of the accumulators of one matrix of the batch, if that is a chain of plain operations: whoever has accumulators in registers may
     /// compute and write results by it instead of storing them here. The chain is good as long as the sink is.
     fn chain(&self, batch: usize) -> Option<Chain> {
         let _ = batch;
         None
     }
 
-    /// Memory with a place for every element of C that nobody reads or writes before the tile it belongs to is stored, if
-    /// the sink has such: sums that are not complete wait there. Most sinks have the memory that `store` writes.
+    /// Memory with room for every element of C that nobody reads or writes before the tile it belongs to is stored, if
+    /// the sink has such: accumulators that are not complete wait there. Most sinks have the memory that `store` writes.
     fn home(&self) -> Option<Plain<'_, T>> {
         None
     }
@@ -47,7 +47,7 @@ pub trait TileSink<T>: Sync {
 
 /// An operation between a value in f32 and an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkOp {
+pub enum ChainOp {
     /// The sum.
     Add,
     /// The value minus the operand.
@@ -60,9 +60,9 @@ pub enum LinkOp {
     Min,
 }
 
-/// The operand of a [`Link`]; addresses are those for row 0 and column 0 of C, followed by the elements from one row to the next.
+/// The operand of a [`ChainStep`]; addresses are those for row 0 and column 0 of C, followed by the elements from one row to the next.
 #[derive(Clone, Copy, Debug)]
-pub enum LinkWith {
+pub enum ChainOperand {
     /// One number.
     Value(f32),
     /// One number for each row.
@@ -73,19 +73,19 @@ pub enum LinkWith {
 
 /// A step of a [`Chain`].
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub struct ChainStep {
     /// What is done.
-    pub what: LinkOp,
+    pub what: ChainOp,
     /// With which operand.
-    pub with: LinkWith,
+    pub with: ChainOperand,
 }
 
-/// Results that are made of sums in f32 by a few steps: `((sum op operand) op operand) ...`, and lie side by side along columns. Whoever
+/// Results that are made of accumulators in f32 by a few steps: `((sum op operand) op operand) ...`, and lie side by side along columns. Whoever
 /// hands one out vouches for the operands and the result of every element of C; the result may be the memory of an operand.
 #[derive(Clone, Debug)]
 pub struct Chain {
     /// The steps.
-    pub links: SmallVec<[Link; 4]>,
+    pub steps: SmallVec<[ChainStep; 4]>,
     /// The result of row 0 and column 0, and elements from one row to the next.
     pub to: *mut f32,
     /// Elements from one row of the result to the next.
@@ -95,8 +95,8 @@ pub struct Chain {
 impl Chain {
     /// Whether results overwrite what they are made of: each may be computed once only.
     pub(crate) fn is_in_place(&self) -> bool {
-        let over = |l: &Link| matches!(l.with, LinkWith::Elements(base, _) if base == self.to.cast_const());
-        self.links.iter().any(over)
+        let over = |l: &ChainStep| matches!(l.with, ChainOperand::Elements(base, _) if base == self.to.cast_const());
+        self.steps.iter().any(over)
     }
 }
 
@@ -116,7 +116,7 @@ unsafe impl<T: Send> Send for Plain<'_, T> {}
 unsafe impl<T: Send> Sync for Plain<'_, T> {}
 
 impl<'a, T> Plain<'a, T> {
-    /// A dense row-major C of `batch` products one after the other. `None` if `data` is too short.
+    /// A dense row-major C of `batch` matrices one after the other. `None` if `data` is too short.
     pub fn dense(data: &'a mut [T], batch: usize, m: usize, n: usize) -> Option<Plain<'a, T>> {
         let each = m.checked_mul(n)?;
         if data.len() < each.checked_mul(batch)? {
@@ -130,8 +130,8 @@ impl<'a, T> Plain<'a, T> {
     /// A C at `base` whose element `(b, i, j)` is at `batch(b) + i * row + j * col`, in elements.
     ///
     /// # Safety
-    /// For the lifetime, every element of the product's shape must be valid for writes and reads, used by nobody else, and
-    /// no two of them may be at the same place.
+    /// For the lifetime, every element of the matmul's shape must be valid for writes and reads, used by nobody else, and
+    /// no two of them may be the same.
     pub unsafe fn from_raw(base: *mut T, row: isize, col: isize, batch: Batch<'a>) -> Plain<'a, T> {
         Plain { base, row, col, batch, life: PhantomData }
     }
@@ -140,7 +140,7 @@ impl<'a, T> Plain<'a, T> {
         Plain { row: self.col, col: self.row, ..self }
     }
 
-    /// The first element of a product of the batch.
+    /// The first element of a matrix of the batch.
     pub(crate) fn at(&self, batch: usize) -> *mut T {
         self.base.wrapping_offset(self.batch.offset(batch))
     }
@@ -181,7 +181,7 @@ pub(super) fn scatter<S, T: Copy>(c: &Plain<'_, S>, at: &TileAt, tile: &[T], con
     }
 }
 
-/// Where the results of a product go.
+/// Where the results of a matmul go.
 #[derive(Clone, Copy)]
 pub enum Output<'a, T> {
     /// Into memory, as they are: the fast path, straight from registers where C has a unit stride.
@@ -191,10 +191,10 @@ pub enum Output<'a, T> {
 }
 
 impl Output<'_, f32> {
-    /// How results of one product of the batch are made of sums in registers, if that is a chain of plain operations or of none.
+    /// How results of one matrix of the batch are made of accumulators in registers, if that is a chain of plain operations or of none.
     pub(crate) fn chain(&self, batch: usize) -> Option<Chain> {
         match self {
-            Output::Plain(c) => (c.col == 1).then(|| Chain { links: SmallVec::new(), to: c.at(batch), row: c.row }),
+            Output::Plain(c) => (c.col == 1).then(|| Chain { steps: SmallVec::new(), to: c.at(batch), row: c.row }),
             Output::Sink(sink) => sink.chain(batch),
         }
     }

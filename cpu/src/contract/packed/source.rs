@@ -1,4 +1,4 @@
-//! Where operands come from. Both A and B are read as rows by depth: B's "rows" are its columns.
+//! Where operands come from. Both A and B are read as rows by K: B's "rows" are its columns.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -9,16 +9,16 @@ use super::{Element, Isa, Narrow, Widen};
 /// A block of an operand that is to be packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PackBlock {
-    /// Which product of the batch.
+    /// Which matrix of the batch.
     pub batch: usize,
     /// First row.
     pub row: usize,
     /// Rows; not necessarily a multiple of `panel`.
     pub rows: usize,
-    /// First depth.
+    /// First index of K.
     pub k: usize,
-    /// Depths.
-    pub depth: usize,
+    /// Indices of K.
+    pub k_len: usize,
     /// Rows of a micro-panel.
     pub panel: usize,
 }
@@ -26,7 +26,7 @@ pub struct PackBlock {
 impl PackBlock {
     /// Elements of the packed block: whole panels.
     pub fn len(&self) -> usize {
-        self.rows.div_ceil(self.panel) * self.panel * self.depth
+        self.rows.div_ceil(self.panel) * self.panel * self.k_len
     }
 
     /// Whether the block has no element.
@@ -35,18 +35,18 @@ impl PackBlock {
     }
 }
 
-/// An operand that lies in memory as the product's own type, so that it can be read without packing.
+/// An operand that lies in memory as the matmul's own type, so that it can be read without packing.
 #[derive(Clone, Copy, Debug)]
 pub struct Direct<T> {
     /// Element (0, 0).
     pub base: *const T,
     /// Elements from one row to the next.
     pub row: isize,
-    /// Elements from one depth to the next.
-    pub depth: isize,
+    /// Elements from one K index to the next.
+    pub k: isize,
 }
 
-/// An operand that lies in memory with strides, as the product's own type or as one that is widened while it is read.
+/// An operand that lies in memory with strides, as the matmul's own type or as one that is widened while it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored<T> {
     /// Element (0, 0).
@@ -55,27 +55,27 @@ pub struct Stored<T> {
     pub size: usize,
     /// Elements from one row to the next.
     pub row: isize,
-    /// Elements from one depth to the next.
-    pub depth: isize,
+    /// Elements from one K index to the next.
+    pub k: isize,
     /// Writes so many adjacent elements as `T`, which must be readable and writable; `None` if they are `T`.
     pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
     /// How lines of such elements are multiplied without that, where it is quicker.
     pub narrow: Option<Narrow<T>>,
 }
 
-/// An operand that is packed already, for every row and depth.
+/// An operand that is packed already, for every row and K index.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepacked<T> {
     /// The block of K at `k0` starts at `padded_rows * k0`; in it are all panels, as [`PackSource::pack`] makes them.
     pub base: *const T,
     /// Rows of a panel.
     pub panel: usize,
-    /// Depth of a block; the last one may be shorter.
+    /// K of a block; the last one may be shorter.
     pub kc: usize,
-    /// Rows and depth that were packed.
+    /// Rows that were packed.
     pub rows: usize,
-    /// Depth that was packed.
-    pub depth: usize,
+    /// K that was packed.
+    pub k: usize,
     /// Rows, rounded up to whole panels.
     pub padded_rows: usize,
 }
@@ -83,17 +83,17 @@ pub struct Prepacked<T> {
 /// An operand: something that can write blocks of itself as micro-panels of `T`.
 pub trait PackSource<T>: Sync {
     /// Writes the block. Panel `p` holds rows `row + p * panel` and on; its element `(r, k)` goes to
-    /// `dst[p * panel * depth + k * panel + r]`; rows past the block's last are zero. `dst` has `block.len()` elements with
+    /// `dst[p * panel * k_len + k * panel + r]`; rows past the block's last are zero. `dst` has `block.len()` elements with
     /// unspecified contents. Several threads call at the same time.
     fn pack(&self, block: &PackBlock, dst: &mut [T]);
 
-    /// Whether every row below `rows` and depth below `depth` of every product below `batch` exists. The driver asks first.
-    fn covers(&self, batch: usize, rows: usize, depth: usize) -> bool {
-        let _ = (batch, rows, depth);
+    /// Whether every row below `rows` and K index below `k_len` of every matrix below `batch` exists. The driver asks first.
+    fn covers(&self, batch: usize, rows: usize, k_len: usize) -> bool {
+        let _ = (batch, rows, k_len);
         true
     }
 
-    /// Whether all products of the batch share it, so that it is packed once.
+    /// Whether all matrices of the batch share it, so that it is packed once.
     fn same_for_batch(&self) -> bool {
         false
     }
@@ -107,11 +107,11 @@ pub trait PackSource<T>: Sync {
 
     /// The same, if it is stored as `T`.
     fn direct(&self, batch: usize) -> Option<Direct<T>> {
-        let Stored { base, row, depth, .. } = self.stored(batch).filter(|s| s.widen.is_none())?;
-        Some(Direct { base: base.cast(), row, depth })
+        let Stored { base, row, k, .. } = self.stored(batch).filter(|s| s.widen.is_none())?;
+        Some(Direct { base: base.cast(), row, k })
     }
 
-    /// The operand in packed form, if it is kept so. Whoever returns it vouches for the layout and that it lives as long
+    /// The operand in packed form, if it is stored so. Whoever returns it vouches for the layout and that it lives as long
     /// as the source.
     fn prepacked(&self, batch: usize) -> Option<Prepacked<T>> {
         let _ = batch;
@@ -119,7 +119,7 @@ pub trait PackSource<T>: Sync {
     }
 }
 
-/// Where each product of a batch starts, in elements from the base.
+/// Where each matrix of a batch starts, in elements from the base.
 #[derive(Clone, Copy, Debug)]
 pub enum Batch<'a> {
     /// At equal distances; 0 means that all share one.
@@ -129,7 +129,7 @@ pub enum Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// All products share one operand.
+    /// All matrices of the batch are one.
     pub const SAME: Batch<'static> = Batch::Stride(0);
 
     pub(super) fn offset(&self, batch: usize) -> isize {
@@ -156,7 +156,7 @@ impl Batch<'_> {
 pub struct Strided<'a, S> {
     base: *const S,
     row: isize,
-    depth: isize,
+    k: isize,
     batch: Batch<'a>,
     life: PhantomData<&'a [S]>,
 }
@@ -167,13 +167,13 @@ unsafe impl<S: Sync> Sync for Strided<'_, S> {}
 unsafe impl<S: Sync> Send for Strided<'_, S> {}
 
 impl<'a, S: Copy> Strided<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * depth`, in elements. For A, `row` is the
-    /// stride between rows; for B it is the stride between columns, and `depth` the one between rows.
+    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * k_stride`, in elements. For A, `row` is the
+    /// stride between rows; for B it is the stride between columns, and `k` the one between rows.
     ///
     /// # Safety
-    /// For the lifetime, every element of the products that it is used for must be readable and not written by anybody.
-    pub unsafe fn from_raw(base: *const S, row: isize, depth: isize, batch: Batch<'a>) -> Strided<'a, S> {
-        Strided { base, row, depth, batch, life: PhantomData }
+    /// For the lifetime, every element of the operand must be readable and not written by anybody.
+    pub unsafe fn from_raw(base: *const S, row: isize, k: isize, batch: Batch<'a>) -> Strided<'a, S> {
+        Strided { base, row, k, batch, life: PhantomData }
     }
 
     /// A dense row-major `A[batch, m, k]`. `None` if `data` is too short.
@@ -200,13 +200,13 @@ pub(super) fn same_type<S: 'static, T: 'static>() -> bool {
 impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
         let base = self.base.wrapping_offset(
-            self.batch.offset(block.batch) + block.row as isize * self.row + block.k as isize * self.depth,
+            self.batch.offset(block.batch) + block.row as isize * self.row + block.k as isize * self.k,
         );
-        let strides = Strides { row: self.row, depth: self.depth };
-        // SAFETY: the maker vouched for every element of the product, and the block is inside it.
+        let strides = Strides { row: self.row, k: self.k };
+        // SAFETY: the maker vouched for every element of the operand, and the block is inside it.
         unsafe {
             if same_type::<S, T>() {
-                pack_strided(base.cast::<T>(), strides, block.rows, block.depth, block.panel, dst);
+                pack_strided(base.cast::<T>(), strides, block.rows, block.k_len, block.panel, dst);
             } else {
                 pack_widened(base, strides, block, dst);
             }
@@ -226,7 +226,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
             base: self.base.wrapping_offset(self.batch.offset(batch)).cast(),
             size: size_of::<S>(),
             row: self.row,
-            depth: self.depth,
+            k: self.k,
             widen: (!same_type::<S, T>()).then_some(widen::<S, T>),
             narrow: S::lines(),
         })
@@ -247,56 +247,56 @@ unsafe fn widen<S: Widen<T>, T: Element>(isa: Isa, from: *const u8, to: *mut T, 
 /// Widens through a small buffer in L1, then packs from there.
 ///
 /// # Safety
-/// `base` is readable at `r * strides.row + k * strides.depth` for the block's rows and depths.
+/// `base` is readable at `r * strides.row + k * strides.k` for the block's rows and K indices.
 unsafe fn pack_widened<S: Widen<T>, T: Element>(base: *const S, strides: Strides, block: &PackBlock, dst: &mut [T]) {
     const ROWS: usize = 32;
-    const DEPTH: usize = 64;
-    let PackBlock { rows, depth, panel, .. } = *block;
-    if strides.depth == 1 && panel <= ROWS {
-        let mut buffer = [T::ZERO; ROWS * DEPTH];
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+    const K_PART: usize = 64;
+    let PackBlock { rows, k_len, panel, .. } = *block;
+    if strides.k == 1 && panel <= ROWS {
+        let mut buffer = [T::ZERO; ROWS * K_PART];
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             let have = panel.min(rows - p * panel);
-            for k in (0..depth).step_by(DEPTH) {
-                let part = DEPTH.min(depth - k);
+            for k in (0..k_len).step_by(K_PART) {
+                let part = K_PART.min(k_len - k);
                 for r in 0..have {
-                    // SAFETY: the row and its depths k to k + part are in the block, and depths are adjacent.
+                    // SAFETY: the row and its K indices k to k + part are in the block, and K is contiguous.
                     let from = unsafe {
                         let row = base.wrapping_offset((p * panel + r) as isize * strides.row).add(k);
                         std::slice::from_raw_parts(row, part)
                     };
-                    S::widen_slice(from, &mut buffer[r * DEPTH..][..part]);
+                    S::widen_slice(from, &mut buffer[r * K_PART..][..part]);
                 }
-                let strides = Strides { row: DEPTH as isize, depth: 1 };
-                // SAFETY: the buffer holds `have` rows of `part` depths.
+                let strides = Strides { row: K_PART as isize, k: 1 };
+                // SAFETY: the buffer holds `have` rows of `part` K indices.
                 unsafe {
                     pack_strided(buffer.as_ptr(), strides, have, part, panel, &mut out[k * panel..][..part * panel])
                 };
             }
         }
     } else if strides.row == 1 {
-        let mut buffer = [T::ZERO; ROWS * DEPTH];
+        let mut buffer = [T::ZERO; ROWS * K_PART];
         let run = (buffer.len() / panel).max(1) * panel;
-        for k in 0..depth {
+        for k in 0..k_len {
             for first in (0..rows).step_by(run) {
                 let have = run.min(rows - first);
-                // SAFETY: rows are adjacent, and these are in the block at depth k.
+                // SAFETY: rows are adjacent, and these are in the block at index k of K.
                 let from = unsafe {
-                    std::slice::from_raw_parts(base.wrapping_offset(k as isize * strides.depth).add(first), have)
+                    std::slice::from_raw_parts(base.wrapping_offset(k as isize * strides.k).add(first), have)
                 };
                 let wide = &mut buffer[..have.next_multiple_of(panel)];
                 S::widen_slice(from, wide);
                 wide[have..].fill(T::ZERO);
                 for (p, part) in wide.chunks_exact(panel).enumerate() {
-                    dst[(first / panel + p) * panel * depth + k * panel..][..panel].copy_from_slice(part);
+                    dst[(first / panel + p) * panel * k_len + k * panel..][..panel].copy_from_slice(part);
                 }
             }
         }
     } else {
-        for (p, out) in dst.chunks_exact_mut((panel * depth).max(1)).enumerate() {
+        for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             for (k, out) in out.chunks_exact_mut(panel).enumerate() {
                 for (r, o) in out.iter_mut().enumerate() {
                     let row = p * panel + r;
-                    let at = base.wrapping_offset(row as isize * strides.row + k as isize * strides.depth);
+                    let at = base.wrapping_offset(row as isize * strides.row + k as isize * strides.k);
                     // SAFETY: the element is in the block.
                     *o = if row < rows { unsafe { *at }.widen() } else { T::ZERO };
                 }

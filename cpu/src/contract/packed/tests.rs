@@ -1,6 +1,6 @@
 mod dot4;
+mod matmuls;
 mod pairs;
-mod products;
 mod sources;
 mod speed;
 
@@ -45,7 +45,7 @@ pub(super) trait Value: Copy + Send + Sync + std::fmt::Debug + 'static {
     fn random(r: &mut Random) -> Self;
 }
 
-/// A product's type: can tell whether a sum of products is right.
+/// A matmul's type: can tell whether a sum of products is right.
 pub(super) trait Tested: Element + Value {
     /// Panics unless `got` is the sum of the pairs' products within the stated bound.
     fn check(got: Self, pairs: &mut dyn Iterator<Item = (Self, Self)>, what: &dyn Fn() -> String);
@@ -222,7 +222,7 @@ impl<S: Value> Matrix<S> {
     }
 
     pub fn as_c(&mut self) -> Plain<'_, S> {
-        // SAFETY: the matrix holds every element, each at its own place.
+        // SAFETY: the matrix holds every element, each at its own address.
         unsafe {
             Plain::from_raw(
                 self.data.as_mut_ptr().wrapping_add(self.origin),

@@ -1,4 +1,4 @@
-//! The packed product of an operation: the way that computes every contraction.
+//! The packed GEMM of an operation: the way that computes every contraction.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::candidates::{FIXED, blocking, candidates};
 use super::{Blocking, Gemm, GemmError, Isa, Output, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
 use crate::backend::Machine;
 use crate::contract::dispatch::{Extent, How, Sum};
+use crate::contract::gemm_isa;
 use crate::contract::operand::{Operand, packed};
 use crate::contract::packing::Packing;
-use crate::contract::product_isa;
 use crate::contract::way::{Parts, Ran, Way};
 
-/// A product with its sizes, ready for any memory.
+/// A matmul with its sizes, ready for any memory.
 pub(in crate::contract) struct PackedWay<T> {
     shape: Shape,
     blocking: Blocking,
@@ -26,7 +26,7 @@ pub(in crate::contract) struct PackedWay<T> {
     sum: PhantomData<fn() -> T>,
 }
 
-/// A product of several narrow numbers at a time.
+/// A matmul of several narrow numbers at a time.
 struct InGroups {
     isa: Isa,
     /// What the operands are stored as.
@@ -35,7 +35,7 @@ struct InGroups {
     blocking: Blocking,
 }
 
-/// Fewer multiply-adds than this, or so short a depth, are not worth looking at the numbers first.
+/// Fewer multiply-adds than this, or so short a K, are not worth looking at the numbers first.
 const LEAST_GROUPS: (usize, usize) = (32 * 32 * 32, 8);
 
 impl InGroups {
@@ -46,14 +46,14 @@ impl InGroups {
         if m == 1 || n == 1 || k < LEAST_GROUPS.1 || m.saturating_mul(n).saturating_mul(k) < LEAST_GROUPS.0 {
             return None;
         }
-        let shape = Shape { k: isa.depth(k), ..shape };
+        let shape = Shape { k: isa.packed_k(k), ..shape };
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, shape);
         Some(InGroups { isa, dtypes, shape, blocking: blocking.spread(shape, machine.workers.threads()) })
     }
 }
 
 impl<T: Sum> PackedWay<T> {
-    /// The product of these operands by a family, cut as the schedule says.
+    /// The matmul of these operands by a family, cut as the schedule says.
     pub(in crate::contract) fn new(
         parts: &Parts,
         sizes: ContractSizes,
@@ -61,7 +61,7 @@ impl<T: Sum> PackedWay<T> {
         schedule: &Schedule,
     ) -> PackedWay<T> {
         let (machine, threads) = (&parts.machine, parts.machine.workers.threads());
-        let isa = product_isa(machine.isa);
+        let isa = gemm_isa(machine.isa);
         let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
         let blocking = blocking(&schedule.tile);
         let blocking = blocking.unwrap_or_else(|| Blocking::for_caches::<T>(&machine.topology, isa, shape));
@@ -107,7 +107,7 @@ impl<T: Sum> PackedWay<T> {
     ) -> Result<Option<(&'a InGroups, Box<dyn PackSource<T> + 'a>, Box<dyn PackSource<T> + 'a>)>> {
         let Some(p) = &self.groups else { return Ok(None) };
         let Shape { batch, m, n, k } = self.shape;
-        let extent = |rows| Extent { batch, rows, depth: k, workers: &parts.machine.workers };
+        let extent = |rows| Extent { batch, rows, k_len: k, workers: &parts.machine.workers };
         let how = |side, other| How { isa: p.isa, side, other };
         let Some(a) = parts.lhs.grouped(bindings, how(Side::A, p.dtypes[1]), extent(m))? else { return Ok(None) };
         let Some(b) = parts.rhs.grouped(bindings, how(Side::B, p.dtypes[0]), extent(n))? else { return Ok(None) };
@@ -136,7 +136,7 @@ impl<T: Sum> Way for PackedWay<T> {
             Some((p, a, b)) => (p.isa, p.shape, p.blocking, a, b),
             None => {
                 let (a, b) = (parts.lhs.source::<T>(bindings)?, parts.rhs.source::<T>(bindings)?);
-                (product_isa(parts.machine.isa), self.shape, self.blocking, a, b)
+                (gemm_isa(parts.machine.isa), self.shape, self.blocking, a, b)
             }
         };
         let sink;
@@ -155,7 +155,7 @@ impl<T: Sum> Way for PackedWay<T> {
         let packed_b = form_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
-        // Results at odd addresses, or in memory that their expression reads, cannot hold sums, and operands at odd addresses are not
+        // Results at odd addresses, or in memory that their expression reads, cannot hold accumulators, and operands at odd addresses are not
         // read where they lie: more has to be packed at a time than the plan knew of.
         let needed = gemm.workspace(parts.machine.workers.threads());
         let mut more = Vec::new();
@@ -177,10 +177,8 @@ impl<T: Sum> Way for PackedWay<T> {
         let groups = self.groups.as_ref().map_or(String::new(), |g| {
             let (Blocking { mr, nr, mc, nc, kc }, numbers) = (g.blocking, g.isa.together());
             let isa = g.isa;
-            format!(
-                "{numbers} at a time by {isa:?}: registers {mr} x {nr}, tasks {mc} x {nc}, depth {numbers} x {kc}\n"
-            )
+            format!("{numbers} at a time by {isa:?}: registers {mr} x {nr}, tasks {mc} x {nc}; K {numbers} x {kc}\n")
         });
-        format!("registers {mr} x {nr}, tasks {mc} x {nc}, depth {kc}\n{groups}")
+        format!("registers {mr} x {nr}, tasks {mc} x {nc}; K {kc}\n{groups}")
     }
 }

@@ -1,7 +1,7 @@
-//! Convolutions by 3 x 3 filters at every place, with fewer multiplications: Winograd's algorithm.
+//! Convolutions by 3 x 3 filters at every pixel, with fewer multiplications: Winograd's algorithm.
 //!
 //! An image is cut into tiles of `m` x `m` results. The `m + 2` x `m + 2` elements that a tile depends on are transformed, and so
-//! are the filters; then element by element of the transforms, the sums over channels are products of matrices, `(m + 2)^2` of
+//! are the filters; then element by element of the transforms, the sums over channels are matmuls, `(m + 2)^2` of
 //! them; transforming these back gives the results. It takes 4 multiplications (`m = 2`) or 2.25 (`m = 4`) for a result and channel
 //! where the sum itself takes 9, and loses bits: see [`transform`] for the bound. It is used only where that is allowed.
 //!
@@ -25,17 +25,17 @@ pub(super) use recognise::{FAMILIES, WinogradWay};
 use transform::{BLOCK, Filter, Image, Results, filter_matrix};
 
 /// Most channels that are summed at a stretch: a panel of filters should fit L1.
-const MOST_DEPTH: usize = 256;
+const MOST_K: usize = 256;
 /// Tasks for each thread, where there are several.
 const TASKS_EACH: usize = 2;
-/// The parts of L2 that the transforms of a chunk's image and of a task's products may take.
+/// The parts of L2 that the transforms of a chunk's image and of a task's matmuls may take.
 const IMAGE_SHARE: (usize, usize) = (1, 2);
-const PRODUCT_SHARE: (usize, usize) = (1, 4);
+const MATMUL_SHARE: (usize, usize) = (1, 4);
 
 /// The sizes of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Products of the contraction's batch, and images in each.
+    /// Matrices of the contraction's batch, and images in each.
     pub(crate) batch: usize,
     pub(crate) images: usize,
     pub(crate) channels: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Sizes {
     pub(crate) columns: usize,
 }
 
-/// A coordinate of the image: place plus tap plus `offset`; there are elements where it is from 0 up to `limit`.
+/// A coordinate of the image: pixel plus tap plus `offset`; there are elements where it is from 0 up to `limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Elements from one coordinate to the next.
@@ -57,7 +57,7 @@ pub(crate) struct Line {
 /// Where the image's elements lie, from the address that a run is given.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// To each product of the batch.
+    /// To each matrix of the batch.
     pub(crate) batches: Vec<isize>,
     /// From one image, and from one channel, to the next.
     pub(crate) image: isize,
@@ -66,13 +66,13 @@ pub(crate) struct Picture {
     pub(crate) first: isize,
     pub(crate) y: Line,
     pub(crate) x: Line,
-    /// Whether places are rows of the result and channels its columns, or the other way round.
-    pub(crate) places_are_rows: bool,
+    /// Whether pixels are rows of the result and channels its columns, or the other way round.
+    pub(crate) pixels_are_rows: bool,
 }
 
 /// Where the filters' elements lie, from the address that a run is given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FilterPlaces {
+pub(crate) struct FilterStrides {
     pub(crate) first: isize,
     pub(crate) output: isize,
     pub(crate) channel: isize,
@@ -85,13 +85,13 @@ pub(crate) struct Winograd {
     /// Results of a tile along each axis: 2 or 4.
     pub(crate) m: usize,
     pub(crate) sizes: Sizes,
-    pub(crate) filters: FilterPlaces,
+    pub(crate) filters: FilterStrides,
     picture: Picture,
     isa: Isa,
     micro: Micro,
     /// Rows of tiles of an image, tiles of such a row.
     bands: usize,
-    across: usize,
+    tiles_per_row: usize,
     /// Rows of tiles of a chunk, and of a task.
     chunk: usize,
     task: usize,
@@ -132,8 +132,8 @@ impl Winograd {
         m: usize,
         sizes: Sizes,
         picture: Picture,
-        filters: FilterPlaces,
-        (isa, products): (Isa, crate::contract::packed::Isa),
+        filters: FilterStrides,
+        (isa, gemm): (Isa, crate::contract::packed::Isa),
         near: usize,
         threads: usize,
     ) -> Option<Winograd> {
@@ -141,36 +141,37 @@ impl Winograd {
         if [batch, images, channels, outputs, rows, columns].contains(&0) {
             return None;
         }
-        let micro = Micro::new(products)?;
-        let (bands, across) = (rows.div_ceil(m), columns.div_ceil(m));
+        let micro = Micro::new(gemm)?;
+        let (bands, tiles_per_row) = (rows.div_ceil(m), columns.div_ceil(m));
         let all = batch.checked_mul(images)?.checked_mul(bands)?;
         // Everything must be countable.
-        let products = (m + 2) * (m + 2);
-        let whole = all.checked_mul(across)?.checked_mul(products)?.checked_mul(channels.max(outputs) + BLOCK)?;
-        let kept = products.checked_mul(channels)?.checked_mul(outputs + micro.panel())?;
-        if whole.max(kept) > 1 << 40 {
+        let matmuls = (m + 2) * (m + 2);
+        let whole = all.checked_mul(tiles_per_row)?.checked_mul(matmuls)?.checked_mul(channels.max(outputs) + BLOCK)?;
+        let filter_elements = matmuls.checked_mul(channels)?.checked_mul(outputs + micro.panel())?;
+        if whole.max(filter_elements) > 1 << 40 {
             return None;
         }
         let share = |(part, of): (usize, usize)| near * part / of / size_of::<f32>();
         let wide = channels.next_multiple_of(BLOCK);
-        let task = (share(IMAGE_SHARE) / (products * wide * across)).clamp(1, all);
+        let task = (share(IMAGE_SHARE) / (matmuls * wide * tiles_per_row)).clamp(1, all);
         let task = all.div_ceil(all.div_ceil(task));
         let chunk = (task * threads.max(1)).min(all);
-        let panels = (share(PRODUCT_SHARE) / (products * task * across * micro.panel()))
+        let panels = (share(MATMUL_SHARE) / (matmuls * task * tiles_per_row * micro.panel()))
             .clamp(1, outputs.div_ceil(micro.panel()));
         let alone = (task, panels * micro.panel());
-        let (task, group) = spread(alone, (chunk, outputs), (micro.rows().div_ceil(across), micro.panel()), threads);
-        Some(Winograd { m, sizes, filters, picture, isa, micro, bands, across, chunk, task, group, alone })
+        let (task, group) =
+            spread(alone, (chunk, outputs), (micro.rows().div_ceil(tiles_per_row), micro.panel()), threads);
+        Some(Winograd { m, sizes, filters, picture, isa, micro, bands, tiles_per_row, chunk, task, group, alone })
     }
 
-    /// How many products of matrices there are: one for each element of a transform.
-    pub(crate) fn products(&self) -> usize {
+    /// How many matmuls there are: one for each element of a transform.
+    pub(crate) fn matmuls(&self) -> usize {
         (self.m + 2) * (self.m + 2)
     }
 
     /// Tiles of all images.
     pub(crate) fn tiles(&self) -> usize {
-        self.all_bands() * self.across
+        self.all_bands() * self.tiles_per_row
     }
 
     /// Output channels of a panel of filters.
@@ -185,33 +186,33 @@ impl Winograd {
     /// Rows and columns of a micro-tile, tiles and output channels of a task of one thread, channels summed at a stretch.
     pub(crate) fn blocks(&self) -> ((usize, usize), (usize, usize), usize) {
         let k = self.sizes.channels;
-        let k = k.div_ceil(k.div_ceil(MOST_DEPTH));
-        ((self.micro.rows(), self.panel()), (self.alone.0 * self.across, self.alone.1), k)
+        let k = k.div_ceil(k.div_ceil(MOST_K));
+        ((self.micro.rows(), self.panel()), (self.alone.0 * self.tiles_per_row, self.alone.1), k)
     }
 
     /// Bytes that are written as transforms, and read again.
     pub(crate) fn copied(&self) -> u64 {
         let wide = self.sizes.channels.next_multiple_of(BLOCK) + self.sizes.filters.next_multiple_of(self.panel());
-        (self.products() * self.tiles() * wide * size_of::<f32>()) as u64
+        (self.matmuls() * self.tiles() * wide * size_of::<f32>()) as u64
     }
 
-    /// Elements of all transformed filters: for each product, panels of output channels by channels.
+    /// Elements of all transformed filters: for each matmul, panels of output channels by channels.
     pub(crate) fn transformed(&self) -> usize {
-        self.products() * self.of_product()
+        self.matmuls() * self.matmul_elements()
     }
 
-    fn of_product(&self) -> usize {
+    fn matmul_elements(&self) -> usize {
         self.sizes.filters.next_multiple_of(self.panel()) * self.sizes.channels
     }
 
     /// Elements from one element of the image's transform to the next.
-    fn apart(&self) -> usize {
-        pitch(self.chunk * self.across * self.sizes.channels.next_multiple_of(BLOCK))
+    fn element_stride(&self) -> usize {
+        pitch(self.chunk * self.tiles_per_row * self.sizes.channels.next_multiple_of(BLOCK))
     }
 
     /// Elements of scratch memory: transformed filters and a chunk's transformed image.
     pub(crate) fn scratch(&self) -> usize {
-        self.transformed().next_multiple_of(BLOCK) + self.products() * self.apart()
+        self.transformed().next_multiple_of(BLOCK) + self.matmuls() * self.element_stride()
     }
 
     /// Transforms the filters. `to` has [`Winograd::transformed`] elements.
@@ -220,29 +221,35 @@ impl Winograd {
     /// Every element of the filters is readable from `from`; nobody writes them meanwhile.
     pub(crate) unsafe fn transform_filters(&self, from: *const f32, workers: &Workers, to: &mut [f32]) {
         let (panel, channels, outputs) = (self.panel(), self.sizes.channels, self.sizes.filters);
-        let (apart, products) = (self.of_product(), self.products());
+        let (stride, matmuls) = (self.matmul_elements(), self.matmuls());
         let matrix = filter_matrix(self.m);
-        let places = self.filters;
+        let strides = self.filters;
         let (from, to) = (Shared(from.cast_mut()), Shared(to.as_mut_ptr()));
         workers.run(outputs.div_ceil(panel), &|p| {
             let mut taps = vec![0f64; 9 * panel];
             let mut half = vec![0f64; 3 * matrix.len() * panel];
-            let mut done = vec![0f32; products * panel];
+            let mut done = vec![0f32; matmuls * panel];
             for c in 0..channels {
                 for (j, o) in (p * panel..outputs.min((p + 1) * panel)).enumerate() {
-                    let at = places.first + o as isize * places.output + c as isize * places.channel;
+                    let at = strides.first + o as isize * strides.output + c as isize * strides.channel;
                     for i in 0..9 {
-                        let at = at + (i as isize / 3) * places.y + (i as isize % 3) * places.x;
+                        let at = at + (i as isize / 3) * strides.y + (i as isize % 3) * strides.x;
                         // SAFETY: an element of the filters.
                         taps[i * panel + j] = unsafe { *from.at(0).wrapping_offset(at) }.into();
                     }
                 }
-                let filter =
-                    Filter { matrix: &matrix, taps: &taps, width: panel, half: &mut half, to: &mut done, apart: panel };
+                let filter = Filter {
+                    matrix: &matrix,
+                    taps: &taps,
+                    width: panel,
+                    half: &mut half,
+                    to: &mut done,
+                    stride: panel,
+                };
                 vectorize(self.isa, filter);
                 for (i, done) in done.chunks_exact(panel).enumerate() {
-                    let to = to.at(i * apart + (p * channels + c) * panel);
-                    // SAFETY: this panel's part of product `i`, which no other task writes.
+                    let to = to.at(i * stride + (p * channels + c) * panel);
+                    // SAFETY: this panel's part of matmul `i`, which no other task writes.
                     unsafe { std::ptr::copy_nonoverlapping(done.as_ptr(), to, panel) };
                 }
             }
@@ -266,7 +273,9 @@ impl Winograd {
         let (all, blocks) = (self.all_bands(), self.sizes.channels.div_ceil(BLOCK));
         let groups = self.sizes.filters.div_ceil(self.group);
         let image = Shared(image.cast_mut());
-        debug_assert!(transformed.len() >= self.transformed() && scratch.len() >= self.products() * self.apart());
+        debug_assert!(
+            transformed.len() >= self.transformed() && scratch.len() >= self.matmuls() * self.element_stride()
+        );
         let space = Shared(scratch.as_mut_ptr());
         for first in (0..all).step_by(self.chunk) {
             let count = self.chunk.min(all - first);
@@ -286,8 +295,8 @@ impl Winograd {
         }
     }
 
-    /// The product, the image in it and the row of tiles of a band.
-    fn place(&self, band: usize) -> (usize, usize, usize) {
+    /// The matrix of the batch, the image in it and the row of tiles of a band.
+    fn locate(&self, band: usize) -> (usize, usize, usize) {
         let (images, row) = (band / self.bands, band % self.bands);
         (images / self.sizes.images, images % self.sizes.images, row)
     }
@@ -300,10 +309,10 @@ impl Winograd {
         thread_local! {
             static STRIP: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
         }
-        let (b, n, row) = self.place(band);
+        let (b, n, row) = self.locate(band);
         let p = &self.picture;
         let channel = block * BLOCK;
-        let columns = self.across * self.m + 2;
+        let columns = self.tiles_per_row * self.m + 2;
         let wide = self.sizes.channels.next_multiple_of(BLOCK);
         STRIP.with_borrow_mut(|strip| {
             let elements = (self.m + 2) * columns * BLOCK;
@@ -327,10 +336,10 @@ impl Winograd {
                 m: self.m,
                 strip: strip.as_ptr(),
                 columns,
-                tiles: self.across,
-                to: space.wrapping_add(local * self.across * wide + channel),
+                tiles: self.tiles_per_row,
+                to: space.wrapping_add(local * self.tiles_per_row * wide + channel),
                 tile: wide,
-                apart: self.apart(),
+                stride: self.element_stride(),
             };
             vectorize(self.isa, transform);
         });
@@ -342,88 +351,96 @@ impl Winograd {
     /// As for [`Winograd::run`]; the space has the chunk's transforms.
     unsafe fn multiply(&self, task: &Task, space: *const f32, transformed: &[f32], out: &Output<'_, f32>) {
         thread_local! {
-            static SUMS: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+            static ACCUMULATORS: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
         }
         let (panel, k) = (self.panel(), self.sizes.channels);
-        let (tiles, wide) = (task.bands * self.across, k.next_multiple_of(BLOCK));
+        let (tiles, wide) = (task.bands * self.tiles_per_row, k.next_multiple_of(BLOCK));
         let outputs = (self.sizes.filters - task.output).min(self.group);
         let padded = outputs.next_multiple_of(panel);
-        let apart = pitch(tiles * padded);
-        let depth = self.blocks().2;
-        SUMS.with_borrow_mut(|sums| {
+        let stride = pitch(tiles * padded);
+        let k_block = self.blocks().2;
+        ACCUMULATORS.with_borrow_mut(|acc| {
             // Blocks of channels may be read past the last panel.
-            let elements = self.products() * apart + BLOCK;
-            if sums.len() < elements {
-                sums.resize(elements, 0.0);
+            let elements = self.matmuls() * stride + BLOCK;
+            if acc.len() < elements {
+                acc.resize(elements, 0.0);
             }
             let parts = tiles.div_ceil(self.micro.rows());
-            for i in 0..self.products() {
-                let image = space.wrapping_add(i * self.apart() + task.begin * self.across * wide);
+            for i in 0..self.matmuls() {
+                let image = space.wrapping_add(i * self.element_stride() + task.begin * self.tiles_per_row * wide);
                 for first in (0..padded).step_by(panel) {
-                    let filters = transformed[i * self.of_product() + (task.output + first) * k..].as_ptr();
+                    let filters = transformed[i * self.matmul_elements() + (task.output + first) * k..].as_ptr();
                     let mut start = 0;
                     while start < k {
-                        let deep = depth.min(k - start);
+                        let k_len = k_block.min(k - start);
                         let mut tile = 0;
                         for part in 0..parts {
                             // As even as can be: a single row left over would take as long as several.
                             let rows = tiles / parts + usize::from(part < tiles % parts);
                             let of = Rows {
-                                k: deep,
+                                k: k_len,
                                 a: image.wrapping_add(tile * wide + start),
                                 a_row: wide,
                                 b: filters.wrapping_add(start * panel),
-                                c: sums[i * apart + tile * padded + first..].as_mut_ptr(),
+                                c: acc[i * stride + tile * padded + first..].as_mut_ptr(),
                                 c_row: padded,
                                 add: start > 0,
                             };
-                            // SAFETY: the tiles' transforms have `wide` channels each, the panel `k` rows; the sums have room for
+                            // SAFETY: the tiles' transforms have `wide` channels each, the panel `k` rows; the accumulators have room for
                             // whole panels of every tile.
                             unsafe { self.micro.run(&of, rows) };
                             tile += rows;
                         }
-                        start += deep;
+                        start += k_len;
                     }
                 }
             }
             for band in 0..task.bands {
-                let from = sums[band * self.across * padded..].as_ptr();
+                let from = acc[band * self.tiles_per_row * padded..].as_ptr();
                 for first in (0..outputs).step_by(BLOCK) {
                     let part = Part {
                         band: task.first + task.begin + band,
                         output: task.output + first,
                         outputs: (outputs - first).min(BLOCK),
                     };
-                    // SAFETY: the sums of this band, moved by up to `products` times `apart`, are there.
-                    unsafe { self.finish(&part, from.wrapping_add(first), (padded, apart), out) };
+                    // SAFETY: the accumulators of this band, moved by up to `matmuls` times `stride`, are there.
+                    unsafe { self.finish(&part, from.wrapping_add(first), (padded, stride), out) };
                 }
             }
         });
     }
 
-    /// Transforms the sums of a row of tiles to results and gives them away.
+    /// Transforms the accumulators of a row of tiles to results and gives them away.
     ///
     /// # Safety
     /// `from` is as [`Results`] wants it, for all tiles of a row.
-    unsafe fn finish(&self, part: &Part, from: *const f32, (tile, apart): (usize, usize), out: &Output<'_, f32>) {
+    unsafe fn finish(&self, part: &Part, from: *const f32, (tile, stride): (usize, usize), out: &Output<'_, f32>) {
         thread_local! {
             static DONE: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
-        let (b, n, row) = self.place(part.band);
+        let (b, n, row) = self.locate(part.band);
         let Sizes { rows: height, columns, .. } = self.sizes;
         let rows = (height - row * self.m).min(self.m);
-        let places = rows * columns;
-        let place = (n * height + row * self.m) * columns;
+        let pixels = rows * columns;
+        let pixel = (n * height + row * self.m) * columns;
         DONE.with_borrow_mut(|(done, transposed)| {
-            if done.len() < places * BLOCK {
-                done.resize(places * BLOCK, 0.0);
+            if done.len() < pixels * BLOCK {
+                done.resize(pixels * BLOCK, 0.0);
             }
-            let results =
-                Results { m: self.m, from, tile, apart, tiles: self.across, to: done.as_mut_ptr(), rows, columns };
+            let results = Results {
+                m: self.m,
+                from,
+                tile,
+                stride,
+                tiles: self.tiles_per_row,
+                to: done.as_mut_ptr(),
+                rows,
+                columns,
+            };
             vectorize(self.isa, results);
-            let done = &done[..places * BLOCK];
-            if self.picture.places_are_rows {
-                let at = TileAt { batch: b, row: place, col: part.output, rows: places, cols: part.outputs, ld: BLOCK };
+            let done = &done[..pixels * BLOCK];
+            if self.picture.pixels_are_rows {
+                let at = TileAt { batch: b, row: pixel, col: part.output, rows: pixels, cols: part.outputs, ld: BLOCK };
                 match out {
                     Output::Sink(sink) => sink.store(&at, done),
                     Output::Plain(c) => scatter(c, &at, done),
@@ -432,28 +449,28 @@ impl Winograd {
             }
             match out {
                 Output::Plain(c) if c.col == 1 => {
-                    let to = c.at(b).wrapping_offset(part.output as isize * c.row).wrapping_add(place);
-                    // SAFETY: these are the elements of this part's channels and places.
-                    unsafe { crate::contract::direct::transpose(done, BLOCK, places, part.outputs, to, c.row) };
+                    let to = c.at(b).wrapping_offset(part.output as isize * c.row).wrapping_add(pixel);
+                    // SAFETY: these are the elements of this part's channels and pixels.
+                    unsafe { crate::contract::direct::transpose(done, BLOCK, pixels, part.outputs, to, c.row) };
                 }
                 _ => {
-                    if transposed.len() < part.outputs * places {
-                        transposed.resize(part.outputs * places, 0.0);
+                    if transposed.len() < part.outputs * pixels {
+                        transposed.resize(part.outputs * pixels, 0.0);
                     }
-                    // SAFETY: there is room for every channel's row of places.
+                    // SAFETY: there is room for every channel's row of pixels.
                     unsafe {
                         crate::contract::direct::transpose(
                             done,
                             BLOCK,
-                            places,
+                            pixels,
                             part.outputs,
                             transposed.as_mut_ptr(),
-                            places as isize,
+                            pixels as isize,
                         )
                     };
-                    let tile = &transposed[..part.outputs * places];
+                    let tile = &transposed[..part.outputs * pixels];
                     let at =
-                        TileAt { batch: b, row: part.output, col: place, rows: part.outputs, cols: places, ld: places };
+                        TileAt { batch: b, row: part.output, col: pixel, rows: part.outputs, cols: pixels, ld: pixels };
                     match out {
                         Output::Sink(sink) => sink.store(&at, tile),
                         Output::Plain(c) => scatter(c, &at, tile),

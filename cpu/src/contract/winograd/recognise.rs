@@ -6,10 +6,10 @@ use millstream_core::pack_cache::FormName;
 use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
 
-use super::{FilterPlaces, Line, Picture, Sizes, Winograd};
+use super::{FilterStrides, Line, Picture, Sizes, Winograd};
 use crate::backend::Machine;
+use crate::contract::gemm_isa;
 use crate::contract::packing::Packing;
-use crate::contract::product_isa;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
@@ -33,7 +33,7 @@ fn family(m: usize) -> Family {
 }
 
 impl WinogradWay {
-    /// The convolution, if it is one by 3 x 3 filters at every place, and its accuracy allows it.
+    /// The convolution, if it is one by 3 x 3 filters at every pixel, and its accuracy allows it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>, m: usize) -> Option<WinogradWay> {
         asked.readings.iter().find_map(|w| WinogradWay::of(asked.op, w, m, asked.machine))
     }
@@ -49,7 +49,7 @@ impl WinogradWay {
         if windows.groups.iter().any(|&d| op.dims[d] > 1) || a.guards.len() > 2 || a.fill.to_f64() != 0.0 {
             return None;
         }
-        // Places are numbered by image, row and column.
+        // Pixels are numbered by image, row and column.
         let (y, x, several) = match windows.axes[..] {
             [y, x] => (y, x, None),
             [images, y, x] if !images.is_padded() && images.taps == 1 => (y, x, images.output),
@@ -84,9 +84,9 @@ impl WinogradWay {
             first: a.base - lines.0.offset * lines.0.step - lines.1.offset * lines.1.step,
             y: lines.0,
             x: lines.1,
-            places_are_rows: windows.pixels_are_rows(),
+            pixels_are_rows: windows.pixels_are_rows(),
         };
-        let of = FilterPlaces {
+        let of = FilterStrides {
             first: f.base,
             output: stride(f, output),
             channel: stride(f, channel),
@@ -95,7 +95,7 @@ impl WinogradWay {
         };
         let image = InPlace::new(image, a, &op.dims)?;
         let filters = InPlace::new(filters, f, &op.dims)?;
-        let isa = (machine.isa, product_isa(machine.isa));
+        let isa = (machine.isa, gemm_isa(machine.isa));
         let winograd =
             Winograd::new(m, sizes, picture, of, isa, machine.topology.l2().size, machine.workers.threads())?;
         Some(WinogradWay { winograd, image, filters })
@@ -108,11 +108,11 @@ impl Way for WinogradWay {
         let ((mr, nr), (tiles, outputs), k) = w.blocks();
         let block = |m, n, k| Block { m, n, k };
         let blocks = [block(mr, nr, 1), block(tiles, nr, k), block(tiles, outputs, k)];
-        let products = ContractSizes { batch: w.products(), m: w.tiles(), n: w.sizes.filters, k: w.sizes.channels };
-        let (tile, products) = (Tile::new(blocks), Some(products));
+        let matmuls = ContractSizes { batch: w.matmuls(), m: w.tiles(), n: w.sizes.filters, k: w.sizes.channels };
+        let (tile, matmuls) = (Tile::new(blocks), Some(matmuls));
         vec![Candidate::new(
             Variant::plain(family(self.winograd.m)),
-            Traffic { tile, copied: w.copied(), products, ..Traffic::default() },
+            Traffic { tile, copied: w.copied(), products: matmuls, ..Traffic::default() },
         )]
     }
 
@@ -127,9 +127,9 @@ impl Way for WinogradWay {
         let Some(scratch) = numbers(room, w.scratch()) else { return Ok(Ran::ROOM) };
         let packed = match binding.pack_cache {
             Some(cache) => {
-                let FilterPlaces { first, output, channel, y, x } = w.filters;
-                let place = binding.offset.wrapping_sub(binding.start) as u64;
-                let mut name: FormName = [FORM, w.m as u64, place].into_iter().collect();
+                let FilterStrides { first, output, channel, y, x } = w.filters;
+                let offset = binding.offset.wrapping_sub(binding.start) as u64;
+                let mut name: FormName = [FORM, w.m as u64, offset].into_iter().collect();
                 name.extend([first, output, channel, y, x].map(|n| n as u64));
                 name.extend([w.sizes.channels, w.sizes.filters, w.panel()].map(|n| n as u64));
                 cache.form(&name, w.transformed() * size_of::<f32>(), |at| {
@@ -168,8 +168,8 @@ impl Way for WinogradWay {
     fn describe(&self) -> String {
         let w = &self.winograd;
         format!(
-            "by Winograd's algorithm: {} products of {} x {} x {} make tiles of {m} x {m} results\n",
-            w.products(),
+            "by Winograd's algorithm: {} matmuls of {} x {} x {} make tiles of {m} x {m} results\n",
+            w.matmuls(),
             w.tiles(),
             w.sizes.filters,
             w.sizes.channels,

@@ -21,7 +21,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Writes `rows` rows of `columns` places of [`BLOCK`] channels; zeros where there is no element.
+    /// Writes `rows` rows of `columns` pixels of [`BLOCK`] channels; zeros where there is no element.
     ///
     /// # Safety
     /// Elements of these channels are readable where both coordinates are in their limits; `to` is writable for all.
@@ -49,7 +49,7 @@ impl Window {
     }
 
     /// # Safety
-    /// `from` is readable for `count` places of all channels, `to` writable for as many of [`BLOCK`].
+    /// `from` is readable for `count` pixels of all channels, `to` writable for as many of [`BLOCK`].
     unsafe fn row(&self, from: *const f32, count: usize, to: *mut f32) {
         if self.channel == 1 {
             for p in 0..count {
@@ -74,9 +74,9 @@ impl Window {
             let whole = here == EIGHT && self.x.step == 1 && count >= EIGHT;
             let mut p = 0;
             while whole && p < count {
-                // The last piece goes over places that are there already.
+                // The last piece goes over pixels that are there already.
                 let at = p.min(count - EIGHT);
-                // SAFETY: eight channels of eight places of both.
+                // SAFETY: eight channels of eight pixels of both.
                 let transposed = unsafe {
                     crate::contract::direct::transpose_eight(
                         from.wrapping_add(at),

@@ -112,9 +112,9 @@ impl<V: Float<Elem = f32>> Points<V> {
 
 /// The transform of one row of tiles of the image, for [`BLOCK`] channels.
 ///
-/// The safety contract: `strip` is readable for `m + 2` rows of `columns` places of [`BLOCK`] elements, where `columns` is at
+/// The safety contract: `strip` is readable for `m + 2` rows of `columns` pixels of [`BLOCK`] elements, where `columns` is at
 /// least `m * tiles + 2`; `to` is writable for [`BLOCK`] elements at each multiple of `tile` below `tiles`, moved by each multiple
-/// of `apart` below `(m + 2)^2`.
+/// of `stride` below `(m + 2)^2`.
 pub(super) struct Image {
     pub m: usize,
     pub strip: *const f32,
@@ -122,7 +122,7 @@ pub(super) struct Image {
     pub tiles: usize,
     pub to: *mut f32,
     pub tile: usize,
-    pub apart: usize,
+    pub stride: usize,
 }
 
 impl Kernel for Image {
@@ -163,7 +163,7 @@ impl Image {
                     let d = points.image(half[y]);
                     for x in 0..6 {
                         // SAFETY: the contract.
-                        unsafe { d[x].store(to.wrapping_add((6 * y + x) * self.apart)) };
+                        unsafe { d[x].store(to.wrapping_add((6 * y + x) * self.stride)) };
                     }
                 }
                 lane += S::F32::LANES;
@@ -197,7 +197,7 @@ impl Image {
                     let d = image_two(half[y]);
                     for x in 0..4 {
                         // SAFETY: the contract.
-                        unsafe { d[x].store(to.wrapping_add((4 * y + x) * self.apart)) };
+                        unsafe { d[x].store(to.wrapping_add((4 * y + x) * self.stride)) };
                     }
                 }
                 lane += S::F32::LANES;
@@ -209,12 +209,12 @@ impl Image {
 /// The transform of one row of tiles of products to results, for [`BLOCK`] output channels.
 ///
 /// The safety contract: `from` is readable for [`BLOCK`] elements at each multiple of `tile` below `tiles`, moved by each multiple of
-/// `apart` below `(m + 2)^2`; `to` is writable for [`BLOCK`] elements at each of `rows * columns` multiples of [`BLOCK`].
+/// `stride` below `(m + 2)^2`; `to` is writable for [`BLOCK`] elements at each of `rows * columns` multiples of [`BLOCK`].
 pub(super) struct Results {
     pub m: usize,
     pub from: *const f32,
     pub tile: usize,
-    pub apart: usize,
+    pub stride: usize,
     pub tiles: usize,
     pub to: *mut f32,
     /// Results that exist: rows (at most `m`) and columns (at most `m * tiles`).
@@ -250,7 +250,7 @@ impl Results {
                     let mut v = [zero; 6];
                     for y in 0..6 {
                         // SAFETY: the contract.
-                        v[y] = unsafe { S::F32::load(from.wrapping_add((6 * y + x) * self.apart)) };
+                        v[y] = unsafe { S::F32::load(from.wrapping_add((6 * y + x) * self.stride)) };
                     }
                     let v = points.result(v);
                     for y in 0..4 {
@@ -288,7 +288,7 @@ impl Results {
                     let mut v = [zero; 4];
                     for y in 0..4 {
                         // SAFETY: the contract.
-                        v[y] = unsafe { S::F32::load(from.wrapping_add((4 * y + x) * self.apart)) };
+                        v[y] = unsafe { S::F32::load(from.wrapping_add((4 * y + x) * self.stride)) };
                     }
                     let v = result_two(v);
                     for y in 0..2 {
@@ -320,9 +320,9 @@ pub(super) struct Filter<'a> {
     pub width: usize,
     /// Room for `3 * matrix.len() * width` numbers.
     pub half: &'a mut [f64],
-    /// Where each product's numbers go: `width` elements at each multiple of `apart`.
+    /// Where each matmul's numbers go: `width` elements at each multiple of `stride`.
     pub to: &'a mut [f32],
-    pub apart: usize,
+    pub stride: usize,
 }
 
 impl Kernel for Filter<'_> {
@@ -345,7 +345,7 @@ impl Kernel for Filter<'_> {
             let (a, rest) = self.half[3 * i * width..3 * (i + 1) * width].split_at(width);
             let (b, c) = rest.split_at(width);
             for (k, g) in self.matrix.iter().enumerate() {
-                let out = &mut self.to[(t * i + k) * self.apart..][..width];
+                let out = &mut self.to[(t * i + k) * self.stride..][..width];
                 for j in 0..width {
                     out[j] = (g[0] * a[j] + g[1] * b[j] + g[2] * c[j]) as f32;
                 }

@@ -42,7 +42,7 @@ pub struct Choose<T, B, C>(PhantomData<(T, B, C)>);
 /// `dst = a * b + c` with two roundings: for types without a fused one.
 pub struct MulAdd<T, B, C>(PhantomData<(T, B, C)>);
 
-/// The chunk at `i` of a block, or the single value in every place.
+/// The chunk at `i` of a block, or the single value in every lane.
 #[inline(always)]
 unsafe fn chunk<T: Copy, F: Operand>(p: *const T, i: usize) -> [T; CHUNK] {
     // SAFETY: the caller promises `i + CHUNK` elements at a block, one at a single value.

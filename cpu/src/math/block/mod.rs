@@ -88,10 +88,10 @@ pub fn reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     reduce::reduce(isa, op, elem)
 }
 
-/// `*dst = op(a[0], a[1], ...)` for `Max` and `Min`, and 16 bytes behind it, as a u64, the place of the first element that has this
+/// `*dst = op(a[0], a[1], ...)` for `Max` and `Min`, and 16 bytes behind it, as a u64, the index of the first element that has this
 /// value, or of the first NaN; 0 for none.
-pub fn place(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
-    reduce::place(isa, op, elem)
+pub fn arg_reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
+    reduce::arg_reduce(isa, op, elem)
 }
 
 /// `dst[i]` is the random word of number `a[i]` under the key `b[i]`, `c[i]`, or under one key for all; every element is a u32.

@@ -141,10 +141,10 @@ impl<T: Real, F: Fold<T>> Block for Reduce<F, T> {
 /// Elements whose extreme is found before it is looked for: what is read twice is still in L1.
 const PART: usize = 2048;
 
-/// The extreme `F(a)` at `dst`, and 16 bytes behind it the place of the first element that has it, as a u64.
-struct Place<F, T>(PhantomData<(F, T)>);
+/// The extreme `F(a)` at `dst`, and 16 bytes behind it the index of the first element that has it, as a u64.
+struct ArgReduce<F, T>(PhantomData<(F, T)>);
 
-impl<T: Real, F: Fold<T>> Block for Place<F, T> {
+impl<T: Real, F: Fold<T>> Block for ArgReduce<F, T> {
     #[inline(always)]
     #[allow(clippy::eq_op)] // x == x asks whether x is a number
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
@@ -161,9 +161,9 @@ impl<T: Real, F: Fold<T>> Block for Place<F, T> {
                 }
                 i += part;
             }
-            let place = from + find::<S, T>(s, a.add(from), best, n - from);
+            let index = from + find::<S, T>(s, a.add(from), best, n - from);
             dst.cast::<T>().write_unaligned(best);
-            dst.add(16).cast::<u64>().write_unaligned(place as u64);
+            dst.add(16).cast::<u64>().write_unaligned(index as u64);
         }
     }
 }
@@ -216,13 +216,13 @@ pub fn reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     }
 }
 
-/// See [`super::place`].
-pub fn place(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
+/// See [`super::arg_reduce`].
+pub fn arg_reduce(isa: Isa, op: ReduceOp, elem: DType) -> Option<BlockFn> {
     match (op, elem) {
-        (ReduceOp::Max, DType::F32) => Some(resolve::<Place<Max, f32>>(isa)),
-        (ReduceOp::Max, DType::F64) => Some(resolve::<Place<Max, f64>>(isa)),
-        (ReduceOp::Min, DType::F32) => Some(resolve::<Place<Min, f32>>(isa)),
-        (ReduceOp::Min, DType::F64) => Some(resolve::<Place<Min, f64>>(isa)),
+        (ReduceOp::Max, DType::F32) => Some(resolve::<ArgReduce<Max, f32>>(isa)),
+        (ReduceOp::Max, DType::F64) => Some(resolve::<ArgReduce<Max, f64>>(isa)),
+        (ReduceOp::Min, DType::F32) => Some(resolve::<ArgReduce<Min, f32>>(isa)),
+        (ReduceOp::Min, DType::F64) => Some(resolve::<ArgReduce<Min, f64>>(isa)),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::{bf16, f16};
 use millstream_core::Reduce;
 
-/// An element of the windows: where it lies from the window's first place, and the lanes that have it.
+/// An element of the windows: where it lies from the window's first pixel, and the lanes that have it.
 #[derive(Clone)]
 pub(super) struct Element {
     pub offset: isize,
@@ -55,11 +55,11 @@ fn joined(what: Reduce, acc: f32, x: f32) -> f32 {
 
 /// The elements of a line's windows, and those of each lane that lacks some.
 pub(super) struct Line {
-    /// Where the elements lie from a window's first place.
+    /// Where the elements lie from a window's first pixel.
     offsets: Vec<isize>,
     /// The lanes that have all elements.
     inside: Range<usize>,
-    /// The other lanes, each with the end of its elements in the list of all of theirs, which lie from the line's first place.
+    /// The other lanes, each with the end of its elements in the list of all of theirs, which lie from the line's first pixel.
     edges: Vec<(usize, usize)>,
     held: Vec<isize>,
 }

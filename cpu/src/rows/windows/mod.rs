@@ -18,7 +18,7 @@ use millstream_core::{DType, Dims, Error, Expr, ExprBuilder, Id, Node, Reduce, R
 use smallvec::SmallVec;
 
 use super::Shape;
-use super::across::Across;
+use super::interleaved::Interleaved;
 use crate::backend::Machine;
 use crate::contract::reach;
 use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
@@ -40,7 +40,7 @@ type Coordinates = SmallVec<[isize; 2]>;
 type Which = SmallVec<[bool; 32]>;
 
 /// Where a line lies: elements from the image's first, and what that adds to the coordinates of guards.
-struct Place {
+struct WindowStart {
     image: isize,
     shifts: SmallVec<[isize; 2]>,
 }
@@ -52,7 +52,7 @@ const MOST_BORDERS: usize = 16;
 pub(super) struct Windows {
     machine: Arc<Machine>,
     /// What is done where the memory is not as usual.
-    otherwise: Across,
+    otherwise: Interleaved,
     what: Reduce,
     dims: Dims,
     pub(super) lane: usize,
@@ -104,17 +104,17 @@ fn parts(expr: &Expr, varies: &[bool]) -> Option<(Reduce, u16, Expr)> {
     }
     let (what, image, pixel, result) = found?;
     let mut after = ExprBuilder::new();
-    let mut places: Vec<Id> = Vec::with_capacity(expr.nodes().len());
+    let mut ids: Vec<Id> = Vec::with_capacity(expr.nodes().len());
     for (i, &(node, dtype)) in expr.nodes().iter().enumerate() {
         let id = Id(i as u32);
         // Nothing but the reduction may see single elements.
         if (varies[i] && id != pixel) || (id != result && node.operands().any(|o| o == pixel)) {
             return None;
         }
-        let node = if id == result { Node::Acc } else { node.with_operands(|o| places[o.at()]) };
-        places.push(after.push(node, dtype));
+        let node = if id == result { Node::Acc } else { node.with_operands(|o| ids[o.at()]) };
+        ids.push(after.push(node, dtype));
     }
-    let outputs: Vec<Id> = expr.outputs().iter().map(|o| places[o.at()]).collect();
+    let outputs: Vec<Id> = expr.outputs().iter().map(|o| ids[o.at()]).collect();
     (!expr.outputs().contains(&pixel)).then(|| (what, image, after.finish(&outputs)))
 }
 
@@ -165,8 +165,8 @@ impl Windows {
             return Ok(None);
         };
         let others: SmallVec<[usize; 6]> = (0..shape.inner).filter(|&d| d != lane).collect();
-        // Guards that move along the lanes may depend on the place in the window beside that, on nothing else.
-        let (along, across): (Vec<_>, Vec<_>) = input.guards.iter().partition(|g| g.coefficients[lane] != 0);
+        // Guards that move along the lanes may depend on the index in the window beside that, on nothing else.
+        let (along, fixed): (Vec<_>, Vec<_>) = input.guards.iter().partition(|g| g.coefficients[lane] != 0);
         if along.iter().any(|g| others.iter().any(|&d| g.coefficients[d] != 0 && op.dims[d] > 1)) {
             return Ok(None);
         }
@@ -184,10 +184,10 @@ impl Windows {
             }
             if lanes.start < lanes.end {
                 elements.push(Element { offset: sum(&input.strides), lanes });
-                coordinates.push(across.iter().map(|g| g.offset + sum(&g.coefficients)).collect());
+                coordinates.push(fixed.iter().map(|g| g.offset + sum(&g.coefficients)).collect());
             }
         }
-        let extent = (0..across.len())
+        let extent = (0..fixed.len())
             .map(|g| {
                 let of = || coordinates.iter().map(|c| c[g]);
                 (of().min().unwrap_or(0), of().max().unwrap_or(0))
@@ -199,7 +199,7 @@ impl Windows {
         };
         Ok(Some(Windows {
             machine: machine.clone(),
-            otherwise: Across::new(shape, lane, machine)?,
+            otherwise: Interleaved::new(shape, lane, machine)?,
             what,
             dims: op.dims.clone(),
             lane,
@@ -209,7 +209,7 @@ impl Windows {
             dtype: input.dtype,
             step,
             strides: input.strides.iter().copied().collect(),
-            guards: across
+            guards: fixed
                 .iter()
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
@@ -229,19 +229,19 @@ impl Windows {
     }
 
     /// Where the line of an index lies.
-    fn place(&self, index: &[usize]) -> Place {
-        let mut place = Place { image: 0, shifts: SmallVec::from_elem(0, self.guards.len()) };
+    fn start_of(&self, index: &[usize]) -> WindowStart {
+        let mut start = WindowStart { image: 0, shifts: SmallVec::from_elem(0, self.guards.len()) };
         for &d in &self.others {
-            self.move_on(&mut place, d, index[d] as isize);
+            self.move_on(&mut start, d, index[d] as isize);
         }
-        place
+        start
     }
 
     /// Moves so many steps on along a dimension.
     #[inline]
-    fn move_on(&self, place: &mut Place, d: usize, steps: isize) {
-        place.image += self.strides[d] * steps;
-        for (shift, (coefficients, _)) in place.shifts.iter_mut().zip(&self.guards) {
+    fn move_on(&self, start: &mut WindowStart, d: usize, steps: isize) {
+        start.image += self.strides[d] * steps;
+        for (shift, (coefficients, _)) in start.shifts.iter_mut().zip(&self.guards) {
             *shift += coefficients[d] * steps;
         }
     }
@@ -250,12 +250,18 @@ impl Windows {
     ///
     /// # Safety
     /// `image` is the access's element of index 0; all that guards allow is readable, `out` writable for all lanes.
-    unsafe fn line<T: Pixel>(&self, place: &Place, image: *const T, out: *mut f32, borders: &mut Vec<(Which, Line)>) {
-        let image = image.wrapping_offset(place.image);
+    unsafe fn line<T: Pixel>(
+        &self,
+        start: &WindowStart,
+        image: *const T,
+        out: *mut f32,
+        borders: &mut Vec<(Which, Line)>,
+    ) {
+        let image = image.wrapping_offset(start.image);
         let vectors = self.machine.isa != crate::simd::Isa::Portable;
         // Most lines are far from the border.
         let mut whole = true;
-        for (g, by) in place.shifts.iter().enumerate() {
+        for (g, by) in start.shifts.iter().enumerate() {
             let ((least, most), limit) = (self.extent[g], self.guards[g].1);
             whole &= least + by >= 0 && most + by < limit;
         }
@@ -265,7 +271,7 @@ impl Windows {
             if whole {
                 return self.usual.run(self.what, image, self.step, out, vectors);
             }
-            let guards = || place.shifts.iter().zip(&self.guards);
+            let guards = || start.shifts.iter().zip(&self.guards);
             let held =
                 |c: &Coordinates| c.iter().zip(guards()).all(|(c, (by, (_, limit)))| (0..*limit).contains(&(c + by)));
             let which: Which = self.coordinates.iter().map(held).collect();
@@ -298,11 +304,11 @@ impl Windows {
             Some((finish, _)) => (WAITING / lanes).clamp(1, finish.joined),
             None => 1,
         };
-        let apart = strip.as_ref().is_some_and(|(finish, _)| !finish.in_place);
-        let mut scratch: Vec<f32> = vec![0.0; if apart { together * lanes } else { 0 }];
+        let separate = strip.as_ref().is_some_and(|(finish, _)| !finish.in_place);
+        let mut scratch: Vec<f32> = vec![0.0; if separate { together * lanes } else { 0 }];
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
         seek(&mut index, &self.dims, &self.others, from);
-        let mut place = self.place(&index);
+        let mut start = self.start_of(&index);
         let mut borders = Vec::new();
         let mut at = from;
         while at < to {
@@ -310,14 +316,14 @@ impl Windows {
             let count = (to - at).min(together).min(joined - at % joined);
             let first = index.clone();
             let target = bases[result].first.wrapping_offset(output.offset(&first));
-            let values: *mut f32 = if apart { scratch.as_mut_ptr() } else { target.cast() };
+            let values: *mut f32 = if separate { scratch.as_mut_ptr() } else { target.cast() };
             for line in 0..count {
                 // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding, as
                 // was checked before; each line is written by one task. Joined lines follow each other.
-                unsafe { self.line(&place, image, values.wrapping_add(line * lanes), &mut borders) };
+                unsafe { self.line(&start, image, values.wrapping_add(line * lanes), &mut borders) };
                 match step(&mut index, &self.dims, &self.others) {
-                    Some(d) if Some(&d) == self.others.last() => self.move_on(&mut place, d, 1),
-                    _ => place = self.place(&index),
+                    Some(d) if Some(&d) == self.others.last() => self.move_on(&mut start, d, 1),
+                    _ => start = self.start_of(&index),
                 }
             }
             if let Some((_, strip)) = &mut strip {
@@ -327,7 +333,7 @@ impl Windows {
                 };
                 let inputs: SmallVec<[StripPtr; 4]> = (0..result).map(operand).collect();
                 let size = size_of::<f32>() as isize;
-                // SAFETY: the dispatcher has checked all accesses; values are changed element by element, or lie apart.
+                // SAFETY: the dispatcher has checked all accesses; values are changed element by element, or do not overlap.
                 unsafe {
                     strip.run(&inputs, StripPtr::new(values.cast(), size), &[operand(result)], &first, count * lanes)
                 };

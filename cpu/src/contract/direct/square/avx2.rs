@@ -1,9 +1,9 @@
-//! Squares of sums by vectors of AVX2.
+//! Squares of accumulators by vectors of AVX2.
 
 use core::arch::x86_64::*;
 
 use crate::contract::packed::Chain;
-use crate::links::finish_rows;
+use crate::epilogue_chain::finish_rows;
 use crate::simd::{Avx2, Isa, Simd};
 
 /// Rows and columns of a square.
@@ -18,46 +18,46 @@ pub(super) fn available() -> bool {
 /// Eight rows of eight elements, transposed.
 ///
 /// # Safety
-/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `apart`.
+/// AVX2 is present; `from` is readable for eight elements at eight multiples of `wide`, `to` writable so by `stride`.
 #[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+pub unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, stride: isize) {
     // SAFETY: the caller's.
     unsafe {
         let transposed = transposed(from, wide);
         for i in 0..SIDE {
-            _mm256_storeu_ps(to.wrapping_offset(i as isize * apart), transposed[i]);
+            _mm256_storeu_ps(to.wrapping_offset(i as isize * stride), transposed[i]);
         }
     }
 }
 
-/// Eight sums of each place become results of a chain, from this row and column on: squares of eight places up to `whole`, of which the last one
-/// may begin inside the one before it, so as to end with the last of all `places`.
+/// Eight accumulators of each pixel become results of a chain, from this row and column on: squares of eight pixels up to `whole`, of which the last one
+/// may begin inside the one before it, so as to end with the last of all `pixels`.
 ///
 /// # Safety
-/// AVX2 is present; there are eight places at least, `from` is readable for eight elements at as many multiples of `wide`, and the chain has all
+/// AVX2 is present; there are eight pixels at least, `from` is readable for eight elements at as many multiples of `wide`, and the chain has all
 /// these elements.
 #[allow(clippy::needless_range_loop)] // By iterators, vectors would pass through memory.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 pub unsafe fn finish(
     from: *const f32,
     wide: isize,
-    (whole, places): (usize, usize),
+    (whole, pixels): (usize, usize),
     chain: &Chain,
     row: usize,
     col: usize,
 ) {
     for p in (0..whole).step_by(SIDE) {
-        let p = p.min(places - SIDE);
+        let p = p.min(pixels - SIDE);
         // SAFETY: the caller's.
         unsafe {
             let token = Avx2::new_unchecked();
             let transposed = transposed(from.wrapping_offset(p as isize * wide), wide);
-            let mut sums = [[token.f32(0.0)]; SIDE];
+            let mut acc = [[token.f32(0.0)]; SIDE];
             for i in 0..SIDE {
-                sums[i][0] = token.vector(transposed[i]);
+                acc[i][0] = token.vector(transposed[i]);
             }
-            finish_rows(token, sums, chain, row, col + p);
+            finish_rows(token, acc, chain, row, col + p);
         }
     }
 }

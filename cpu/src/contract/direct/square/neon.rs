@@ -1,9 +1,9 @@
-//! Squares of sums by vectors of AArch64.
+//! Squares of accumulators by vectors of AArch64.
 
 use core::arch::aarch64::*;
 
 use crate::contract::packed::Chain;
-use crate::links::finish_rows;
+use crate::epilogue_chain::finish_rows;
 use crate::simd::{Neon, Simd};
 
 /// Rows and columns of a square.
@@ -17,45 +17,45 @@ pub(super) fn available() -> bool {
 /// Four rows of four elements, transposed.
 ///
 /// # Safety
-/// `from` is readable for four elements at four multiples of `wide`, `to` writable so by `apart`.
+/// `from` is readable for four elements at four multiples of `wide`, `to` writable so by `stride`.
 #[allow(clippy::needless_range_loop)] // As below.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, apart: isize) {
+pub(super) unsafe fn transpose(from: *const f32, wide: isize, to: *mut f32, stride: isize) {
     // SAFETY: the caller's.
     unsafe {
         let transposed = transposed(from, wide);
         for i in 0..SIDE {
-            vst1q_f32(to.wrapping_offset(i as isize * apart), transposed[i]);
+            vst1q_f32(to.wrapping_offset(i as isize * stride), transposed[i]);
         }
     }
 }
 
-/// Four sums of each place become results of a chain, from this row and column on: squares of four places up to `whole`, of which the last one
-/// may begin inside the one before it, so as to end with the last of all `places`.
+/// Four accumulators of each pixel become results of a chain, from this row and column on: squares of four pixels up to `whole`, of which the last one
+/// may begin inside the one before it, so as to end with the last of all `pixels`.
 ///
 /// # Safety
-/// There are four places at least, `from` is readable for four elements at as many multiples of `wide`, and the chain has all these elements.
+/// There are four pixels at least, `from` is readable for four elements at as many multiples of `wide`, and the chain has all these elements.
 #[allow(clippy::needless_range_loop)] // By iterators, vectors would pass through memory.
 #[target_feature(enable = "neon")]
 pub(super) unsafe fn finish(
     from: *const f32,
     wide: isize,
-    (whole, places): (usize, usize),
+    (whole, pixels): (usize, usize),
     chain: &Chain,
     row: usize,
     col: usize,
 ) {
     for p in (0..whole).step_by(SIDE) {
-        let p = p.min(places - SIDE);
+        let p = p.min(pixels - SIDE);
         // SAFETY: the caller's.
         unsafe {
             let token = Neon::new_unchecked();
             let transposed = transposed(from.wrapping_offset(p as isize * wide), wide);
-            let mut sums = [[token.f32(0.0)]; SIDE];
+            let mut acc = [[token.f32(0.0)]; SIDE];
             for i in 0..SIDE {
-                sums[i][0] = token.vector(transposed[i]);
+                acc[i][0] = token.vector(transposed[i]);
             }
-            finish_rows(token, sums, chain, row, col + p);
+            finish_rows(token, acc, chain, row, col + p);
         }
     }
 }

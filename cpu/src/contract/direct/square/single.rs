@@ -1,7 +1,7 @@
 //! Squares of a single sum, where there are no vectors.
 
 use crate::contract::packed::Chain;
-use crate::links::single;
+use crate::epilogue_chain::single;
 
 /// Rows and columns of a square.
 pub(super) const SIDE: usize = 1;
@@ -20,7 +20,7 @@ pub(super) unsafe fn transpose(from: *const f32, _: isize, to: *mut f32, _: isiz
     unsafe { to.write(from.read()) };
 }
 
-/// The sums of places become results of a chain, from this row and column on.
+/// The accumulators of pixels become results of a chain, from this row and column on.
 ///
 /// # Safety
 /// `from` is readable at so many multiples of `wide`; the chain has these elements.

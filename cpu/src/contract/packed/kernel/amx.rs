@@ -1,10 +1,10 @@
-//! AMX: tiles of 16 rows of 64 bytes. Four of the eight registers hold a 32 x 32 block of sums, two hold A, two hold B.
+//! AMX: tiles of 16 rows of 64 bytes. Four of the eight registers hold a 32 x 32 block of accumulators, two hold A, two hold B.
 //!
-//! A's panels are not as those of other kernels: for each 16 groups of depth (pairs of bf16, groups of four bytes) there are 32 rows of 16
-//! groups, so that a tile is one kilobyte in a piece. B's panels are as ever: for each group of depth 32 columns.
+//! A's panels are not as those of other kernels: for each 16 groups of K (pairs of bf16, groups of four bytes) there are 32 rows of 16
+//! groups, so that a tile is one kilobyte in a piece. B's panels are as ever: for each group of K 32 columns.
 //!
-//! The instructions for bf16 take subnormal numbers for zeros and make zeros of subnormal sums; whoever uses them knows that there
-//! are none. Each sum is of products exact in f32, rounded to nearest at every step. Those for bytes, with a sign or without on either side, are
+//! The instructions for bf16 take subnormal numbers for zeros and make zeros of subnormal accumulators; whoever uses them knows that there
+//! are none. Each sum is of products that are exact in f32, rounded to nearest at every step. Those for bytes, with a sign or without on either side, are
 //! exact in 32 bits that wrap.
 
 use std::arch::asm;
@@ -24,7 +24,7 @@ pub(in crate::contract::packed) static BF16_PAIRS: Kernels<f32> = table::<Bf16>(
 pub(in crate::contract::packed) static I32_DOT4: [[Kernels<i32>; 2]; 2] =
     [[table::<U8U8>(), table::<U8I8>()], [table::<I8U8>(), table::<I8I8>()]];
 
-const fn table<P: Products>() -> Kernels<P::Sum> {
+const fn table<P: TileMultiply>() -> Kernels<P::Sum> {
     Kernels {
         mr: ROWS,
         lanes: SIDE,
@@ -61,7 +61,7 @@ fn present() -> bool {
     const OSXSAVE: u32 = 1 << 27;
     const TILES: u32 = 1 << 24;
     /// Tile data and tile configuration, as the system keeps them for threads.
-    const KEPT: u64 = 0b11 << 17;
+    const SAVED: u64 = 0b11 << 17;
     if __get_cpuid_max(0).0 < 0x1d || __cpuid(1).ecx & OSXSAVE == 0 {
         return false;
     }
@@ -71,10 +71,10 @@ fn present() -> bool {
     let (low, high): (u32, u32);
     // SAFETY: OSXSAVE says that the instruction exists and that programs may use it.
     unsafe { asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack)) };
-    let kept = u64::from(high) << 32 | u64::from(low);
+    let saved = u64::from(high) << 32 | u64::from(low);
     let palette = __cpuid_count(0x1d, 1);
     let (row_bytes, names, rows) = (palette.ebx & 0xffff, palette.ebx >> 16, palette.ecx & 0xffff);
-    kept & KEPT == KEPT && row_bytes as usize >= 4 * SIDE && names >= 8 && rows as usize >= SIDE
+    saved & SAVED == SAVED && row_bytes as usize >= 4 * SIDE && names >= 8 && rows as usize >= SIDE
 }
 
 /// Asks the system for the large state of these registers; it says no where it does not know them.
@@ -116,22 +116,22 @@ unsafe fn leave() {
 }
 
 /// What an instruction multiplies.
-trait Products: 'static {
+trait TileMultiply: 'static {
     /// What it sums up in: four bytes.
     type Sum: Element;
 
-    /// Adds to the sums in registers 0 to 3 the products of so many blocks (at least one) of 16 groups of depth.
+    /// Adds to the accumulators in registers 0 to 3 the products of so many blocks (at least one) of 16 groups of K.
     ///
     /// # Safety
     /// Panels at `a` and `b` hold these blocks; [`enter`] was called by this thread.
     unsafe fn multiply(a: *const Self::Sum, b: *const Self::Sum, blocks: usize);
 }
 
-macro_rules! products {
+macro_rules! tile_multiply {
     ($($name:ident, $sum:ty, $instruction:literal;)*) => {$(
         struct $name;
 
-        impl Products for $name {
+        impl TileMultiply for $name {
             type Sum = $sum;
 
             #[inline(always)]
@@ -166,7 +166,7 @@ macro_rules! products {
         }
     )*};
 }
-products! {
+tile_multiply! {
     Bf16, f32, "tdpbf16ps";
     I8I8, i32, "tdpbssd";
     I8U8, i32, "tdpbsud";
@@ -176,7 +176,7 @@ products! {
 
 /// # Safety
 /// The contract of [`Tile`] for packed operands, `k` counting groups; [`enter`] was called by this thread.
-unsafe fn kernel<P: Products, const V: usize>(t: &Tile<P::Sum>) {
+unsafe fn kernel<P: TileMultiply, const V: usize>(t: &Tile<P::Sum>) {
     for line in 0..t.lines {
         crate::prefetch::prefetch::<false>(t.next.wrapping_add(64 * line));
     }
@@ -186,29 +186,29 @@ unsafe fn kernel<P: Products, const V: usize>(t: &Tile<P::Sum>) {
         return;
     }
     #[repr(align(64))]
-    struct Sums<T>([T; ROWS * ROWS]);
-    let mut sums = Sums([P::Sum::ZERO; ROWS * ROWS]);
-    let place = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
+    struct Accumulate<T>([T; ROWS * ROWS]);
+    let mut acc = Accumulate([P::Sum::ZERO; ROWS * ROWS]);
+    let row_at = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
     if t.add {
-        // The sums go on from what is there, as those of whole tiles do.
-        for (i, row) in sums.0.chunks_exact_mut(ROWS).enumerate().take(t.rows) {
+        // The accumulators go on from what is there, as those of whole tiles do.
+        for (i, row) in acc.0.chunks_exact_mut(ROWS).enumerate().take(t.rows) {
             // SAFETY: the tile has row i and these vectors of it, and they are initialised.
-            unsafe { place(i).copy_to_nonoverlapping(row.as_mut_ptr(), V * SIDE) };
+            unsafe { row_at(i).copy_to_nonoverlapping(row.as_mut_ptr(), V * SIDE) };
         }
     }
-    // SAFETY: the sums have room for 32 rows of two vectors.
-    unsafe { multiply::<P>(t, sums.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
-    for (i, row) in sums.0.chunks_exact(ROWS).enumerate().take(t.rows) {
+    // SAFETY: the accumulators have room for 32 rows of two vectors.
+    unsafe { multiply::<P>(t, acc.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
+    for (i, row) in acc.0.chunks_exact(ROWS).enumerate().take(t.rows) {
         // SAFETY: as above.
-        unsafe { place(i).copy_from_nonoverlapping(row.as_ptr(), V * SIDE) };
+        unsafe { row_at(i).copy_from_nonoverlapping(row.as_ptr(), V * SIDE) };
     }
 }
 
 /// # Safety
-/// As [`kernel`], with sums at `c`, rows `stride` bytes apart: writable, and readable if `add`.
-unsafe fn multiply<P: Products>(t: &Tile<P::Sum>, c: *mut P::Sum, stride: isize, add: bool) {
+/// As [`kernel`], with accumulators at `c`, rows `stride` bytes apart: writable, and readable if `add`.
+unsafe fn multiply<P: TileMultiply>(t: &Tile<P::Sum>, c: *mut P::Sum, stride: isize, add: bool) {
     let below = c.wrapping_byte_offset(SIDE as isize * stride);
-    // SAFETY: the caller vouches for C; panels hold whole blocks of 16 groups, since depths are multiples of the unit.
+    // SAFETY: the caller vouches for C; panels hold whole blocks of 16 groups, since K indices are multiples of the unit.
     unsafe {
         if add {
             asm!(

@@ -152,7 +152,7 @@ mod i32_pairs {
 
 mod bf16_pairs {
     //! Pairs of bf16: one instruction multiplies both and adds the products to f32. It takes subnormal numbers for zeros
-    //! and makes zeros of subnormal sums; whoever uses it knows that there are none.
+    //! and makes zeros of subnormal accumulators; whoever uses it knows that there are none.
 
     use super::super::{Kernels, Reading, Tile};
     use core::arch::x86_64::*;

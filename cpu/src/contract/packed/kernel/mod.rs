@@ -1,4 +1,4 @@
-//! Micro-kernels: the innermost product of a few rows of A with a few columns of B, held in registers.
+//! Micro-kernels: the innermost matmul of a few rows of A with a few columns of B, held in registers.
 //!
 //! A micro-kernel computes `C[rows, vectors * lanes] (+)= A[rows, k] * B[k, vectors * lanes]` and writes whole vectors. The
 //! driver picks one by how many rows and vectors a tile has, so that no register is spent on rows that do not exist.
@@ -20,20 +20,20 @@ use super::{Element, Isa};
 
 /// What a micro-kernel reads and writes.
 ///
-/// The kernel's safety contract: `a` is readable at `i * a_row + p * a_depth` for rows `i` and `p < k`; `b` at
-/// `p * b_depth + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
+/// The kernel's safety contract: `a` is readable at `i * a_row + p * a_k` for rows `i` and `p < k`; `b` at
+/// `p * b_k + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
 /// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors. Nobody else
 /// accesses these elements of `c` meanwhile. The instruction set of the table must be present.
 pub(super) struct Tile<T> {
     pub k: usize,
     pub a: *const T,
     pub a_row: isize,
-    pub a_depth: isize,
+    pub a_k: isize,
     pub b: *const T,
-    pub b_depth: isize,
+    pub b_k: isize,
     pub c: *mut T,
     pub c_row: isize,
-    /// C of the tile after this one, with rows as far apart, whose lines kernels ask for; it need not be readable.
+    /// C of the tile after this one, with the same row stride, whose lines kernels prefetch; it need not be readable.
     pub then: *const T,
     /// Add to C rather than replace it.
     pub add: bool,
@@ -42,7 +42,7 @@ pub(super) struct Tile<T> {
     /// Lanes of the last vector that B has, for [`Reading::Masked`].
     pub tail: usize,
     /// Lines that kernels ask for, from this address on, which need not be readable: a part of what is read next. Kernels for unpacked
-    /// operands ask for one with each depth, as far as that goes.
+    /// operands prefetch one with each K index, as far as that goes.
     pub next: *const u8,
     pub lines: usize,
 }
@@ -67,12 +67,12 @@ pub(super) struct Lines<T> {
 pub(super) const TOGETHER: [usize; 3] = [8, 4, 1];
 
 /// Dot products of lines with the vector `x`, which is readable for `n` elements: writes one sum for each line.
-pub(super) type DotsKernel<T> = unsafe fn(&Lines<T>, x: *const T, sums: *mut T);
+pub(super) type DotsKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
 
-/// Adds to `n` sums the lines, each scaled by its element of `x`.
-pub(super) type ScaledKernel<T> = unsafe fn(&Lines<T>, x: *const T, sums: *mut T);
+/// Adds to `n` accumulators the lines, each scaled by its element of `x`.
+pub(super) type ScaledKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
 
-/// Kernels for products with a vector, each for the numbers of lines in [`TOGETHER`].
+/// Kernels for matmuls with a vector, each for the numbers of lines in [`TOGETHER`].
 pub(super) struct VectorKernels<T> {
     pub dots: [DotsKernel<T>; 3],
     pub scaled: [ScaledKernel<T>; 3],
@@ -83,7 +83,7 @@ pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
 /// How a kernel reads its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// Both from packed micro-panels: A rows adjacent with `mr` between depths, B columns adjacent with `nr` between depths.
+    /// Both from packed micro-panels: A rows adjacent with `mr` between K indices, B columns adjacent with `nr` between K indices.
     Packed = 0,
     /// Through the strides in [`Tile`].
     Strided = 1,
@@ -122,24 +122,24 @@ pub(super) struct Kernels<T: 'static> {
     pub strided: bool,
     /// What blocks of K are a multiple of, but for the last.
     pub unit: usize,
-    /// The first depth of a block is not multiplied but what sums begin with: a number for each row of A, added to one for each
+    /// The first K index of a block is not multiplied but what accumulators begin with: a number for each row of A, added to one for each
     /// column of B. Blocks are then exactly `unit` deep, but for the last.
     pub heads: bool,
     /// What a thread does before its first micro-tile and after its last one.
     pub state: Option<State>,
-    /// Products with a vector.
+    /// Matmuls with a vector.
     pub vector: Option<VectorKernels<T>>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
     pub table: &'static [&'static [&'static [Kernel<T>]]],
 }
 
-/// Independent sums that keep a core busy: two at a time, each of which takes four to five cycles.
+/// Independent accumulators that keep a core busy: two at a time, each of which takes four to five cycles.
 pub(super) const BUSY: usize = 10;
 /// Bytes of a row of B's panels from which they are wide.
 const WIDE: usize = 128;
 
 impl<T> Kernels<T> {
-    /// Rows and columns that kernels for edges come in. A single vector of few rows waits for its own sums.
+    /// Rows and columns that kernels for edges come in. A single vector of few rows waits for its own accumulators.
     pub fn edges(&self) -> (usize, usize) {
         let kinds = self.table.first().and_then(|vectors| vectors.first()).map_or(1, |rows| rows.len());
         (if kinds < self.mr { self.mr } else { 1 }, if self.mr >= BUSY { self.lanes } else { self.nr() })
@@ -154,7 +154,7 @@ impl<T> Kernels<T> {
         self.nr() * size_of::<T>() >= WIDE && self.mr >= BUSY
     }
 
-    /// The depth of blocks of a product that is `k` deep, where `most` is advised.
+    /// The K of blocks of a matmul that is `k` deep, where `most` is advised.
     pub fn kc(&self, k: usize, most: usize) -> usize {
         if self.heads { self.unit } else { even(k, most, self.unit) }
     }

@@ -73,7 +73,7 @@ unsafe fn body<T: Element>(t: &Tile<T>) {
     let mut acc = [[T::ZERO; NR]; MR];
     let (mut a, mut b) = (t.a, t.b);
     for _ in 0..t.k {
-        // SAFETY: panels hold MR and NR elements for each of k depths, missing rows as zeros.
+        // SAFETY: panels hold MR and NR elements for each K index, missing rows as zeros.
         let (x, y) = unsafe { (&*a.cast::<[T; MR]>(), &*b.cast::<[T; NR]>()) };
         for i in 0..MR {
             for j in 0..NR {
@@ -92,22 +92,22 @@ unsafe fn body<T: Element>(t: &Tile<T>) {
     }
 }
 
-/// Sums kept apart in a dot product; two vectors of 32-bit elements.
+/// Separate accumulators of a dot product; two vectors of 32-bit elements.
 const LANES: usize = 16;
 
 /// # Safety
 /// As [`dots`]; AVX2 and FMA are present.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn dots_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn dots_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, out: *mut T) {
     // SAFETY: the contract is the same.
-    unsafe { dots::<T, R>(m, x, sums) }
+    unsafe { dots::<T, R>(m, x, out) }
 }
 
 /// # Safety
 /// The contract of [`Lines`] for R lines and of [`super::DotsKernel`].
 #[inline(always)]
-unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, out: *mut T) {
     for i in 0..R {
         let line = m.first.wrapping_offset(i as isize * m.line);
         // SAFETY: the line and the vector have n elements.
@@ -119,7 +119,7 @@ unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut
             }
         }
         // SAFETY: there is a sum for each line.
-        unsafe { *sums.add(i) = acc.into_iter().fold(T::ZERO, |sum, x| sum.add(x)) };
+        unsafe { *out.add(i) = acc.into_iter().fold(T::ZERO, |sum, x| sum.add(x)) };
     }
 }
 
@@ -127,22 +127,22 @@ unsafe fn dots<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut
 /// As [`scaled`]; AVX2 and FMA are present.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn scaled_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn scaled_avx2<T: Element, const R: usize>(m: &Lines<T>, x: *const T, out: *mut T) {
     // SAFETY: the contract is the same.
-    unsafe { scaled::<T, R>(m, x, sums) }
+    unsafe { scaled::<T, R>(m, x, out) }
 }
 
 /// # Safety
 /// The contract of [`Lines`] for R lines and of [`super::ScaledKernel`].
 #[inline(always)]
-unsafe fn scaled<T: Element, const R: usize>(m: &Lines<T>, x: *const T, sums: *mut T) {
+unsafe fn scaled<T: Element, const R: usize>(m: &Lines<T>, x: *const T, out: *mut T) {
     let line = |i: usize| m.first.wrapping_offset(i as isize * m.line);
-    // SAFETY: there are n sums, R lines of n elements, and R elements of the vector.
-    let (sums, lines, x) = unsafe {
+    // SAFETY: there are n accumulators, R lines of n elements, and R elements of the vector.
+    let (out, lines, x) = unsafe {
         let lines: [&[T]; R] = std::array::from_fn(|i| std::slice::from_raw_parts(line(i), m.n));
-        (std::slice::from_raw_parts_mut(sums, m.n), lines, &*x.cast::<[T; R]>())
+        (std::slice::from_raw_parts_mut(out, m.n), lines, &*x.cast::<[T; R]>())
     };
-    for (j, sum) in sums.iter_mut().enumerate() {
+    for (j, sum) in out.iter_mut().enumerate() {
         let mut acc = [*sum, T::ZERO];
         for i in 0..R {
             acc[i % 2] = acc[i % 2].add(lines[i][j].mul(x[i]));

@@ -1,6 +1,6 @@
 //! The one micro-kernel body, as a macro over an instruction set's vector type and operations.
 
-/// Defines `kernel::<ROWS, VECTORS, READING>`, `dots` and `scaled` for products with a vector, and the table `$table` of their instances.
+/// Defines `kernel::<ROWS, VECTORS, READING>`, `dots` and `scaled` for matmuls with a vector, and the table `$table` of their instances.
 ///
 /// A macro and not a trait: a function with a target feature cannot be a generic function's inlined callee without that
 /// feature, and everything here must be inlined into one loop.
@@ -21,7 +21,7 @@ macro_rules! simd_kernels {
         ///
         /// [`DotsKernel`]: super::super::DotsKernel
         #[target_feature(enable = $feature)]
-        unsafe fn dots<const R: usize>(m: &Lines<$t>, x: *const $t, sums: *mut $t) {
+        unsafe fn dots<const R: usize>(m: &Lines<$t>, x: *const $t, out: *mut $t) {
             const L: usize = $lanes;
             // Eight lines keep the adders busy by themselves.
             let chains = if R < 8 { 2 } else { 1 };
@@ -62,7 +62,7 @@ macro_rules! simd_kernels {
                         }
                         width /= 2;
                     }
-                    *sums.add(i) = lanes[0];
+                    *out.add(i) = lanes[0];
                 }
             }
         }
@@ -72,7 +72,7 @@ macro_rules! simd_kernels {
         ///
         /// [`ScaledKernel`]: super::super::ScaledKernel
         #[target_feature(enable = $feature)]
-        unsafe fn scaled<const R: usize>(m: &Lines<$t>, x: *const $t, sums: *mut $t) {
+        unsafe fn scaled<const R: usize>(m: &Lines<$t>, x: *const $t, out: *mut $t) {
             const L: usize = $lanes;
             // SAFETY: every access below is one that the contract allows.
             unsafe {
@@ -83,7 +83,7 @@ macro_rules! simd_kernels {
                 let mut j = 0;
                 while j + L <= m.n {
                     // Two chains, so that the additions overlap.
-                    let mut acc = [$load(sums.add(j)), $zero];
+                    let mut acc = [$load(out.add(j)), $zero];
                     for i in 0..R {
                         let line = m.first.offset(i as isize * m.line).add(j);
                         if R >= 8 {
@@ -91,26 +91,26 @@ macro_rules! simd_kernels {
                         }
                         acc[i % 2] = $fma($load(line), scale[i], acc[i % 2]);
                     }
-                    $store(sums.add(j), $add(acc[0], acc[1]));
+                    $store(out.add(j), $add(acc[0], acc[1]));
                     j += L;
                 }
                 if j < m.n {
                     let n = m.n - j;
-                    let mut acc = [$load_masked(sums.add(j), n), $zero];
+                    let mut acc = [$load_masked(out.add(j), n), $zero];
                     for i in 0..R {
                         let line = m.first.offset(i as isize * m.line).add(j);
                         acc[i % 2] = $fma($load_masked(line, n), scale[i], acc[i % 2]);
                     }
                     let mut lanes = [0 as $t; L];
                     $store(lanes.as_mut_ptr(), $add(acc[0], acc[1]));
-                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), sums.add(j), n);
+                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), out.add(j), n);
                 }
             }
         }
 
         simd_kernels!(@table $table, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
-    // Kernels for packed operands alone, whose panels hold several narrower numbers in the place of an element; with heads or without.
+    // Kernels for packed operands alone, whose panels hold several narrower numbers as one element; with heads or without.
     (
         packed $table:ident, heads $heads:literal, unit $unit:expr,
         element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
@@ -139,13 +139,13 @@ macro_rules! simd_kernels {
             const MASKED: u8 = Reading::Masked as u8;
             let (ar, ak, bk) = match READING {
                 PACKED => (1, $mr, $lanes * $nv),
-                _ => (t.a_row, t.a_depth, t.b_depth),
+                _ => (t.a_row, t.a_k, t.b_k),
             };
             // SAFETY: every access below is one that the contract of `Tile` allows for M rows and V vectors.
             unsafe {
                 let (mut a, mut b) = (t.a, t.b);
                 // Few rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
-                // a chain of additions that takes as long as the products.
+                // a chain of additions that takes as long as the multiplications.
                 let by_threes = READING != PACKED && M <= 6;
                 let mut threes = [t.a; 2];
                 if by_threes && M > 3 {

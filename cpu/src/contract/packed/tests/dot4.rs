@@ -16,21 +16,21 @@ fn sets<A: Byte, B: Byte>() -> [Isa; 4] {
     [Isa::Avx2Dot4, Isa::Avx512Dot4, Isa::NeonDot4, Isa::AmxDot4 { signed: [A::SIGNED, B::SIGNED] }]
 }
 
-/// Depths of a block: AMX has no heads, and any multiple of 16.
+/// K indices of a block: AMX has no heads, and any multiple of 16.
 fn block(isa: Isa) -> usize {
     if isa.tiled() { 48 } else { isa.dot4_block() + 1 }
 }
 
-/// Sums of what is packed, computed as the instructions do, for one panel of each operand: heads, then groups of four.
-fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), depth: usize) -> i32 {
+/// Accumulators of what is packed, computed as the instructions do, for one panel of each operand: heads, then groups of four.
+fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), k_len: usize) -> i32 {
     let signed = match isa {
         Isa::AmxDot4 { signed } => signed,
         _ => [isa == Isa::NeonDot4, true],
     };
     let value = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
-    (0..depth).fold(0i32, |sum, q| {
-        let place = if isa.tiled() { (q / 16 * panels.0 + at.0) * 16 + q % 16 } else { q * panels.0 + at.0 };
-        let (x, y) = (a[place], b[q * panels.1 + at.1]);
+    (0..k_len).fold(0i32, |sum, q| {
+        let index = if isa.tiled() { (q / 16 * panels.0 + at.0) * 16 + q % 16 } else { q * panels.0 + at.0 };
+        let (x, y) = (a[index], b[q * panels.1 + at.1]);
         if !isa.tiled() && q % block(isa) == 0 {
             return sum.wrapping_add(x).wrapping_add(y);
         }
@@ -39,8 +39,8 @@ fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, 
     })
 }
 
-/// Whatever the machine can compute itself: panels hold what instructions for them make the product of.
-fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
+/// Whatever the machine can compute itself: panels hold what instructions for them multiply.
+fn packed_matmuls<A: Value + Byte, B: Value + Byte>(rounds: usize) {
     let mut r = Random::new();
     for round in 0..rounds {
         let isa = sets::<A, B>()[round % 4];
@@ -50,10 +50,10 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
         let sources: [&dyn PackSource<i32>; 2] =
             [&groups_of(&a, isa, Side::A, B::SIGNED, k), &groups_of(&b, isa, Side::B, A::SIGNED, k)];
         let panels = if isa.tiled() { (32, 32) } else { (r.pick(&[6, 8, 14]), r.pick(&[12, 16, 32, 48])) };
-        let depth = isa.depth(k);
+        let k_len = isa.packed_k(k);
         let pack = |source: &dyn PackSource<i32>, rows, panel| {
             // In one piece, or in several that are cut anywhere.
-            let layout = PackedLayout { rows, depth, panel, kc: block(isa) };
+            let layout = PackedLayout { rows, k: k_len, panel, kc: block(isa) };
             let mut whole = vec![i32::MIN; layout.elements()];
             assert!(layout.pack(source, 1, &Workers::new(2), &mut whole));
             whole
@@ -64,8 +64,8 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
             let want = (0..k).fold(0i32, |s, q| s.wrapping_add(a.get(0, i, q).value() * b.get(0, q, j).value()));
             // Block by block of K, all panels of each.
             let mut got = 0i32;
-            for first in (0..depth).step_by(block(isa)) {
-                let here = block(isa).min(depth - first);
+            for first in (0..k_len).step_by(block(isa)) {
+                let here = block(isa).min(k_len - first);
                 let part = |data: &[i32], rows: usize, panel: usize, at: usize| {
                     let from = rows.next_multiple_of(panel) * first + at / panel * panel * here;
                     data[from..from + panel * here].to_vec()
@@ -80,13 +80,13 @@ fn packed_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
 
 #[test]
 fn groups_of_four_are_packed_so_that_their_products_are_those_of_the_numbers() {
-    packed_products::<i8, i8>(60);
-    packed_products::<i8, u8>(60);
-    packed_products::<u8, i8>(60);
-    packed_products::<u8, u8>(60);
+    packed_matmuls::<i8, i8>(60);
+    packed_matmuls::<i8, u8>(60);
+    packed_matmuls::<u8, i8>(60);
+    packed_matmuls::<u8, u8>(60);
 }
 
-fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
+fn random_matmuls<A: Value + Byte, B: Value + Byte>(rounds: usize) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     for isa in sets::<A, B>().into_iter().filter(|isa| isa.available()) {
@@ -100,7 +100,7 @@ fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
             let b = Matrix::<B>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<i32>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
-            let shape = Shape { batch, m, n, k: isa.depth(k) };
+            let shape = Shape { batch, m, n, k: isa.packed_k(k) };
             let pa = groups_of(&a, isa, Side::A, B::SIGNED, k);
             let pb = groups_of(&b, isa, Side::B, A::SIGNED, k);
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
@@ -115,10 +115,10 @@ fn random_products<A: Value + Byte, B: Value + Byte>(rounds: usize) {
 
 #[test]
 fn bytes_multiply_exactly_in_dot4() {
-    random_products::<i8, i8>(60);
-    random_products::<i8, u8>(60);
-    random_products::<u8, i8>(60);
-    random_products::<u8, u8>(60);
+    random_matmuls::<i8, i8>(60);
+    random_matmuls::<i8, u8>(60);
+    random_matmuls::<u8, i8>(60);
+    random_matmuls::<u8, u8>(60);
 }
 
 #[test]
@@ -127,12 +127,12 @@ fn the_largest_bytes_multiply_exactly_in_dot4() {
         let (m, n, k) = (17, 35, 5000);
         for (x, y) in [(i8::MIN, i8::MIN), (i8::MIN, i8::MAX), (i8::MAX, i8::MAX)] {
             let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
-            // SAFETY: the vectors have as many elements as the product asks for.
+            // SAFETY: the vectors have as many elements as the matmul asks for.
             let (sa, sb) = unsafe {
                 let a = Dot4::from_raw((isa, Side::A), true, a.as_ptr(), (k as isize, 1), Batch::SAME, k);
                 (a, Dot4::from_raw((isa, Side::B), true, b.as_ptr(), (1, n as isize), Batch::SAME, k))
             };
-            let shape = Shape::new(m, n, isa.depth(k));
+            let shape = Shape::new(m, n, isa.packed_k(k));
             let blocking = Blocking { mr: 0, nr: 0, mc: 64, nc: 64, kc: 64 };
             let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
             run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &Workers::new(1));

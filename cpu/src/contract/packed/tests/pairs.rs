@@ -1,4 +1,4 @@
-//! Products of pairs: packing everywhere, products on machines that multiply pairs.
+//! Pairs of narrow numbers: packing everywhere, matmuls on machines that multiply pairs.
 
 use super::super::*;
 use super::*;
@@ -23,21 +23,21 @@ fn pairs_are_packed_where_their_kernels_look_for_them() {
         let tiled = isa == Isa::Amx && round % 2 == 0;
         let side = if tiled { Side::A } else { Side::B };
         let panel = if isa == Isa::Amx { 32 } else { r.pick(&[6, 14, 16, 32]) };
-        let all = isa.depth(k);
+        let all = isa.packed_k(k);
         let unit = if isa == Isa::Amx { 16 } else { 1 };
         let first = r.below(all / unit) * unit;
-        let depth = (1 + r.below((all - first) / unit)) * unit;
+        let k_len = (1 + r.below((all - first) / unit)) * unit;
         let top = r.below(rows);
-        let block = PackBlock { batch: 0, row: top, rows: 1 + r.below(rows - top), k: first, depth, panel };
+        let block = PackBlock { batch: 0, row: top, rows: 1 + r.below(rows - top), k: first, k_len, panel };
         let transposed = Matrix { data: matrix.data.clone(), row: matrix.col, col: matrix.row, ..matrix };
         let source = pairs_of(if side == Side::A { &matrix } else { &transposed }, isa, side, k);
         let mut packed = vec![f32::NAN; block.len()];
         source.pack(&block, &mut packed);
         for p in 0..block.rows.div_ceil(panel) {
             for row in 0..panel {
-                for q in 0..depth {
+                for q in 0..k_len {
                     let at =
-                        p * panel * depth + if tiled { (q / 16 * panel + row) * 16 + q % 16 } else { q * panel + row };
+                        p * panel * k_len + if tiled { (q / 16 * panel + row) * 16 + q % 16 } else { q * panel + row };
                     let number = |half: usize| {
                         let (i, j) = (top + p * panel + row, 2 * (first + q) + half);
                         if p * panel + row < block.rows && j < k { matrix.get(0, i, j).to_bits() } else { 0 }
@@ -65,15 +65,15 @@ fn numbers_that_could_underflow_are_noticed_wherever_they_are() {
         }
         let side = r.pick(&[Side::A, Side::B]);
         let lines = if side == Side::A { rows } else { k };
-        let depth = if side == Side::A { k } else { rows };
-        assert!(pairs_of(&matrix, Isa::Amx, side, depth).ordinary(1, lines, &workers), "round {round}");
+        let k_len = if side == Side::A { k } else { rows };
+        assert!(pairs_of(&matrix, Isa::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
         let at = matrix.index(0, r.below(rows), r.below(k));
         matrix.data[at] = bf16::from_f32(r.pick(&[1e-40, -1e-30, (-57f32).exp2(), -9.2e-41]));
-        assert!(!pairs_of(&matrix, Isa::Amx, side, depth).ordinary(1, lines, &workers), "round {round}");
+        assert!(!pairs_of(&matrix, Isa::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
     }
 }
 
-fn random_products<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa], rounds: usize) {
+fn random_matmuls<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa], rounds: usize) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     for &isa in isas.iter().filter(|isa| isa.available()) {
@@ -84,7 +84,7 @@ fn random_products<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa],
             let b = Matrix::<S>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<T>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
-            let shape = Shape { batch, m, n, k: isa.depth(k) };
+            let shape = Shape { batch, m, n, k: isa.packed_k(k) };
             let (pa, pb) = (pairs_of(&a, isa, Side::A, k), pairs_of(&b, isa, Side::B, k));
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
             for _ in 0..100 {
@@ -98,14 +98,14 @@ fn random_products<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa],
 
 #[test]
 fn narrow_integers_multiply_exactly_in_pairs() {
-    random_products::<i8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 80);
-    random_products::<u8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
-    random_products::<i16, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
+    random_matmuls::<i8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 80);
+    random_matmuls::<u8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
+    random_matmuls::<i16, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
 }
 
 #[test]
 fn pairs_of_bf16_multiply_within_the_bound() {
-    random_products::<bf16, f32>(&[Isa::Avx512Bf16, Isa::Amx], 120);
+    random_matmuls::<bf16, f32>(&[Isa::Avx512Bf16, Isa::Amx], 120);
 }
 
 #[test]

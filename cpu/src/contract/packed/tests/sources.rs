@@ -7,26 +7,26 @@ use super::*;
 fn expected<T: Element>(block: &PackBlock, get: impl Fn(usize, usize) -> T) -> Vec<T> {
     let mut all = vec![T::ZERO; block.len()];
     for r in 0..block.rows {
-        for k in 0..block.depth {
-            all[r / block.panel * block.panel * block.depth + k * block.panel + r % block.panel] =
+        for k in 0..block.k_len {
+            all[r / block.panel * block.panel * block.k_len + k * block.panel + r % block.panel] =
                 get(block.row + r, block.k + k);
         }
     }
     all
 }
 
-fn random_block(r: &mut Random, batch: usize, rows: usize, depth: usize) -> PackBlock {
-    let (row, k) = (r.below(rows), r.below(depth));
+fn random_block(r: &mut Random, batch: usize, rows: usize, k_len: usize) -> PackBlock {
+    let (row, k) = (r.below(rows), r.below(k_len));
     let panel = r.pick(&[4, 6, 8, 12, 14, 16, 32, 5]);
-    PackBlock { batch: r.below(batch), row, rows: 1 + r.below(rows - row), k, depth: 1 + r.below(depth - k), panel }
+    PackBlock { batch: r.below(batch), row, rows: 1 + r.below(rows - row), k, k_len: 1 + r.below(k_len - k), panel }
 }
 
 fn strided_blocks<S: Value + Widen<T>, T: Tested>(rounds: usize) {
     let mut r = Random::new();
     for _ in 0..rounds {
-        let (batch, rows, depth) = (1 + r.below(3), 1 + r.below(80), 1 + r.below(90));
-        let m = Matrix::<S>::random(&mut r, batch, rows, depth, true);
-        let block = random_block(&mut r, batch, rows, depth);
+        let (batch, rows, k_len) = (1 + r.below(3), 1 + r.below(80), 1 + r.below(90));
+        let m = Matrix::<S>::random(&mut r, batch, rows, k_len, true);
+        let block = random_block(&mut r, batch, rows, k_len);
         let mut got = vec![T::random(&mut r); block.len()];
         PackSource::<T>::pack(&m.as_a(), &block, &mut got);
         let want = expected(&block, |i, k| m.get(block.batch, i, k).widen());
@@ -49,11 +49,11 @@ fn strided_matrices_are_packed_as_promised() {
 /// A convolution's window access over an image `[channels, height, width]` or `[height, width, channels]`.
 struct Windows {
     rows: Vec<isize>,
-    depths: Vec<isize>,
+    k_offsets: Vec<isize>,
     row_y: Vec<i32>,
     row_x: Vec<i32>,
-    depth_y: Vec<i32>,
-    depth_x: Vec<i32>,
+    k_y: Vec<i32>,
+    k_x: Vec<i32>,
     size: (usize, usize, usize),
 }
 
@@ -70,11 +70,11 @@ fn windows(r: &mut Random) -> Windows {
         if r.below(2) == 0 { ((h * w) as isize, w as isize, 1) } else { (1, (w * c) as isize, c as isize) };
     let mut v = Windows {
         rows: vec![],
-        depths: vec![],
+        k_offsets: vec![],
         row_y: vec![],
         row_x: vec![],
-        depth_y: vec![],
-        depth_x: vec![],
+        k_y: vec![],
+        k_x: vec![],
         size: (c, h, w),
     };
     for y in 0..oh {
@@ -85,16 +85,16 @@ fn windows(r: &mut Random) -> Windows {
             v.row_x.push(x as i32);
         }
     }
-    let mut depth = |ci: usize, ky: usize, kx: usize| {
+    let mut add_k = |ci: usize, ky: usize, kx: usize| {
         let (y, x) = (ky as isize * dilation, kx as isize * dilation);
-        v.depths.push(ci as isize * sc + y * sy + x * sx);
-        v.depth_y.push(y as i32);
-        v.depth_x.push(x as i32);
+        v.k_offsets.push(ci as isize * sc + y * sy + x * sx);
+        v.k_y.push(y as i32);
+        v.k_x.push(x as i32);
     };
     if sc == 1 {
-        (0..kh).for_each(|y| (0..kw).for_each(|x| (0..c).for_each(|ci| depth(ci, y, x))));
+        (0..kh).for_each(|y| (0..kw).for_each(|x| (0..c).for_each(|ci| add_k(ci, y, x))));
     } else {
-        (0..c).for_each(|ci| (0..kh).for_each(|y| (0..kw).for_each(|x| depth(ci, y, x))));
+        (0..c).for_each(|ci| (0..kh).for_each(|y| (0..kw).for_each(|x| add_k(ci, y, x))));
     }
     v
 }
@@ -106,23 +106,23 @@ fn window_blocks<S: Value + Widen<T>, T: Tested>(rounds: usize) {
         let (c, h, w) = v.size;
         let image: Vec<S> = (0..2 * c * h * w).map(|_| S::random(&mut r)).collect();
         let guards = [
-            Guard { rows: &v.row_y, depths: &v.depth_y, extent: h as i32 },
-            Guard { rows: &v.row_x, depths: &v.depth_x, extent: w as i32 },
+            Guard { rows: &v.row_y, k_offsets: &v.k_y, extent: h as i32 },
+            Guard { rows: &v.row_x, k_offsets: &v.k_x, extent: w as i32 },
         ];
         let fill = S::random(&mut r);
         let batch = Batch::Stride((c * h * w) as isize);
         // SAFETY: the guards exclude what is outside the image.
-        let source = unsafe { Gathered::from_raw(image.as_ptr(), &v.rows, &v.depths, batch, &guards, fill) };
-        assert!(PackSource::<T>::covers(&source, 2, v.rows.len(), v.depths.len()));
-        let block = random_block(&mut r, 2, v.rows.len(), v.depths.len());
+        let source = unsafe { Gathered::from_raw(image.as_ptr(), &v.rows, &v.k_offsets, batch, &guards, fill) };
+        assert!(PackSource::<T>::covers(&source, 2, v.rows.len(), v.k_offsets.len()));
+        let block = random_block(&mut r, 2, v.rows.len(), v.k_offsets.len());
         let mut got = vec![T::random(&mut r); block.len()];
         source.pack(&block, &mut got);
         let want = expected(&block, |i, k| {
-            let (y, x) = (v.row_y[i] + v.depth_y[k], v.row_x[i] + v.depth_x[k]);
+            let (y, x) = (v.row_y[i] + v.k_y[k], v.row_x[i] + v.k_x[k]);
             if y < 0 || x < 0 || y >= h as i32 || x >= w as i32 {
                 fill.widen()
             } else {
-                image[((block.batch * c * h * w) as isize + v.rows[i] + v.depths[k]) as usize].widen()
+                image[((block.batch * c * h * w) as isize + v.rows[i] + v.k_offsets[k]) as usize].widen()
             }
         });
         assert!(got == want, "{block:?} {:?}", v.size);
@@ -142,18 +142,18 @@ fn offset_tables_without_guards_read_anything() {
     let mut r = Random::new();
     for _ in 0..500 {
         let data: Vec<f32> = (0..500).map(|_| f32::random(&mut r)).collect();
-        let (rows, depth) = (1 + r.below(60), 1 + r.below(40));
+        let (rows, k_len) = (1 + r.below(60), 1 + r.below(40));
         let step = r.pick(&[1, 1, 2, 3]);
         let row_offsets: Vec<isize> =
             (0..rows).map(|i| if r.below(9) > 0 { i * step } else { r.below(250) } as isize).collect();
         let unit = r.below(2) == 0;
-        let depth_offsets: Vec<isize> = (0..depth).map(|i| if unit { i } else { r.below(250) } as isize).collect();
+        let k_offsets: Vec<isize> = (0..k_len).map(|i| if unit { i } else { r.below(250) } as isize).collect();
         // SAFETY: the largest offset is below 500.
-        let source = unsafe { Gathered::from_raw(data.as_ptr(), &row_offsets, &depth_offsets, Batch::SAME, &[], 9.0) };
-        let block = random_block(&mut r, 1, rows, depth);
+        let source = unsafe { Gathered::from_raw(data.as_ptr(), &row_offsets, &k_offsets, Batch::SAME, &[], 9.0) };
+        let block = random_block(&mut r, 1, rows, k_len);
         let mut got = vec![f32::NAN; block.len()];
         source.pack(&block, &mut got);
-        assert!(got == expected(&block, |i, k| data[(row_offsets[i] + depth_offsets[k]) as usize]), "{block:?}");
+        assert!(got == expected(&block, |i, k| data[(row_offsets[i] + k_offsets[k]) as usize]), "{block:?}");
     }
 }
 
@@ -164,10 +164,10 @@ fn bytes<T: Element>(elements: &[T]) -> &[u8] {
 
 /// A whole operand packed by several threads, piece by piece, against its blocks packed at once.
 fn layouts<T: Element>(source: &dyn PackSource<T>, layout: PackedLayout, what: &str) {
-    let PackedLayout { rows, depth, panel, kc } = layout;
+    let PackedLayout { rows, k: k_len, panel, kc } = layout;
     let mut want = Vec::new();
-    for k in (0..depth).step_by(kc) {
-        let block = PackBlock { batch: 0, row: 0, rows, k, depth: kc.min(depth - k), panel };
+    for k in (0..k_len).step_by(kc) {
+        let block = PackBlock { batch: 0, row: 0, rows, k, k_len: kc.min(k_len - k), panel };
         let mut part = vec![T::ZERO; block.len()];
         source.pack(&block, &mut part);
         want.extend(part);
@@ -185,28 +185,28 @@ fn layouts<T: Element>(source: &dyn PackSource<T>, layout: PackedLayout, what: &
 fn operands_are_packed_in_pieces_without_holes() {
     let mut r = Random::new();
     for _ in 0..6 {
-        let (rows, depth) = (150 + r.below(90), 1100 + r.below(200));
-        let m = Matrix::<f32>::random(&mut r, 1, rows, depth, true);
+        let (rows, k_len) = (150 + r.below(90), 1100 + r.below(200));
+        let m = Matrix::<f32>::random(&mut r, 1, rows, k_len, true);
         // Parts of a panel, a panel each, and several at a time.
         for (panel, kc) in [(32, 512), (64, 384), (14, 1200), (6, 1400), (14, 96), (5, 40)] {
-            layouts::<f32>(&m.as_a(), PackedLayout { rows, depth, panel, kc }, "f32");
+            layouts::<f32>(&m.as_a(), PackedLayout { rows, k: k_len, panel, kc }, "f32");
         }
-        let m = Matrix::<bf16>::random(&mut r, 1, rows, depth, true);
-        layouts::<f32>(&m.as_a(), PackedLayout { rows, depth, panel: 32, kc: 512 }, "bf16");
+        let m = Matrix::<bf16>::random(&mut r, 1, rows, k_len, true);
+        layouts::<f32>(&m.as_a(), PackedLayout { rows, k: k_len, panel: 32, kc: 512 }, "bf16");
         for (isa, side) in [(Isa::Amx, Side::A), (Isa::Amx, Side::B), (Isa::Avx512Bf16, Side::B)] {
             // SAFETY: the matrix has these elements and outlives the source; packing needs no instruction set.
             let pairs = unsafe {
                 let base = m.data.as_ptr().wrapping_add(m.origin);
-                Pairs::<bf16>::from_raw((isa, side), base, (m.row, m.col), Batch::SAME, depth)
+                Pairs::<bf16>::from_raw((isa, side), base, (m.row, m.col), Batch::SAME, k_len)
             };
-            let depth = isa.depth(depth);
-            layouts::<f32>(&pairs, PackedLayout { rows, depth, panel: 32, kc: 512 }, "pairs");
+            let k_len = isa.packed_k(k_len);
+            layouts::<f32>(&pairs, PackedLayout { rows, k: k_len, panel: 32, kc: 512 }, "pairs");
         }
     }
 }
 
 #[test]
-fn a_product_with_weights_packed_before_is_bit_identical() {
+fn a_matmul_with_weights_packed_before_is_bit_identical() {
     let mut r = Random::new();
     let workers = Workers::new(2);
     for isa in isas() {
@@ -221,7 +221,7 @@ fn a_product_with_weights_packed_before_is_bit_identical() {
             let blocking = random_blocking(&mut r);
             let (sa, sb) = (a.as_a(), b.as_b());
             let layout = |side, blocking| PackedLayout::new::<f32>(side, isa, shape, blocking);
-            // A blocking other than the product's: then the packed form is read, not used as it is.
+            // A blocking other than the matmul's: then the packed form is read, not used as it is.
             let other = random_blocking(&mut r);
             let la = layout(Side::A, if round % 3 == 0 { &other } else { &blocking });
             let lb = layout(Side::B, &blocking);
@@ -234,7 +234,7 @@ fn a_product_with_weights_packed_before_is_bit_identical() {
                 run(&Gemm { isa, shape, a, b, out, blocking }, &workers);
                 c
             };
-            // A product with a vector has a way of its own for plain memory.
+            // A matmul with a vector has a way of its own for plain memory.
             if shape.m > 1 && shape.n > 1 {
                 assert_eq!(compute(&pa, &sb), compute(&sa, &sb), "{isa:?} {shape:?} {blocking:?}");
             }

@@ -88,18 +88,18 @@ fn convolution_speed() {
         let row_y: Vec<i32> = (0..n).map(|i| at(i / out)).collect();
         let row_x: Vec<i32> = (0..n).map(|i| at(i % out)).collect();
         let rows: Vec<isize> = (0..n).map(|i| (row_y[i] * size as i32 + row_x[i]) as isize).collect();
-        let depth_y: Vec<i32> = (0..k).map(|i| (i / window % window) as i32).collect();
-        let depth_x: Vec<i32> = (0..k).map(|i| (i % window) as i32).collect();
-        let depths: Vec<isize> = (0..k)
-            .map(|i| (i / (window * window) * size * size) as isize + (depth_y[i] * size as i32 + depth_x[i]) as isize)
+        let k_y: Vec<i32> = (0..k).map(|i| (i / window % window) as i32).collect();
+        let k_x: Vec<i32> = (0..k).map(|i| (i % window) as i32).collect();
+        let k_offsets: Vec<isize> = (0..k)
+            .map(|i| (i / (window * window) * size * size) as isize + (k_y[i] * size as i32 + k_x[i]) as isize)
             .collect();
         let guards = [
-            Guard { rows: &row_y, depths: &depth_y, extent: size as i32 },
-            Guard { rows: &row_x, depths: &depth_x, extent: size as i32 },
+            Guard { rows: &row_y, k_offsets: &k_y, extent: size as i32 },
+            Guard { rows: &row_x, k_offsets: &k_x, extent: size as i32 },
         ];
         let guards = if pad > 0 { &guards[..] } else { &[] };
         // SAFETY: the guards exclude what is outside the image.
-        let b = unsafe { Gathered::from_raw(image.as_ptr(), &rows, &depths, Batch::SAME, guards, 0.0) };
+        let b = unsafe { Gathered::from_raw(image.as_ptr(), &rows, &k_offsets, Batch::SAME, guards, 0.0) };
         let shape = Shape::new(m, n, k);
         let blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
         let layout = PackedLayout::new::<f32>(Side::A, isa, shape, &blocking);

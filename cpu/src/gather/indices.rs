@@ -1,4 +1,4 @@
-//! From places to positions: each place is counted from the end if it is negative, held against its axis, and becomes bytes.
+//! From indices to positions: each index is counted from the end if it is negative, held against its axis, and becomes bytes.
 
 use millstream_core::{DType, Lookup};
 
@@ -8,7 +8,7 @@ use super::NOWHERE;
 /// this axis.
 ///
 /// # Safety
-/// There is a place of this dtype for each position, `step` bytes from one to the next.
+/// There is a index of this dtype for each position, `step` bytes from one to the next.
 #[inline(always)]
 pub(super) unsafe fn look_up(
     positions: &mut [isize],
@@ -32,25 +32,25 @@ pub(super) unsafe fn look_up(
     }
 }
 
-/// An integer as a place; one that is larger than all places stays so.
-pub(super) trait Place: Copy {
-    fn place(self) -> i64;
+/// An integer as a index; one that is larger than all indices stays so.
+pub(super) trait TableIndex: Copy {
+    fn as_index(self) -> i64;
 }
 
-macro_rules! places {
+macro_rules! table_index {
     ($($t:ty),+) => {$(
-        impl Place for $t {
+        impl TableIndex for $t {
             #[inline(always)]
-            fn place(self) -> i64 {
+            fn as_index(self) -> i64 {
                 i64::try_from(self).unwrap_or(i64::MAX)
             }
         }
     )+};
 }
-places!(i8, i16, i32, i64, u8, u16, u32, u64);
+table_index!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 #[inline(always)]
-unsafe fn add<T: Place>(positions: &mut [isize], from: *const u8, step: isize, lookup: &Lookup) -> bool {
+unsafe fn add<T: TableIndex>(positions: &mut [isize], from: *const u8, step: isize, lookup: &Lookup) -> bool {
     // The compiler makes vectors of a loop over neighbours only if it knows that they are.
     // SAFETY: the caller's promise.
     unsafe {
@@ -63,11 +63,11 @@ unsafe fn add<T: Place>(positions: &mut [isize], from: *const u8, step: isize, l
 }
 
 #[inline(always)]
-fn each<T: Place>(positions: &mut [isize], lookup: &Lookup, read: impl Fn(usize) -> T) -> bool {
+fn each<T: TableIndex>(positions: &mut [isize], lookup: &Lookup, read: impl Fn(usize) -> T) -> bool {
     let size = lookup.size as i64;
     let mut outside = 0;
     for (i, p) in positions.iter_mut().enumerate() {
-        let wanted = read(i).place();
+        let wanted = read(i).as_index();
         let wanted = wanted.wrapping_add(size & (wanted >> 63));
         let exists = (wanted as u64) < size as u64;
         outside |= i64::from(!exists);

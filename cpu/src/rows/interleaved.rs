@@ -19,10 +19,10 @@ use crate::stream::Run;
 const REGISTERS: usize = 24 << 10;
 /// The same where they are added to for every [`STACK`] elements: longer runs of memory are worth more.
 const STACKED: usize = 64 << 10;
-/// Bytes that kept values may take.
-const KEPT: usize = 128 << 10;
+/// Bytes that cached values may take.
+const CACHED_BYTES: usize = 128 << 10;
 
-pub(super) struct Across {
+pub(super) struct Interleaved {
     machine: Arc<Machine>,
     expr: Expr,
     dims: Dims,
@@ -50,7 +50,7 @@ pub(super) struct Across {
 
 /// The most pieces of a row: their results are joined one after the other.
 const MOST_PIECES: usize = 64;
-/// The same where places are found: the first elements of each piece are mostly better than those before.
+/// The same where indices are found: the first elements of each piece are mostly better than those before.
 const FEW_PIECES: usize = 8;
 /// The fewest elements of a piece.
 const LEAST_PIECE: usize = 64;
@@ -59,11 +59,11 @@ const MOST_GROUPED: usize = 64;
 /// Rows in so many blocks give enough tasks as they are.
 const MANY_BLOCKS: usize = 16;
 
-impl Across {
-    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Across> {
+impl Interleaved {
+    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Interleaved> {
         let op = shape.op;
         let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
-        let mut new = Across {
+        let mut new = Interleaved {
             machine: machine.clone(),
             expr: expr.clone(),
             dims: op.dims.clone(),
@@ -84,15 +84,15 @@ impl Across {
             far: op.dims.iter().product::<usize>().saturating_mul(size_of::<f32>()) > machine.topology.l2().size,
         };
         new.built = new.build(false)?;
-        let kept: usize = new.built.kept.iter().map(|k| k.size * new.row * 64).sum();
-        if kept > KEPT {
+        let cached: usize = new.built.cached.iter().map(|k| k.size * new.row * 64).sum();
+        if cached > CACHED_BYTES {
             new.keeps = false;
             new.built = new.build(false)?;
         }
         // Few blocks of long rows: cut the rows, so that there is work for all threads.
         let lanes = op.dims[lane].min(new.block(&new.built));
         let blocks = op.dims[lane].div_ceil(lanes.max(1)) * new.others.iter().map(|&d| op.dims[d]).product::<usize>();
-        let most = if new.built.place.is_some() { FEW_PIECES } else { MOST_PIECES };
+        let most = if new.built.index.is_some() { FEW_PIECES } else { MOST_PIECES };
         let pieces = (new.row / LEAST_PIECE).min(new.row.saturating_mul(lanes) / machine.task).min(most);
         if blocks < MANY_BLOCKS && pieces > 1 {
             (new.keeps, new.pieces) = (false, pieces);
@@ -124,7 +124,7 @@ impl Across {
         inputs.iter().all(behind)
             && self.expr.outputs().iter().all(|o| after[o.at()])
             && outputs.iter().all(|o| o.strides[row] == 0)
-            && (passes, self.built.kept.is_empty(), self.built.place) == (1, true, None)
+            && (passes, self.built.cached.is_empty(), self.built.index) == (1, true, None)
             && self.built.stages.first().is_some_and(|s| s.has_pass)
     }
 
@@ -151,13 +151,13 @@ impl Across {
 
     /// Lanes of a block: by shape alone.
     fn block(&self, built: &Built) -> usize {
-        let kept: usize = built.kept.iter().map(|k| k.size * self.row).sum();
-        let by_kept = KEPT.checked_div(kept).unwrap_or(usize::MAX) / 64 * 64;
+        let cached: usize = built.cached.iter().map(|k| k.size * self.row).sum();
+        let by_cache = CACHED_BYTES.checked_div(cached).unwrap_or(usize::MAX) / 64 * 64;
         let hot = (built.code.registers - built.cold).max(1) * built.code.width;
         let stacked = built.stages.iter().all(|s| !s.has_pass || s.stacked.is_some());
-        // Places are touched only where a better value is found.
-        let registers = if stacked || built.place.is_some() { STACKED } else { REGISTERS };
-        (registers / hot / 64 * 64).min(by_kept).clamp(64, 4096)
+        // Indices are touched only where a better value is found.
+        let registers = if stacked || built.index.is_some() { STACKED } else { REGISTERS };
+        (registers / hot / 64 * 64).min(by_cache).clamp(64, 4096)
     }
 
     /// How many elements are taken at once: no more than a block has lanes for.
@@ -172,21 +172,21 @@ impl Across {
         let block = self.block(built);
         let registers = code.scratch(block);
         let singles = (code.singles.len() * size_of::<u128>()).next_multiple_of(64);
-        let kept: usize = built.kept.iter().map(|k| k.size * self.row * block).sum();
-        with_scratch(registers + singles + kept, |scratch| {
-            // SAFETY: registers, single values and kept values follow each other in the scratch memory.
+        let cached: usize = built.cached.iter().map(|k| k.size * self.row * block).sum();
+        with_scratch(registers + singles + cached, |scratch| {
+            // SAFETY: registers, single values and cached values follow each other in the scratch memory.
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
             frame.lane = self.lane;
             frame.cursors.resize(self.operands.len(), Cursor::plain(0));
             let mut at = scratch.wrapping_add(registers + singles);
-            let mut kept = SmallVec::new();
-            for k in &built.kept {
-                kept.push((at, k.size * block));
+            let mut cached = SmallVec::new();
+            for k in &built.cached {
+                cached.push((at, k.size * block));
                 at = at.wrapping_add(k.size * block * self.row);
             }
             let index = SmallVec::from_elem(0, self.dims.len());
             let (state, group) = (State(scratch, registers + singles), self.group(built));
-            f(&mut Worker { across: self, built, frame, index, kept, state, group })
+            f(&mut Worker { interleaved: self, built, frame, index, cached, state, group })
         })
     }
 
@@ -245,11 +245,11 @@ impl Across {
                         let mut to = out.part(p);
                         for a in &stage.accumulators {
                             let from = w.frame.pointer(a.slot as usize);
-                            // SAFETY: each piece has room of its own for all accumulators, and for places behind them.
+                            // SAFETY: each piece has room of its own for all accumulators, and for indices behind them.
                             unsafe {
                                 std::ptr::copy_nonoverlapping(from, to, wide * a.size);
-                                if let Some(places) = a.places {
-                                    let from = w.frame.pointer(places as usize);
+                                if let Some(indices) = a.indices {
+                                    let from = w.frame.pointer(indices as usize);
                                     let to = to.wrapping_add(block * a.size);
                                     std::ptr::copy_nonoverlapping(from, to, wide * size_of::<i64>());
                                 }
@@ -262,13 +262,13 @@ impl Across {
                     let mut from = out.part(p);
                     for a in &stage.accumulators {
                         let to = w.frame.pointer(a.slot as usize);
-                        // SAFETY: both sides have so many elements of the accumulator's type, and so many places if there are any.
+                        // SAFETY: both sides have so many elements of the accumulator's type, and so many indices if there are any.
                         unsafe {
-                            match a.places {
+                            match a.indices {
                                 None => (a.join)(to, to, from, std::ptr::null(), wide),
-                                Some(places) => {
+                                Some(indices) => {
                                     let theirs = from.wrapping_add(block * a.size);
-                                    (a.join)(w.frame.pointer(places as usize), to, from, theirs, wide);
+                                    (a.join)(w.frame.pointer(indices as usize), to, from, theirs, wide);
                                 }
                             }
                         }
@@ -303,7 +303,7 @@ impl State {
     }
 }
 
-impl Run for Across {
+impl Run for Interleaved {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         let lanes = self.dims[self.lane];
         let others: usize = self.others.iter().map(|&d| self.dims[d]).product();
@@ -330,12 +330,12 @@ impl Run for Across {
 
 /// One thread's state.
 struct Worker<'a> {
-    across: &'a Across,
+    interleaved: &'a Interleaved,
     built: &'a Built,
     frame: Frame<'a>,
     index: SmallVec<[usize; 6]>,
-    /// Where kept values lie, and the bytes of one element of all rows.
-    kept: SmallVec<[(*mut u8, usize); 2]>,
+    /// Where cached values lie, and the bytes of one element of all rows.
+    cached: SmallVec<[(*mut u8, usize); 2]>,
     /// Registers and single values.
     state: State,
     /// Elements of every row that a pass takes at once.
@@ -346,14 +346,14 @@ impl Worker<'_> {
     /// Points all operands at the current index.
     fn aim(&mut self, bases: &[Base], n: usize) {
         let first = self.frame.code.first_input();
-        let lane = self.across.lane;
-        for (i, (o, b)) in self.across.operands.iter().zip(bases).enumerate() {
+        let lane = self.interleaved.lane;
+        for (i, (o, b)) in self.interleaved.operands.iter().zip(bases).enumerate() {
             let at = b.first.wrapping_offset(o.offset(&self.index));
             self.frame.set(first + i, at);
             self.frame.cursors[i] =
                 if o.is_plain() { Cursor::plain(o.strides[lane]) } else { o.cursor(Some(lane), &self.index, n, at, b) };
         }
-        if self.across.uses_index {
+        if self.interleaved.uses_index {
             self.frame.index.clear();
             self.frame.index.extend(self.index.iter().map(|&i| i as i64));
         }
@@ -367,7 +367,7 @@ impl Worker<'_> {
 
     /// The values of `n` rows that a stage begins with.
     fn values(&mut self, stage: &Stage, bases: &[Base], n: usize) {
-        self.index[self.across.inner..].fill(0);
+        self.index[self.interleaved.inner..].fill(0);
         self.aim(bases, n);
         // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
         // what exists, and `n` is no more than the frame's block.
@@ -382,15 +382,15 @@ impl Worker<'_> {
         if from >= to {
             return;
         }
-        let across = self.across;
-        let (first, first_kept) = (self.frame.code.first_input(), self.frame.code.first_kept());
-        let last = across.dims.len() - 1;
-        let plain = across.operands.iter().all(Operand::is_plain) && !across.uses_index;
-        for (k, &(at, size)) in self.kept.iter().enumerate() {
-            self.frame.set(first_kept + k, at.wrapping_add(from * size));
+        let interleaved = self.interleaved;
+        let (first, first_cached) = (self.frame.code.first_input(), self.frame.code.first_cached());
+        let last = interleaved.dims.len() - 1;
+        let plain = interleaved.operands.iter().all(Operand::is_plain) && !interleaved.uses_index;
+        for (k, &(at, size)) in self.cached.iter().enumerate() {
+            self.frame.set(first_cached + k, at.wrapping_add(from * size));
         }
-        let place = self.built.place.map(|p| self.frame.pointer(self.frame.code.first_single() + p as usize));
-        seek(&mut self.index, &across.dims, &across.row_dims, from);
+        let index = self.built.index.map(|p| self.frame.pointer(self.frame.code.first_single() + p as usize));
+        seek(&mut self.index, &interleaved.dims, &interleaved.row_dims, from);
         self.aim(bases, n);
         let group = self.group;
         // Lanes that one element of every row fills.
@@ -401,12 +401,12 @@ impl Worker<'_> {
             if let Some(stacked) = stacked
                 && steps % STACK == 0
                 && k + STACK <= to
-                && self.index[last] + STACK <= across.dims[last]
+                && self.index[last] + STACK <= interleaved.dims[last]
             {
-                let o = &across.operands[stacked.input];
+                let o = &interleaved.operands[stacked.input];
                 let (acc, x) = (self.frame.pointer(stacked.slot), self.frame.pointer(first + stacked.input));
                 let distance = o.strides[last] as i64;
-                let distances = [distance, if across.far { distance.wrapping_mul(STACK as i64) } else { 0 }];
+                let distances = [distance, if interleaved.far { distance.wrapping_mul(STACK as i64) } else { 0 }];
                 // SAFETY: as below, for `STACK` elements of every row.
                 unsafe {
                     (stacked.f)(acc, acc, x, distances.as_ptr().cast(), n);
@@ -414,7 +414,7 @@ impl Worker<'_> {
                 }
                 (k, steps) = (k + STACK, steps + STACK);
                 self.index[last] += STACK - 1;
-                if step(&mut self.index, &across.dims, &across.row_dims) == Some(last) {
+                if step(&mut self.index, &interleaved.dims, &interleaved.row_dims) == Some(last) {
                     let next = x.wrapping_offset(o.strides[last] * STACK as isize);
                     self.frame.set(first + stacked.input, next);
                 } else if k < to {
@@ -423,9 +423,9 @@ impl Worker<'_> {
                 continue;
             }
             let lanes = if group == 1 { n } else { n.min((to - k) * each) };
-            // SAFETY: as in `values`; kept values have room for all rows. Groups lie one behind the other.
+            // SAFETY: as in `values`; cached values have room for all rows. Groups lie one behind the other.
             unsafe {
-                if let Some(p) = place {
+                if let Some(p) = index {
                     p.cast::<i64>().write(k as i64);
                 }
                 self.frame.run(stage.each_single, 1, &mut NoFolds);
@@ -433,20 +433,20 @@ impl Worker<'_> {
                 self.carry(stage, steps + 1, n);
             }
             (k, steps) = (k + group, steps + 1);
-            for (i, &(_, size)) in self.kept.iter().enumerate() {
-                self.frame.set(first_kept + i, self.frame.pointer(first_kept + i).wrapping_add(size));
+            for (i, &(_, size)) in self.cached.iter().enumerate() {
+                self.frame.set(first_cached + i, self.frame.pointer(first_cached + i).wrapping_add(size));
             }
             if group > 1 {
-                for (i, o) in across.operands.iter().enumerate() {
+                for (i, o) in interleaved.operands.iter().enumerate() {
                     let next = o.strides[last] * group as isize;
                     self.frame.set(first + i, self.frame.pointer(first + i).wrapping_offset(next));
                 }
                 continue;
             }
-            match step(&mut self.index, &across.dims, &across.row_dims) {
+            match step(&mut self.index, &interleaved.dims, &interleaved.row_dims) {
                 None => break,
                 Some(d) if d == last && plain => {
-                    for (i, o) in across.operands.iter().enumerate() {
+                    for (i, o) in interleaved.operands.iter().enumerate() {
                         self.frame.set(first + i, self.frame.pointer(first + i).wrapping_offset(o.strides[last]));
                     }
                 }
@@ -457,7 +457,7 @@ impl Worker<'_> {
         unsafe { self.frame.run(stage.finish, n, &mut NoFolds) };
     }
 
-    /// Hands sums on to the levels whose turn it is after so many steps.
+    /// Hands accumulators on to the levels whose turn it is after so many steps.
     ///
     /// # Safety
     /// `n` is no more than the frame's block.

@@ -1,4 +1,4 @@
-//! Every type, instruction set, stride and output against the exact product.
+//! Every type, instruction set, stride and output against the exact result.
 
 use super::super::*;
 use super::*;
@@ -26,7 +26,7 @@ fn spots(r: &mut Random, shape: Shape) -> Vec<(usize, usize, usize)> {
         .collect()
 }
 
-fn random_products<S: Value + Widen<T>, T: Tested>(rounds: usize) {
+fn random_matmuls<S: Value + Widen<T>, T: Tested>(rounds: usize) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     for isa in isas() {
@@ -62,37 +62,37 @@ fn random_products<S: Value + Widen<T>, T: Tested>(rounds: usize) {
 
 #[test]
 fn f32_products_are_right_for_any_shape_and_strides() {
-    random_products::<f32, f32>(400);
+    random_matmuls::<f32, f32>(400);
 }
 
 #[test]
 fn f64_products_are_right_for_any_shape_and_strides() {
-    random_products::<f64, f64>(300);
+    random_matmuls::<f64, f64>(300);
 }
 
 #[test]
 fn sixteen_bit_floats_are_multiplied_exactly_and_summed_in_f32() {
-    random_products::<f16, f32>(150);
-    random_products::<bf16, f32>(150);
+    random_matmuls::<f16, f32>(150);
+    random_matmuls::<bf16, f32>(150);
 }
 
 #[test]
-fn integer_products_wrap() {
-    random_products::<i32, i32>(120);
-    random_products::<i64, i64>(120);
-    random_products::<i8, i32>(40);
-    random_products::<u8, i32>(40);
-    random_products::<i16, i32>(40);
-    random_products::<u16, i32>(40);
-    random_products::<u32, i32>(40);
-    random_products::<i8, i64>(40);
-    random_products::<u32, i64>(40);
-    random_products::<u64, i64>(40);
+fn integer_matmuls_wrap() {
+    random_matmuls::<i32, i32>(120);
+    random_matmuls::<i64, i64>(120);
+    random_matmuls::<i8, i32>(40);
+    random_matmuls::<u8, i32>(40);
+    random_matmuls::<i16, i32>(40);
+    random_matmuls::<u16, i32>(40);
+    random_matmuls::<u32, i32>(40);
+    random_matmuls::<i8, i64>(40);
+    random_matmuls::<u32, i64>(40);
+    random_matmuls::<u64, i64>(40);
 }
 
-/// Products with one row or one column, of matrices stored as `S` and a vector for all or one for each, stored as `V`; the same on any
+/// Matmuls with one row or one column, of matrices stored as `S` and a vector for all or one for each, stored as `V`; the same on any
 /// number of threads, whether results are stored or passed on.
-fn vector_products<S: Value + Widen<T>, V: Value + Widen<T>, T: Tested>(shapes: &[(usize, usize)]) {
+fn gemv_matmuls<S: Value + Widen<T>, V: Value + Widen<T>, T: Tested>(shapes: &[(usize, usize)]) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(3)];
     for isa in isas() {
@@ -127,7 +127,7 @@ fn vector_products<S: Value + Widen<T>, V: Value + Widen<T>, T: Tested>(shapes: 
 }
 
 #[test]
-fn products_with_a_vector_are_right_for_any_length_and_type() {
+fn matmuls_with_a_vector_are_right_for_any_length_and_type() {
     let mut r = Random::new();
     let mut shapes: Vec<(usize, usize)> = (0..60).map(|_| (1 + r.below(40), 1 + r.below(40))).collect();
     // Around a block that is widened at a time, several chunks, several slices.
@@ -142,28 +142,28 @@ fn products_with_a_vector_are_right_for_any_length_and_type() {
         (70, 5000),
         (3, 20_000),
     ]);
-    vector_products::<f32, f32, f32>(&shapes);
-    vector_products::<f64, f64, f64>(&shapes);
-    vector_products::<bf16, bf16, f32>(&shapes);
-    vector_products::<f16, f16, f32>(&shapes);
-    vector_products::<bf16, f32, f32>(&shapes);
-    vector_products::<f32, f16, f32>(&shapes);
-    vector_products::<i32, i32, i32>(&shapes);
-    vector_products::<i64, i64, i64>(&shapes);
-    vector_products::<i8, i8, i32>(&shapes);
-    vector_products::<u8, i16, i32>(&shapes);
-    vector_products::<i32, u8, i32>(&shapes);
-    vector_products::<u32, u64, i64>(&shapes);
-    vector_products::<Complex<f32>, Complex<f32>, Complex<f32>>(&shapes);
+    gemv_matmuls::<f32, f32, f32>(&shapes);
+    gemv_matmuls::<f64, f64, f64>(&shapes);
+    gemv_matmuls::<bf16, bf16, f32>(&shapes);
+    gemv_matmuls::<f16, f16, f32>(&shapes);
+    gemv_matmuls::<bf16, f32, f32>(&shapes);
+    gemv_matmuls::<f32, f16, f32>(&shapes);
+    gemv_matmuls::<i32, i32, i32>(&shapes);
+    gemv_matmuls::<i64, i64, i64>(&shapes);
+    gemv_matmuls::<i8, i8, i32>(&shapes);
+    gemv_matmuls::<u8, i16, i32>(&shapes);
+    gemv_matmuls::<i32, u8, i32>(&shapes);
+    gemv_matmuls::<u32, u64, i64>(&shapes);
+    gemv_matmuls::<Complex<f32>, Complex<f32>, Complex<f32>>(&shapes);
     // More than caches hold: what comes later is prefetched, past the end of the matrix.
-    vector_products::<f32, f32, f32>(&[(4200, 530), (530, 4200)]);
-    vector_products::<bf16, bf16, f32>(&[(4200, 1030), (1030, 4200)]);
+    gemv_matmuls::<f32, f32, f32>(&[(4200, 530), (530, 4200)]);
+    gemv_matmuls::<bf16, bf16, f32>(&[(4200, 1030), (1030, 4200)]);
 }
 
 #[test]
-fn complex_products_are_right() {
-    random_products::<Complex<f32>, Complex<f32>>(80);
-    random_products::<Complex<f64>, Complex<f64>>(80);
+fn complex_matmuls_are_right() {
+    random_matmuls::<Complex<f32>, Complex<f32>>(80);
+    random_matmuls::<Complex<f64>, Complex<f64>>(80);
 }
 
 /// Remembers what it was given, and how often.
@@ -237,7 +237,7 @@ fn results_can_be_narrowed_on_their_way_out() {
 }
 
 #[test]
-fn a_depth_of_zero_gives_zeros_and_an_empty_result_is_left_alone() {
+fn a_k_of_zero_gives_zeros_and_an_empty_result_is_left_alone() {
     let workers = Workers::new(2);
     for isa in isas() {
         let mut c = vec![7.0f32; 35];
@@ -321,7 +321,7 @@ fn matrices_in_place_give_what_packed_ones_do() {
 
 #[test]
 fn complex_sums_that_overflow_do_so_wherever_they_are() {
-    // A row by a matrix whose depth is cut into slices.
+    // A row by a matrix whose K is cut into slices.
     let (n, k) = (4096, 128);
     let shape = Shape::new(1, n, k);
     let workers = Workers::new(2);
@@ -336,7 +336,7 @@ fn complex_sums_that_overflow_do_so_wherever_they_are() {
             let out = Output::Plain(Plain::dense(&mut c, 1, 1, n).unwrap());
             let blocking = Blocking { mr: 4, nr: 8, mc: 4, nc: 64, kc: 64 };
             run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &workers);
-            assert!(c.iter().all(|x| *x == Complex::new(f32::INFINITY, 0.0)), "{isa:?}, depth {at}: {}", c[0]);
+            assert!(c.iter().all(|x| *x == Complex::new(f32::INFINITY, 0.0)), "{isa:?}, k_len {at}: {}", c[0]);
         }
     }
 }
@@ -385,7 +385,7 @@ fn bad_arguments_are_errors() {
     assert_eq!(Gemm { a: &short, ..g }.run(&workers, &mut []), Err(GemmError::OperandTooSmall('A')));
 }
 
-/// Writes tiles where their sums waited.
+/// Writes tiles where their accumulators waited.
 struct AtHome<'a>(Plain<'a, f32>);
 
 impl TileSink<f32> for AtHome<'_> {
@@ -471,7 +471,7 @@ fn sums_are_the_same_however_much_is_packed_at_a_time() {
                 let got = f32::from_bits(results[0][(p * m + i) * n + j]);
                 f32::check(got, &mut pairs, &|| format!("{isa:?} {shape:?} {blocking:?} at {p} {i} {j}"));
             }
-            // Two operands of 8 MB together are packed in parts, unless sums cannot wait or there are many threads.
+            // Two operands of 8 MB together are packed in parts, unless accumulators cannot wait or there are many threads.
             if (m, n) == (300, 540) {
                 let (few, much): (Vec<_>, Vec<_>) = (0..9).partition(|i| i / 3 < 2 && i % 3 < 2);
                 assert!(few.iter().all(|&i| room[i] < 4 << 20), "{isa:?} {blocking:?}: {room:?}");
