@@ -89,7 +89,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error in one line, without the place in our own source, which means nothing to a user of the command.
+/// The error in one line, without the position in our own source, which means nothing to a user of the command.
 pub fn describe(error: &Error) -> String {
     let mut text = error.kind().to_string();
     if let Some(op) = error.op() {

@@ -53,7 +53,7 @@ fn configure(cli: &Cli) {
 fn finish(outcome: Outcome) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::from(Exit::Ok as u8) };
     if failure.message.is_some() {
-        // What was printed before belongs before the error, where both go to one place.
+        // What was printed before belongs before the error, where both go to one stream.
         let _ = output::flush();
         output::note(failure.to_string());
     }

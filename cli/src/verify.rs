@@ -94,8 +94,8 @@ fn lines(device: &Device, options: &Options) -> Outcome<Vec<Line>> {
 /// Joins a line to those of the same operation and dtype in the same part of the suite.
 fn add(lines: &mut BTreeMap<(usize, String, DType), Line>, key: (usize, String, DType), line: Line) {
     match lines.entry(key) {
-        Entry::Vacant(place) => drop(place.insert(line)),
-        Entry::Occupied(mut place) => place.get_mut().join(line),
+        Entry::Vacant(entry) => drop(entry.insert(line)),
+        Entry::Occupied(mut entry) => entry.get_mut().join(line),
     }
 }
 

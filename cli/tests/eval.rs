@@ -55,7 +55,7 @@ fn results_go_to_files_and_come_back() {
 #[test]
 fn mistakes_exit_with_2_and_show_the_place() {
     let folder = Folder::new();
-    for (expression, place, part) in [
+    for (expression, position, part) in [
         ("1 + foo(2)", "column 5", "no function"),
         ("1 + y", "column 5", "y=file.npy"),
         ("(1 + 2", "column 1", "never closed"),
@@ -64,7 +64,7 @@ fn mistakes_exit_with_2_and_show_the_place() {
         ("", "column 1", "empty"),
         ("reshape([1,2,3], [7])", "column 1", "reshape"),
     ] {
-        folder.run(&["eval", expression]).exits(2).says(place).says(part);
+        folder.run(&["eval", expression]).exits(2).says(position).says(part);
     }
     folder.run(&["eval", "x", "x"]).exits(2).says("gives no name a value");
     folder.run(&["eval", "x", "x=1", "x=2"]).exits(2).says("twice");

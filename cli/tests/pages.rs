@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// The machine, as people name it, and what of it was used.
-    fn place(&self) -> String {
+    fn machine(&self) -> String {
         let machine = self.text("machine").split(" (").next().unwrap_or_default();
         match self.text("device").split(':').next() {
             Some("cpu") if self.has("threads", "1") => format!("{machine}, one core"),
@@ -90,13 +90,13 @@ fn read(record: &str) -> Vec<Row> {
     rows.filter(|r| r.number("ms").is_some()).collect()
 }
 
-/// The record of patterns, by case, place and what was switched off; of several rows the fastest.
+/// The record of patterns, by case, machine and what was switched off; of several rows the fastest.
 type Patterns = BTreeMap<(String, String, Vec<String>), Row>;
 
 fn patterns() -> Patterns {
     let mut all = Patterns::new();
     for row in read("patterns") {
-        let key = (row.text("case").to_string(), row.place(), row.without());
+        let key = (row.text("case").to_string(), row.machine(), row.without());
         if all.get(&key).is_none_or(|other| row.ms() < other.ms()) {
             all.insert(key, row);
         }
@@ -104,7 +104,7 @@ fn patterns() -> Patterns {
     all
 }
 
-/// The rows of one case and set of ideas switched off, in the order of places.
+/// The rows of one case and set of ideas switched off, in the order of machines.
 fn rows<'a>(all: &'a Patterns, case: &'a str, without: &'a [String]) -> impl Iterator<Item = (&'a String, &'a Row)> {
     let wanted = move |k: &(String, String, Vec<String>)| k.0 == case && k.2 == without;
     all.iter().filter(move |(k, _)| wanted(k)).map(|(k, row)| (&k.1, row))
@@ -120,10 +120,10 @@ fn gains(all: &Patterns, ideas: &str, cases: &str) -> String {
         String::from("| case | machine | without | with | gain | of the limit |\n|---|---|---|---|---|---|\n");
     for case in cases.split_whitespace() {
         let before = text.len();
-        for (place, row) in rows(all, case, &on) {
-            let Some(without) = all.get(&(case.to_string(), place.clone(), off.clone())) else { continue };
+        for (machine, row) in rows(all, case, &on) {
+            let Some(without) = all.get(&(case.to_string(), machine.clone(), off.clone())) else { continue };
             let (a, b, gain) = (time(without.ms()), time(row.ms()), without.ms() / row.ms());
-            text += &format!("| `{case}` | {place} | {a} | {b} | {gain:.2}x | {} |\n", row.limit());
+            text += &format!("| `{case}` | {machine} | {a} | {b} | {gain:.2}x | {} |\n", row.limit());
         }
         assert!(text.len() > before, "no machine has {case} with {idea} and without");
     }
@@ -134,13 +134,13 @@ fn shares(all: &Patterns, cases: &str) -> String {
     let mut text = String::from("| case | machine | time | rate | of the limit |\n|---|---|---|---|---|\n");
     for case in cases.split_whitespace() {
         let before = text.len();
-        for (place, row) in rows(all, case, &[]) {
+        for (machine, row) in rows(all, case, &[]) {
             let rate = match (row.number("gflops"), row.number("gbps")) {
                 (Some(g), _) => format!("{} GFLOP/s", short(g)),
                 (_, Some(g)) => format!("{} GB/s", short(g)),
                 _ => "-".into(),
             };
-            text += &format!("| `{case}` | {place} | {} | {rate} | {} |\n", time(row.ms()), row.limit());
+            text += &format!("| `{case}` | {machine} | {} | {rate} | {} |\n", time(row.ms()), row.limit());
         }
         assert!(text.len() > before, "no machine has {case}");
     }

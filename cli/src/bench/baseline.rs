@@ -1,4 +1,4 @@
-//! Figures kept in a file, and how new ones compare with them.
+//! Figures saved in a file, and how new ones compare with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

@@ -100,7 +100,7 @@ const ELEMENTS: &[&str] = &["N"];
 
 const FORMS: &[Form] = &[
     form("matmul", FACTORS, MATRICES, "C = A @ B, row-major; of i8 in i32", compute::matmul),
-    form("bmm", FLOATS, &["B", "M", "K", "N"], "a batch of products", compute::bmm),
+    form("bmm", FLOATS, &["B", "M", "K", "N"], "a batch of matmuls", compute::bmm),
     form("linear", FLOATS, MATRICES, "gelu(A @ B + bias)", compute::linear),
     form("attention", FLOATS, HEADS, "softmax(q k' / root of D) v", attention::attention),
     form("attention", FLOATS, HEADS, "the same, each query seeing the keys up to its own", attention::causal)
@@ -135,7 +135,7 @@ const NAMED: &[(&str, &str, Kind)] = &[
     ("addsmall_call", "x + x of 1,024 elements, computed", Kind::Call(Call::AddSmall)),
     ("adds10_call", "y = x; five times y = tanh(y + x); computed", Kind::Call(Call::Adds10)),
     ("compiled10_call", "the same as a compiled function", Kind::Call(Call::Compiled10)),
-    ("moving_call", "the sum of 64 elements, each time at another place", Kind::Call(Call::Moving)),
+    ("moving_call", "the sum of 64 elements, each time at another address", Kind::Call(Call::Moving)),
     ("growing_call", "a tensor of some hundred rows made one row longer, and its sum", Kind::Call(Call::Growing)),
     ("reshape_call", "a view of a 4096 x 4096 tensor as 2048 x 8192", Kind::Call(Call::Reshape)),
     ("sync_call", "one small op and a full wait for it", Kind::Call(Call::Sync)),
@@ -215,10 +215,10 @@ fn sized(name: &str) -> Result<Compute, String> {
     // product of all.
     let product = |list: &[usize]| list.iter().try_fold(1u64, |n, &s| n.checked_mul(s as u64));
     let small = |p: Option<u64>| p.is_some_and(|p| p <= LARGEST / 16);
-    let apart = |i: usize, j: usize| op == "take" && (i, j) == (0, 2);
+    let exempt = |i: usize, j: usize| op == "take" && (i, j) == (0, 2);
     let pairs = (0..sizes.len()).flat_map(|i| (i + 1..sizes.len()).map(move |j| (i, j)));
     let operands = sizes.iter().all(|&a| small(Some(a as u64)))
-        && pairs.filter(|&(i, j)| !apart(i, j)).all(|(i, j)| small(product(&[sizes[i], sizes[j]])));
+        && pairs.filter(|&(i, j)| !exempt(i, j)).all(|(i, j)| small(product(&[sizes[i], sizes[j]])));
     let fits = operands && product(&sizes).is_some_and(|p| p < 1 << 60);
     if !fits {
         return Err(format!("{name:?} is too large"));

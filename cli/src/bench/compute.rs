@@ -27,7 +27,7 @@ pub enum Precision {
 pub struct Input {
     /// Its shape.
     pub shape: Vec<usize>,
-    /// For places: they are below this. Other inputs are normal numbers of the case's dtype.
+    /// For indices: they are below this. Other inputs are normal numbers of the case's dtype.
     pub below: Option<usize>,
 }
 
@@ -37,8 +37,8 @@ impl Input {
         Input { shape: shape.to_vec(), below: None }
     }
 
-    /// Places from 0 up to but without `below`.
-    pub fn places(shape: &[usize], below: usize) -> Input {
+    /// Indices from 0 up to but without `below`.
+    pub fn indices(shape: &[usize], below: usize) -> Input {
         Input { shape: shape.to_vec(), below: Some(below) }
     }
 }
@@ -143,7 +143,7 @@ pub fn matmul(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// A batch of products.
+/// A batch of matmuls.
 pub fn bmm(dtype: DType, sizes: &[usize]) -> Compute {
     let (b, m, k, n) = (sizes[0], sizes[1], sizes[2], sizes[3]);
     let one = matmul(dtype, &sizes[1..]);
@@ -165,8 +165,8 @@ pub fn bmm(dtype: DType, sizes: &[usize]) -> Compute {
 /// `gelu(A @ B + bias)`.
 pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
     let (m, n) = (sizes[0], sizes[2]);
-    let product = matmul(dtype, sizes);
-    let mut inputs = product.inputs;
+    let plain = matmul(dtype, sizes);
+    let mut inputs = plain.inputs;
     inputs.push(Input::normal(&[n]));
     Compute {
         inputs,
@@ -176,9 +176,9 @@ pub fn linear(dtype: DType, sizes: &[usize]) -> Compute {
             let v = dot(of, sizes, i) + bias;
             0.5 * v * (1.0 + erf(v * std::f64::consts::FRAC_1_SQRT_2))
         },
-        flop: product.flop + (m * n) as u64,
-        bytes: product.bytes + bytes(dtype, &[n]),
-        ..product
+        flop: plain.flop + (m * n) as u64,
+        bytes: plain.bytes + bytes(dtype, &[n]),
+        ..plain
     }
 }
 

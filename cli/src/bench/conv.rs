@@ -15,7 +15,7 @@ pub const FORM: (&str, &str) = (
 );
 /// The dtypes of its name.
 const DTYPES: [&str; 4] = ["f32", "tf32", "f16", "bf16"];
-/// Winograd's algorithm for tiles of 4 x 4 results takes 36 products for 144.
+/// Winograd's algorithm for tiles of 4 x 4 results takes 36 multiplications for 144.
 pub const WINOGRAD_SAVES: u64 = 4;
 /// Sizes beyond this are a slip of the pen.
 const LARGEST: usize = 1 << 24;
@@ -57,7 +57,7 @@ pub fn parse(name: &str) -> Option<Compute> {
     let (oh, ow) = (out(h, r)?, out(w, s)?);
     let product = |list: &[usize]| list.iter().try_fold(1u64, |p, &n| p.checked_mul(n as u64)).filter(|&p| p < 1 << 38);
     let bytes = product(&[n, c, h, w])? + product(&[k, within, r, s])? + product(&[n, k, oh, ow])?;
-    // Products with the zeros around the image need not be computed.
+    // Multiplications by the zeros around the image need not be computed.
     let (down, along) = (taps(h, r, stride, padding, oh), taps(w, s, stride, padding, ow));
     let flop = product(&[n, k, within])?.checked_mul(product(&[down, along])?)?.checked_mul(2)?;
     Some(Compute {
@@ -102,8 +102,8 @@ fn expected(of: &[Source], sizes: &[usize], i: usize) -> f64 {
     for (channel, y, z) in (0..within).flat_map(|c| (0..r).flat_map(move |y| (0..s).map(move |z| (c, y, z)))) {
         let (iy, ix) = ((oy * stride + y).wrapping_sub(padding), (ox * stride + z).wrapping_sub(padding));
         if iy < h && ix < w {
-            let place = ((image * c + first + channel) * h + iy) * w + ix;
-            sum += x.at(place) * f.at(((filter * within + channel) * r + y) * s + z);
+            let element = ((image * c + first + channel) * h + iy) * w + ix;
+            sum += x.at(element) * f.at(((filter * within + channel) * r + y) * s + z);
         }
     }
     sum
@@ -118,11 +118,11 @@ mod tests {
     #[test]
     fn names_of_convolutions_say_all_sizes() {
         let case = parse("conv_f32_1x64x56x56_64x3x3_s1p1").unwrap();
-        // Three of 3 taps at each place, but two at both ends.
+        // Three of 3 taps at each pixel, but two at both ends.
         assert_eq!((case.elements, case.flop), (64 * 56 * 56, 2 * 64 * 64 * 166 * 166));
         assert_eq!(parse("conv_f32_1x3x224x224_64x7x7_s2p3").unwrap().elements, 64 * 112 * 112);
-        let apart = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
-        assert_eq!((apart.flop, &apart.inputs[1].shape[..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
+        let depthwise = parse("conv_f32_1x32x112x112_64x3x3_s1p1_g32").unwrap();
+        assert_eq!((depthwise.flop, &depthwise.inputs[1].shape[..]), (2 * 64 * 334 * 334, &[64, 1, 3, 3][..]));
         assert_eq!(parse("conv_f32_1x64x56x56_64x3x3_s1p1_wino").unwrap().flop, case.flop);
         let half = parse("conv_bf16_1x64x56x56_64x3x3_s1p1").unwrap();
         assert_eq!((half.dtype, 2 * half.bytes, half.flop), (DType::BF16, case.bytes, case.flop));

@@ -24,8 +24,8 @@ pub fn time(runtime: &Runtime, device: &Device, prepared: bool) -> Outcome<Timin
     let input = Buffer::from_bytes(&device.host(), &vec![0; bytes], Mode::Automatic)?.on(device, stream)?;
     input.wait()?;
     let output = Buffer::new(device, bytes, Mode::Automatic, stream)?.write(device, stream)?;
-    let place = |r: &millstream::core::buffer::Resident| (r.storage.memory().clone(), r.storage.offset());
-    let ((from, from_at), (to, to_at)) = (place(&input), place(&output));
+    let address = |r: &millstream::core::buffer::Resident| (r.storage.memory().clone(), r.storage.offset());
+    let ((from, from_at), (to, to_at)) = (address(&input), address(&output));
     let (inputs, outputs) = ([bind(&from, from_at, bytes, 0)], [bind(&to, to_at, bytes, 0)]);
     let bindings = Bindings { inputs: &inputs, outputs: &outputs, params: &[], workspace: None };
 

@@ -53,7 +53,7 @@ const SAMPLE_WORK: usize = 1 << 22;
 const NETWORK_BOUND: f64 = 1e-4;
 
 /// Where cases run.
-struct Place<'a> {
+struct Bench<'a> {
     runtime: &'a Runtime,
     device: Device,
     seconds: f64,
@@ -85,10 +85,10 @@ pub fn run(args: &args::Bench) -> Outcome {
     };
     let store = args.save.as_deref().map(|path| Store::open(path, &device)).transpose()?;
 
-    let place = Place { runtime, device, seconds: args.seconds, without };
+    let bench = Bench { runtime, device, seconds: args.seconds, without };
     let mut report = Report::new(&cases, args.json, cases.len());
     for case in &cases {
-        if let Some(row) = report.take(&place, case)?
+        if let Some(row) = report.take(&bench, case)?
             && let Some(store) = &store
         {
             store.append(&row)?;
@@ -96,7 +96,7 @@ pub fn run(args: &args::Bench) -> Outcome {
     }
     let (rows, failure) = report.end();
     if let Some(baseline) = baseline {
-        if let Some(warning) = baseline.foreign(&place.device) {
+        if let Some(warning) = baseline.foreign(&bench.device) {
             note(warning);
         }
         let verdict = baseline.compare(&rows, args.tolerance);
@@ -134,9 +134,9 @@ pub fn tour(args: &args::Tour) -> Outcome {
     let seconds = args.seconds.unwrap_or((20.0 / count as f64).clamp(0.05, 0.75));
     let mut report = Report::new(&cases, false, count);
     for device in devices {
-        let place = Place { runtime, device, seconds, without: Vec::new() };
+        let bench = Bench { runtime, device, seconds, without: Vec::new() };
         for case in &cases {
-            report.take(&place, case)?;
+            report.take(&bench, case)?;
         }
     }
     let (_, failure) = report.end();
@@ -165,16 +165,16 @@ impl Report {
     }
 
     /// Times one case and prints its row. A case that fails does not stop the others; an interrupt or a closed pipe does.
-    fn take(&mut self, place: &Place<'_>, case: &Case) -> Outcome<Option<Row>> {
+    fn take(&mut self, bench: &Bench<'_>, case: &Case) -> Outcome<Option<Row>> {
         interrupt::check()?;
-        self.progress.at(format!("{} {}", place.device.name(), case.name));
-        let measured = measure(place, case);
+        self.progress.at(format!("{} {}", bench.device.name(), case.name));
+        let measured = measure(bench, case);
         self.progress.step();
         let row = match measured {
-            Ok(row) => Row { without: place.without.clone(), ..row },
+            Ok(row) => Row { without: bench.without.clone(), ..row },
             Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
             Err(mut failure) => {
-                failure.message = failure.message.map(|m| format!("{} on {}: {m}", case.name, place.device.name()));
+                failure.message = failure.message.map(|m| format!("{} on {}: {m}", case.name, bench.device.name()));
                 self.fail(failure);
                 return Ok(None);
             }
@@ -214,30 +214,30 @@ impl Report {
 }
 
 /// Times one case.
-fn measure(place: &Place<'_>, case: &Case) -> Outcome<Row> {
-    let device = &place.device;
+fn measure(bench: &Bench<'_>, case: &Case) -> Outcome<Row> {
+    let device = &bench.device;
     match &case.kind {
-        Kind::Compute(compute) => measure_compute(place, &case.name, compute),
-        Kind::Network(pass) => measure_network(place, &case.name, *pass),
-        Kind::Transfer(transfer) => measure_transfer(place, &case.name, *transfer),
+        Kind::Compute(compute) => measure_compute(bench, &case.name, compute),
+        Kind::Network(pass) => measure_network(bench, &case.name, *pass),
+        Kind::Transfer(transfer) => measure_transfer(bench, &case.name, *transfer),
         Kind::Floor => match device.launch_floor()? {
             Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
             None => Err(Failure::usage("the device finishes work within the call: there is no wait to time")),
         },
         Kind::Call(call) => Ok(Row::new(&case.name, device, calls::time(*call, device)?)),
-        Kind::ColdStart => Ok(Row::new(&case.name, device, cold_start(device, place.seconds)?)),
+        Kind::ColdStart => Ok(Row::new(&case.name, device, cold_start(device, bench.seconds)?)),
         Kind::Event(how) => {
-            let (timing, cpu_ms) = events::time(*how, place.seconds)?;
+            let (timing, cpu_ms) = events::time(*how, bench.seconds)?;
             Ok(Row { cpu_ms, ..Row::new(&case.name, device, timing) })
         }
         Kind::Launch { prepared } => {
-            Ok(Row::new(&case.name, device, launches::time(place.runtime, device, *prepared)?))
+            Ok(Row::new(&case.name, device, launches::time(bench.runtime, device, *prepared)?))
         }
     }
 }
 
-fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<Row> {
-    let device = &place.device;
+fn measure_compute(bench: &Bench<'_>, name: &str, compute: &Compute) -> Outcome<Row> {
+    let device = &bench.device;
     if compute.precision == Precision::Tf32 {
         // Never f32 under another name: it would be slower than what peers do, and more exact.
         let text =
@@ -254,7 +254,7 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
     for &i in compute.keep {
         inputs[i].keep()?;
     }
-    let timed = time(place, &|| Ok((compute.build)(&inputs, &compute.sizes)))?;
+    let timed = time(bench, &|| Ok((compute.build)(&inputs, &compute.sizes)))?;
     let max_err = largest_error(compute, &sources, &(compute.build)(&inputs, &compute.sizes))?;
     let Compute { flop, saving, bytes, shown, dtype, .. } = *compute;
     let rates = Rates { flop, saving, bytes, shown, dtype };
@@ -262,15 +262,15 @@ fn measure_compute(place: &Place<'_>, name: &str, compute: &Compute) -> Outcome<
 }
 
 /// Times the forward pass of a network, and holds it against the same in double precision.
-fn measure_network(place: &Place<'_>, name: &str, Pass { shape, batch }: Pass) -> Outcome<Row> {
-    let device = &place.device;
+fn measure_network(bench: &Bench<'_>, name: &str, Pass { shape, batch }: Pass) -> Outcome<Row> {
+    let device = &bench.device;
     let network = Arc::new(Network::new(shape, device)?);
     let images = networks::images(batch, device)?;
     let compiled = {
         let network = Arc::clone(&network);
         compile(move |x| network.forward(x))
     };
-    let timed = time(place, &|| compiled.call(&images))?;
+    let timed = time(bench, &|| compiled.call(&images))?;
     let values = compiled.call(&images)?.to_vec::<f32>()?;
     let double = network.cast(DType::F64)?.forward(&images.cast(DType::F64)).to_vec::<f64>()?;
     let largest = double.iter().fold(0f64, |most, x| most.max(x.abs()));
@@ -333,8 +333,8 @@ fn placed(device: &Device, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Option<
 }
 
 /// Times the evaluation of a tensor that is made anew each time.
-fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> {
-    let device = &place.device;
+fn time(bench: &Bench<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> {
+    let device = &bench.device;
     let mut host_us = Vec::new();
     // The device `auto` has no stream of its own whose clock could tell the time.
     let by_host = device.is_host() || !device.candidates().is_empty();
@@ -372,19 +372,19 @@ fn time(place: &Place<'_>, make: &dyn Fn() -> Result<Tensor>) -> Outcome<Timed> 
     if !by_host && !in_software {
         timing::settle(timing::STRETCH, &mut once)?;
     }
-    let timing = timing::repeat(place.seconds, most, &mut once)?;
+    let timing = timing::repeat(bench.seconds, most, &mut once)?;
     Ok(Timed { timing, host_us: (!by_host).then(|| Timing::of(host_us).ms), clock, placed })
 }
 
 /// Times a copy between ordinary host memory and the device, by the host's clock.
-fn measure_transfer(place: &Place<'_>, name: &str, transfer: Transfer) -> Outcome<Row> {
-    let device = &place.device;
+fn measure_transfer(bench: &Bench<'_>, name: &str, transfer: Transfer) -> Outcome<Row> {
+    let device = &bench.device;
     if device.is_host() {
         return Err(Failure::usage("the host copies nothing to itself"));
     }
     let host = device.host();
     let values = Normal::new(0, DType::F32).tensor(&[transfer.elements]).to(&host);
-    let timing = timing::repeat(place.seconds, REPEATS_QUEUED, || match transfer.direction {
+    let timing = timing::repeat(bench.seconds, REPEATS_QUEUED, || match transfer.direction {
         Direction::Up => {
             // A value that was never on the device, in memory as programs have it.
             let fresh = values.copy();

@@ -55,7 +55,7 @@ pub fn colcumsum(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// Each row of the input in ascending order, with the places before.
+/// Each row of the input in ascending order, with the indices before.
 fn sorted(of: &[Source], sizes: &[usize]) -> Vec<Vec<(f64, usize)>> {
     let values = of[0].values(sizes[0] * sizes[1]);
     let row = |row: &[f64]| {
@@ -111,7 +111,7 @@ pub fn topk(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// The place of the largest of each row.
+/// The index of the largest of each row.
 pub fn argmax(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
@@ -127,27 +127,27 @@ pub fn argmax(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// Some rows of a table, at random places.
+/// Some rows of a table, at random indices.
 pub fn take(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c, n) = (sizes[0], sizes[1], sizes[2]);
     Compute {
         sizes: sizes.to_vec(),
-        inputs: vec![Input::normal(&[r, c]), Input::places(&[n], r)],
+        inputs: vec![Input::normal(&[r, c]), Input::indices(&[n], r)],
         build: |x, _| x[0].take(&x[1], 0),
-        expected: |of, sizes, i| of[0].at(of[1].place(i / sizes[1]) * sizes[1] + i % sizes[1]),
+        expected: |of, sizes, i| of[0].at(of[1].index(i / sizes[1]) * sizes[1] + i % sizes[1]),
         bound: 0.0,
         bytes: bytes(dtype, &[n * c, n * c]) + bytes(DType::I64, &[n]),
         ..elementwise(dtype, n * c, 1, 0)
     }
 }
 
-/// An element of the same row for each, at random places.
+/// An element of the same row for each, at random indices.
 pub fn gather(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
-        inputs: vec![Input::normal(&[r, c]), Input::places(&[r, c], c)],
+        inputs: vec![Input::normal(&[r, c]), Input::indices(&[r, c], c)],
         build: |x, _| x[0].take_along_axis(&x[1], 1),
-        expected: |of, sizes, i| of[0].at(i / sizes[1] * sizes[1] + of[1].place(i)),
+        expected: |of, sizes, i| of[0].at(i / sizes[1] * sizes[1] + of[1].index(i)),
         reach: 1,
         bound: 0.0,
         bytes: bytes(dtype, &[r * c, r * c]) + bytes(DType::I64, &[r * c]),
@@ -155,16 +155,16 @@ pub fn gather(dtype: DType, sizes: &[usize]) -> Compute {
     }
 }
 
-/// As many numbers added to those of a vector, at random places.
+/// As many numbers added to those of a vector, at random indices.
 pub fn scatteradd(dtype: DType, sizes: &[usize]) -> Compute {
     let n = sizes[0];
     Compute {
-        inputs: vec![Input::normal(&[n]), Input::normal(&[n]), Input::places(&[n], n)],
+        inputs: vec![Input::normal(&[n]), Input::normal(&[n]), Input::indices(&[n], n)],
         build: |x, _| x[0].scatter_add(0, &x[2], &x[1]),
         whole: Some(|of, sizes, values| {
             let (mut right, added) = (of[0].values(sizes[0]), of[1].values(sizes[0]));
             for (i, v) in added.into_iter().enumerate() {
-                right[of[2].place(i)] += v;
+                right[of[2].index(i)] += v;
             }
             difference(values, &right)
         }),

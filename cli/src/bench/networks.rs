@@ -14,8 +14,11 @@ pub use layers::{Work, images, taps};
 
 /// The forms of the names, for people.
 pub const FORMS: [(&str, &str); 2] = [
-    ("resnet50_f32_N", "a forward pass of ResNet-50's shape for N images, weights kept; _wino: Winograd allowed"),
-    ("mobilenet_f32_N", "a forward pass of MobileNetV2's shape for N images, weights kept"),
+    (
+        "resnet50_f32_N",
+        "a forward pass of ResNet-50's shape for N images, weights in the pack cache; _wino: Winograd allowed",
+    ),
+    ("mobilenet_f32_N", "a forward pass of MobileNetV2's shape for N images, weights in the pack cache"),
 ];
 
 /// More images than this at once are a slip of the pen.

@@ -1,4 +1,4 @@
-//! Random numbers, each a function of its seed and its place: nothing needs to be kept to know an element again.
+//! Random numbers, each a function of its seed and its index: nothing needs to be stored to know an element again.
 
 use half::{bf16, f16};
 use millstream::{DType, Tensor};
@@ -8,8 +8,8 @@ use millstream::{DType, Tensor};
 pub enum Source {
     /// Normal numbers.
     Normal(Normal),
-    /// Places from 0 up to but without a number, all equally likely (i64).
-    Places {
+    /// Indices from 0 up to but without a number, all equally likely (i64).
+    Indices {
         /// Which of many such rows.
         seed: u64,
         /// The number.
@@ -18,27 +18,27 @@ pub enum Source {
 }
 
 impl Source {
-    /// The row of this seed: places below a number, or else normal numbers of a dtype.
+    /// The row of this seed: indices below a number, or else normal numbers of a dtype.
     pub fn new(seed: u64, dtype: DType, below: Option<usize>) -> Source {
         match below {
-            Some(below) => Source::Places { seed: mix(seed), below: below.max(1) },
+            Some(below) => Source::Indices { seed: mix(seed), below: below.max(1) },
             None => Source::Normal(Normal::new(seed, dtype)),
         }
     }
 
-    /// The element at a place.
-    pub fn at(&self, place: usize) -> f64 {
+    /// The element at an index.
+    pub fn at(&self, at: usize) -> f64 {
         match self {
-            Source::Normal(normal) => normal.at(place),
-            Source::Places { .. } => self.place(place) as f64,
+            Source::Normal(normal) => normal.at(at),
+            Source::Indices { .. } => self.index(at) as f64,
         }
     }
 
-    /// The element at a place, as a place; 0 where it is none.
-    pub fn place(&self, place: usize) -> usize {
+    /// The element at an index, as an index; 0 where it is none.
+    pub fn index(&self, at: usize) -> usize {
         match self {
             Source::Normal(_) => 0,
-            Source::Places { seed, below } => (mix(seed ^ place as u64) % *below as u64) as usize,
+            Source::Indices { seed, below } => (mix(seed ^ at as u64) % *below as u64) as usize,
         }
     }
 
@@ -46,7 +46,7 @@ impl Source {
     pub fn values(&self, count: usize) -> Vec<f64> {
         match self {
             Source::Normal(normal) => normal.fill(count, |v| normal.round(v)),
-            Source::Places { .. } => (0..count).map(|i| self.at(i)).collect(),
+            Source::Indices { .. } => (0..count).map(|i| self.at(i)).collect(),
         }
     }
 
@@ -54,9 +54,9 @@ impl Source {
     pub fn tensor(&self, shape: &[usize]) -> Tensor {
         match self {
             Source::Normal(normal) => normal.tensor(shape),
-            Source::Places { .. } => {
-                let places = (0..shape.iter().product()).map(|i| self.place(i) as i64);
-                Tensor::from_shape(shape, &places.collect::<Vec<_>>())
+            Source::Indices { .. } => {
+                let indices = (0..shape.iter().product()).map(|i| self.index(i) as i64);
+                Tensor::from_shape(shape, &indices.collect::<Vec<_>>())
             }
         }
     }
@@ -102,10 +102,10 @@ impl Normal {
         }
     }
 
-    /// The element at a place.
-    pub fn at(&self, place: usize) -> f64 {
-        let (even, odd) = self.two(place as u64 / 2);
-        self.round(if place.is_multiple_of(2) { even } else { odd })
+    /// The element at an index.
+    pub fn at(&self, at: usize) -> f64 {
+        let (even, odd) = self.two(at as u64 / 2);
+        self.round(if at.is_multiple_of(2) { even } else { odd })
     }
 
     /// The first elements as a tensor.
@@ -171,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn places_lie_below_their_number_and_are_found_again() {
-        let places = Source::new(5, DType::F32, Some(37));
-        let list = places.tensor(&[400]).to_vec::<i64>().unwrap();
-        assert!(list.iter().enumerate().all(|(i, &p)| p == places.place(i) as i64 && (0..37).contains(&p)));
-        assert!((0..37).all(|p| list.contains(&p)), "every place is among ten times as many");
+    fn indices_lie_below_their_number_and_are_found_again() {
+        let indices = Source::new(5, DType::F32, Some(37));
+        let list = indices.tensor(&[400]).to_vec::<i64>().unwrap();
+        assert!(list.iter().enumerate().all(|(i, &p)| p == indices.index(i) as i64 && (0..37).contains(&p)));
+        assert!((0..37).all(|p| list.contains(&p)), "every index is among ten times as many");
     }
 
     #[test]

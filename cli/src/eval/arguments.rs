@@ -10,13 +10,13 @@ use super::value::{Array, Beside, Numbers, Value, pair, wraps};
 /// The arguments of one call. Each is taken at most once.
 pub struct Arguments<'a> {
     function: &'a Function,
-    /// The place of the call.
+    /// The position of the call.
     pub at: usize,
     given: Vec<(&'a str, Value, usize)>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Matches values with the function's parameters: by place first, then by name.
+    /// Matches values with the function's parameters: by position first, then by name.
     pub fn new(
         function: &'a Function,
         at: usize,
@@ -25,10 +25,10 @@ impl<'a> Arguments<'a> {
     ) -> Result<Arguments<'a>, Trouble> {
         let parameters: Vec<&str> = function.parameters().map(|(name, _)| name).collect();
         let mut given: Vec<(&str, Value, usize)> = Vec::new();
-        for (i, ((value, place), name)) in values.into_iter().zip(names).enumerate() {
+        for (i, ((value, position), name)) in values.into_iter().zip(names).enumerate() {
             let found = match name {
                 None if names.iter().take(i).any(Option::is_some) => {
-                    return Err(Trouble::new(place, "an argument without a name follows one with a name"));
+                    return Err(Trouble::new(position, "an argument without a name follows one with a name"));
                 }
                 None => parameters.get(i),
                 // One axis or several: people write either.
@@ -38,12 +38,12 @@ impl<'a> Arguments<'a> {
                 let what = name.as_ref().map_or("so many arguments".into(), |n| format!("no argument {n:?}"));
                 let text = format!("{} takes {what}", function.name);
                 let text = if name.is_none() { text.replace("takes", "does not take") } else { text };
-                return Err(Trouble::new(place, text).suggest(function.signature()));
+                return Err(Trouble::new(position, text).suggest(function.signature()));
             };
             if given.iter().any(|(p, ..)| p == parameter) {
-                return Err(Trouble::new(place, format!("the argument {parameter:?} is given twice")));
+                return Err(Trouble::new(position, format!("the argument {parameter:?} is given twice")));
             }
-            given.push((parameter, value, place));
+            given.push((parameter, value, position));
         }
         Ok(Arguments { function, at, given })
     }
@@ -54,7 +54,7 @@ impl<'a> Arguments<'a> {
         Some((value, at))
     }
 
-    /// The value of an argument that must be there, and its place.
+    /// The value of an argument that must be there, and its position.
     pub fn value(&mut self, name: &str) -> Result<(Value, usize), Trouble> {
         self.take(name).ok_or_else(|| {
             Trouble::new(self.at, format!("{} needs the argument {name:?}", self.function.name))
@@ -119,7 +119,7 @@ impl<'a> Arguments<'a> {
 
     /// A whole number from 0 on.
     pub fn count_or(&mut self, name: &str, default: usize) -> Result<usize, Trouble> {
-        let at = self.place(name);
+        let at = self.position(name);
         let value = self.int_or(name, default as isize)?;
         usize::try_from(value)
             .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
@@ -127,7 +127,7 @@ impl<'a> Arguments<'a> {
 
     /// A whole number from 0 on that must be there.
     pub fn count(&mut self, name: &str) -> Result<usize, Trouble> {
-        let at = self.place(name);
+        let at = self.position(name);
         let value = self.int(name)?;
         usize::try_from(value)
             .map_err(|_| Trouble::new(at, format!("{name:?} of {} must not be negative", self.function.name)))
@@ -183,7 +183,7 @@ impl<'a> Arguments<'a> {
 
     /// One of several results, by the number that `part` gives; the first where it is not given.
     pub fn part<const N: usize>(&mut self, results: [Tensor; N]) -> Result<Tensor, Trouble> {
-        let at = self.place("part");
+        let at = self.position("part");
         let part = self.count_or("part", 0)?;
         let text = || format!("{} has the parts 0 to {}, not {part}", self.function.name, N.saturating_sub(1));
         results.into_iter().nth(part).ok_or_else(|| Trouble::new(at, text()).suggest(self.function.signature()))
@@ -194,7 +194,7 @@ impl<'a> Arguments<'a> {
         if !self.has("axes") {
             return Ok(Vec::new());
         }
-        let at = self.place("axes");
+        let at = self.position("axes");
         let axes = self.ints("axes")?;
         if axes.is_empty() {
             // The library reads an empty list as all axes, which is not what an empty list says.
@@ -221,7 +221,7 @@ impl<'a> Arguments<'a> {
 
     /// A shape.
     pub fn sizes(&mut self, name: &str) -> Result<Vec<usize>, Trouble> {
-        let at = self.place(name);
+        let at = self.position(name);
         let size = |v: isize| usize::try_from(v).map_err(|_| Trouble::new(at, format!("the size {v} is negative")));
         self.ints(name)?.into_iter().map(size).collect()
     }
@@ -284,7 +284,7 @@ impl<'a> Arguments<'a> {
         self.given.iter().any(|(n, ..)| *n == name)
     }
 
-    fn place(&self, name: &str) -> usize {
+    fn position(&self, name: &str) -> usize {
         self.given.iter().find(|(n, ..)| *n == name).map_or(self.at, |(.., at)| *at)
     }
 }

@@ -1,7 +1,7 @@
 //! The functions of the expression language: every function of [`Tensor`] that computes a tensor, by its own name.
 
+mod lookups;
 mod neural;
-mod places;
 
 use millstream::{DType, Scalar, Tensor};
 
@@ -146,18 +146,18 @@ const GROUPS: &[(&str, &[Function])] = &[
     ("convolutions, windows and sums of products", WINDOWS),
     ("networks", neural::NEURAL),
     ("losses", neural::LOSSES),
-    ("running reductions", places::SCANS),
+    ("running reductions", lookups::SCANS),
     ("views and copies", VIEWS),
     ("sorting, searching and sets", host::SORTING),
-    ("made of others", places::JOINS),
-    ("lookups", places::LOOKUPS),
+    ("made of others", lookups::JOINS),
+    ("lookups", lookups::LOOKUPS),
     ("linear algebra", host::FACTORS),
     ("more of matrices", host::MATRICES),
     ("Fourier transforms", host::TRANSFORMS),
     ("frequencies", host::FREQUENCIES),
     ("new tensors", MAKERS),
     ("more new tensors", elements::MAKERS),
-    ("random numbers", places::RANDOM),
+    ("random numbers", lookups::RANDOM),
 ];
 
 const UNARY: &[Function] = unary! {
@@ -307,7 +307,7 @@ const ROWS: &[Function] = &[
     Function {
         name: "matmul",
         form: "x, y",
-        about: "x @ y: the product of matrices",
+        about: "x @ y: matrix multiplication",
         call: |a| Ok(a.tensor("x")?.matmul(&a.tensor("y")?)),
     },
 ];

@@ -27,8 +27,8 @@ pub const SORTING: &[Function] = &[
         about: "the k largest along an axis; part 1: where they are",
         call: |a| {
             let (x, k) = (a.tensor("x")?, a.count("k")?);
-            let (values, places) = x.topk(k, a.int_or("axis", -1)?, a.flag_or("largest", true)?);
-            a.part([values, places])
+            let (values, indices) = x.topk(k, a.int_or("axis", -1)?, a.flag_or("largest", true)?);
+            a.part([values, indices])
         },
     },
     Function {
@@ -60,9 +60,9 @@ pub const SORTING: &[Function] = &[
         call: |a| {
             let (x, at) = (a.tensor("x")?, a.at);
             let axis = a.count_or("axis", 0)?;
-            let places = x.nonzero().map_err(|e| Trouble::from_error(at, &e))?;
-            let rank = places.len();
-            places.into_iter().nth(axis).ok_or_else(|| Trouble::new(at, format!("there are {rank} axes, from 0 on")))
+            let indices = x.nonzero().map_err(|e| Trouble::from_error(at, &e))?;
+            let rank = indices.len();
+            indices.into_iter().nth(axis).ok_or_else(|| Trouble::new(at, format!("there are {rank} axes, from 0 on")))
         },
     },
     Function {
@@ -74,7 +74,7 @@ pub const SORTING: &[Function] = &[
     Function {
         name: "unique_all",
         form: "x, part=0",
-        about: "distinct elements; parts 1 to 3: first places, inverse, counts",
+        about: "distinct elements; parts 1 to 3: first indices, inverse, counts",
         call: |a| {
             let (values, first, inverse, counts) = a.tensor("x")?.unique_all();
             a.part([values, first, inverse, counts])

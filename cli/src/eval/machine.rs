@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_take_arguments_by_place_and_name() {
+    fn functions_take_arguments_by_position_and_name() {
         assert_eq!(eval("sum(x)").item::<f32>().unwrap(), 21.0);
         assert_eq!(eval("sum(x, 0)").to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0]);
         assert_eq!(eval("sum(x, axis=-1, keep=true)").shape(), [2, 1]);
@@ -284,8 +284,8 @@ mod tests {
             ("sin", 0, "sin(x)"),
             ("9223372036854775807 + 1", 20, "64 bits"),
         ] {
-            let (place, message) = fails(text);
-            assert_eq!(place, at, "{text}: {message}");
+            let (position, message) = fails(text);
+            assert_eq!(position, at, "{text}: {message}");
             assert!(message.contains(part), "{text}: {message}");
         }
     }

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_take_arguments_by_place_and_by_name() {
+    fn calls_take_arguments_by_position_and_by_name() {
         assert_eq!(postfix("sum(x, axis=0, keep=true)"), "x 0 true sum(_,axis,keep)");
         assert_eq!(postfix("f(g(1,2),-3)"), "1 2 g(_,_) 3 u- f(_,_)");
         assert_eq!(postfix("f()"), "f()");
@@ -364,7 +364,7 @@ mod tests {
             }
             let text: String = text.into_iter().collect();
             if let Err(trouble) = parse(&text) {
-                // The place of the trouble lies in the text, wherever letters of several bytes are.
+                // The position of the trouble lies in the text, wherever letters of several bytes are.
                 let _ = trouble.in_text(&text);
             }
         }

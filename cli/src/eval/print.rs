@@ -32,12 +32,12 @@ pub fn text(tensor: &Tensor) -> Outcome<String> {
     if shape.iter().map(|&size| if cut { size.min(2 * EDGE) } else { size }).product::<usize>() > MOST {
         return Ok(format!("{head}\n(too many elements to print; -o writes them to a file)"));
     }
-    let places = shown(shape, cut);
-    let element = |place: usize| {
-        let start = place * dtype.size();
+    let indices = shown(shape, cut);
+    let element = |index: usize| {
+        let start = index * dtype.size();
         bytes.get(start..start + dtype.size()).map_or_else(String::new, |b| number(dtype, b))
     };
-    let cells: Vec<String> = places.into_iter().map(element).collect();
+    let cells: Vec<String> = indices.into_iter().map(element).collect();
     let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or_default();
     let mut out = format!("{head}\n");
     write(&mut out, shape, cut, &mut cells.iter(), width, 0);
@@ -53,11 +53,11 @@ fn indices(size: usize, cut: bool) -> (Vec<usize>, bool) {
     }
 }
 
-/// The row-major places of the elements that are shown, in order.
+/// The row-major indices of the elements that are shown, in order.
 fn shown(shape: &[usize], cut: bool) -> Vec<usize> {
-    shape.iter().fold(vec![0], |places, &size| {
+    shape.iter().fold(vec![0], |found, &size| {
         let (list, _) = indices(size, cut);
-        places.iter().flat_map(|p| list.iter().map(move |i| p * size + i)).collect()
+        found.iter().flat_map(|p| list.iter().map(move |i| p * size + i)).collect()
     })
 }
 

@@ -4,7 +4,7 @@ use millstream::Error;
 
 use crate::failure::{Failure, describe};
 
-/// A mistake at a place of the expression.
+/// A mistake at a position of the expression.
 #[derive(Debug)]
 pub struct Trouble {
     /// The byte of the expression at which it was seen.
@@ -32,7 +32,7 @@ impl Trouble {
         self
     }
 
-    /// The failure with the place shown in the text.
+    /// The failure with the position shown in the text.
     pub fn in_text(self, text: &str) -> Failure {
         let mut failure = self.failure;
         let message = failure.message.unwrap_or_default();
@@ -57,10 +57,10 @@ fn pointer(text: &str, at: usize) -> String {
         shown += "...";
     }
     let number = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
-    let place =
+    let position =
         if number > 1 { format!("line {number}, column {}", column + 1) } else { format!("column {}", column + 1) };
     let blank = " ".repeat(dots.len() + column - from);
-    format!("  at {place}:\n    {dots}{shown}\n    {blank}^")
+    format!("  at {position}:\n    {dots}{shown}\n    {blank}^")
 }
 
 #[cfg(test)]
@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_stands_below_the_place() {
+    fn the_mark_stands_below_the_position() {
         let shown = pointer("1 + foo(x)", 4);
         assert_eq!(shown, "  at column 5:\n    1 + foo(x)\n        ^");
     }
 
     #[test]
-    fn long_lines_are_cut_around_the_place() {
+    fn long_lines_are_cut_around_the_position() {
         let text = "1+".repeat(1000) + "?";
         let shown = pointer(&text, text.len() - 1);
         assert!(shown.lines().all(|l| l.len() < 100), "{shown}");

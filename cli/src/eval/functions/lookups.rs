@@ -35,20 +35,20 @@ pub(super) const SCANS: &[Function] = along! {
 pub(super) const LOOKUPS: &[Function] = &[
     Function {
         name: "take",
-        form: "x, places, axis=0",
-        about: "the slices of an axis at these places",
-        call: |a| Ok(a.tensor("x")?.take(&a.tensor("places")?, a.int_or("axis", 0)?)),
+        form: "x, indices, axis=0",
+        about: "the slices of an axis at these indices",
+        call: |a| Ok(a.tensor("x")?.take(&a.tensor("indices")?, a.int_or("axis", 0)?)),
     },
     Function {
         name: "take_along_axis",
-        form: "x, places, axis=-1",
-        about: "the elements of an axis, with a place for each of the result",
-        call: |a| Ok(a.tensor("x")?.take_along_axis(&a.tensor("places")?, a.int_or("axis", -1)?)),
+        form: "x, indices, axis=-1",
+        about: "the elements of an axis, with an index for each of the result",
+        call: |a| Ok(a.tensor("x")?.take_along_axis(&a.tensor("indices")?, a.int_or("axis", -1)?)),
     },
     Function {
         name: "index",
         form: "x, i, j=none",
-        about: "the elements at places i of the first axis and j of the second",
+        about: "the elements at indices i of the first axis and j of the second",
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
             Ok(if a.has("j") { x.index(&[&i, &a.tensor("j")?]) } else { x.index(&[&i]) })
@@ -56,26 +56,26 @@ pub(super) const LOOKUPS: &[Function] = &[
     },
     Function {
         name: "scatter",
-        form: "x, axis, places, values",
-        about: "values put along an axis, with a place for each",
+        form: "x, axis, indices, values",
+        about: "values put along an axis, with an index for each",
         call: |a| {
-            let (x, axis, places) = (a.tensor("x")?, a.int("axis")?, a.tensor("places")?);
-            Ok(x.scatter(axis, &places, &a.values(&x)?))
+            let (x, axis, indices) = (a.tensor("x")?, a.int("axis")?, a.tensor("indices")?);
+            Ok(x.scatter(axis, &indices, &a.values(&x)?))
         },
     },
     Function {
         name: "scatter_add",
-        form: "x, axis, places, values",
-        about: "values added along an axis, with a place for each",
+        form: "x, axis, indices, values",
+        about: "values added along an axis, with an index for each",
         call: |a| {
-            let (x, axis, places) = (a.tensor("x")?, a.int("axis")?, a.tensor("places")?);
-            Ok(x.scatter_add(axis, &places, &a.values(&x)?))
+            let (x, axis, indices) = (a.tensor("x")?, a.int("axis")?, a.tensor("indices")?);
+            Ok(x.scatter_add(axis, &indices, &a.values(&x)?))
         },
     },
     Function {
         name: "index_put",
         form: "x, values, i, j=none",
-        about: "values at places i of the first axis and j of the second",
+        about: "values at indices i of the first axis and j of the second",
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
             let values = a.values(&x)?;
@@ -85,7 +85,7 @@ pub(super) const LOOKUPS: &[Function] = &[
     Function {
         name: "index_add",
         form: "x, values, i, j=none",
-        about: "values added at places i of the first axis and j of the second",
+        about: "values added at indices i of the first axis and j of the second",
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
             let values = a.values(&x)?;
@@ -94,9 +94,9 @@ pub(super) const LOOKUPS: &[Function] = &[
     },
     Function {
         name: "embedding",
-        form: "table, places",
-        about: "the rows of a table at these places",
-        call: |a| Ok(a.tensor("table")?.embedding(&a.tensor("places")?)),
+        form: "table, indices",
+        about: "the rows of a table at these indices",
+        call: |a| Ok(a.tensor("table")?.embedding(&a.tensor("indices")?)),
     },
     Function {
         name: "one_hot",
@@ -171,7 +171,7 @@ pub(super) const JOINS: &[Function] = &[
     Function {
         name: "moveaxis",
         form: "x, from, to",
-        about: "an axis at another place",
+        about: "an axis at another position",
         call: |a| Ok(a.tensor("x")?.moveaxis(a.int("from")?, a.int("to")?)),
     },
     Function {
