@@ -148,13 +148,51 @@ fn a_launch_says_why_narrow_numbers_were_multiplied_one_at_a_time() {
     let inputs: Vec<_> = op.inputs.iter().map(|a| random.tensor(a.dtype, extent(a, &op.dims).0)).collect();
     for backend in backends().into_iter().filter(|b| matches!(b.isa(), Isa::Avx512 | Isa::Avx2)) {
         let stream = default_stream(&backend);
-        for candidate in backend.variants(&op) {
+        let is_dot = |c: &Candidate| c.variant.family.name() == "dot";
+        let candidates: Vec<Candidate> = backend.variants(&op).into_iter().filter(is_dot).collect();
+        assert_eq!(candidates.len(), 1);
+        for candidate in candidates {
             let run = |alignment| run_reporting(&backend, &*stream, &op, &candidate, &inputs, &[], alignment);
             let ((one, planned), (other, reason)) = (run(Alignment::Aligned), run(Alignment::Misaligned));
             assert_eq!(planned, None, "{}", candidate.label());
             assert!(reason.is_some_and(|r| r.contains("odd addresses")), "{}: {reason:?}", candidate.label());
             assert!(one == other, "{}", candidate.label());
         }
+    }
+}
+
+#[test]
+fn ways_are_offered_only_where_they_run() {
+    let strided = |m: usize, n: usize, k: usize, right: [isize; 3], dtype: DType, acc: DType| {
+        let a = Access::new(dtype, &[k as isize, 0, 1]);
+        let (b, c) = (Access::new(dtype, &right), Access::new(acc, &[n as isize, 1, 0]));
+        Op::contract(&[m, n, k], vec![a, b], vec![c], mixed(dtype, dtype, acc)).unwrap()
+    };
+    let plain = |m, n, k| strided(m, n, k, [0, 1, n as isize], DType::F32, DType::F32);
+    for backend in backends() {
+        let families =
+            |op: &Op| backend.variants(op).iter().map(|v| v.variant.family.name().to_string()).collect::<Vec<_>>();
+        // A matrix times a vector is read once; of one with gaps in both directions, no line can be read as a whole.
+        let vector = families(&plain(1, 300, 200));
+        assert!(vector.iter().any(|f| f == "gemv") && !vector.iter().any(|f| f == "packed"), "{vector:?}");
+        assert!(!families(&strided(1, 300, 200, [0, 2, 600], DType::F32, DType::F32)).iter().any(|f| f == "gemv"));
+        // Kernels that read unpacked operands want the columns of the right one side by side, in the type of the sum.
+        let is_small = |op: &Op| families(op).iter().any(|f| f == "small");
+        assert!(is_small(&plain(16, 16, 16)) == (backend.isa() != Isa::Portable), "{:?}", backend.isa());
+        assert!(!is_small(&strided(16, 16, 16, [0, 16, 1], DType::F32, DType::F32)));
+        assert!(!is_small(&strided(16, 16, 16, [0, 1, 16], DType::BF16, DType::F32)) && !is_small(&plain(64, 64, 64)));
+        // Bytes are multiplied several at a time where there are enough of them, and that is what the cost model chooses.
+        let bytes = strided(64, 64, 64, [0, 1, 64], DType::I8, DType::I32);
+        let several = matches!(backend.isa(), Isa::Avx512 | Isa::Avx2);
+        assert_eq!(families(&bytes).iter().any(|f| f == "dot"), several, "{:?}", backend.isa());
+        if several {
+            let profile = backend.reference_profile().unwrap();
+            let seconds = |v: &Candidate| cost(&bytes, Some(&v.traffic), profile).seconds;
+            let variants = backend.variants(&bytes);
+            let best = variants.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b))).unwrap();
+            assert_eq!(best.variant.family.name(), "dot");
+        }
+        assert!(!families(&strided(8, 8, 8, [0, 1, 8], DType::I8, DType::I32)).iter().any(|f| f == "dot"));
     }
 }
 

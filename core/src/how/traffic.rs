@@ -17,7 +17,8 @@ pub struct Traffic {
     pub copied: u64,
     /// The products that are computed, where they are others than the operation says.
     pub products: Option<ContractSizes>,
-    /// Products of two numbers that are computed in all, where those with the zeros of padding are left out.
+    /// Multiply-adds that are computed in all, where they are not as many as the operation says: fewer where those with the zeros of padding are
+    /// left out, more where the dtype's rate is that of instructions which the kernel does not use.
     pub computed: Option<u64>,
     /// Tasks for each product of the batch, where the largest block is not what one task computes.
     pub tasks: Option<usize>,

@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::tile::Score;
 use super::{Attend, Stored};
 use crate::contract::gemm_isa;
+use crate::contract::gemv::Gemv;
 use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Shape, Strided};
 use crate::math::{self, BlockFn, FmaForm, ReduceOp};
 use crate::program::Base;
@@ -84,6 +85,10 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let isa = gemm_isa(self.machine.isa);
         let blocking = Blocking::for_caches::<T>(&self.machine.topology, isa, shape);
         let out = Output::Plain(Plain::dense(out, 1, 1, shape.n).ok_or_else(broken)?);
+        if let Some(gemv) = Gemv::new(isa, shape, a, b) {
+            gemv.run(isa, a, b, &out, workers, &mut vec![T::ZERO; gemv.elements()]);
+            return Ok(());
+        }
         let gemm = Gemm { isa, shape, a, b, out, blocking };
         let mut room = vec![0u8; gemm.workspace(workers.threads())];
         gemm.run(workers, &mut room).map_err(|why| Error::internal(format!("attention: {why}")))

@@ -102,13 +102,13 @@ impl Epilogue {
         Ok(base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) }))
     }
 
-    /// Does work whose accumulators are in f32, with the output where they go.
-    pub(super) fn with_output<R>(
+    /// Does work whose accumulators are `T`, with the output where they go.
+    pub(super) fn with_output<T: Sum, R>(
         &self,
         bindings: &Bindings<'_>,
-        work: impl FnOnce(&Output<'_, f32>) -> Result<R>,
+        work: impl FnOnce(&Output<'_, T>) -> Result<R>,
     ) -> Result<R> {
-        match self.plain::<f32>(bindings)? {
+        match self.plain::<T>(bindings)? {
             Some(plain) => work(&Output::Plain(plain)),
             None => work(&Output::Sink(&self.sink(bindings)?)),
         }

@@ -3,8 +3,10 @@
 //! There are several ways to compute one, a folder each: its kernel, and beside it what recognises the operations that it computes and states
 //! their traffic. All answer one trait ([`way`]). The cost model chooses; the way that was chosen is the way that runs.
 //!
-//! - [`packed`]: both operands are packed through their access maps; every contraction in every dtype, `gemv` and `small` ones included, and dot
-//!   products of narrow types.
+//! - [`packed`]: both operands are packed through their access maps; every contraction in every dtype.
+//! - [`gemv`]: a matrix times a vector, read once.
+//! - [`small`]: both operands are read where they lie, since L1 holds them.
+//! - [`dot`]: narrow types, several numbers at a time.
 //! - [`direct`]: one operand, a convolution's image or the rows of a matrix, is read where it lies.
 //! - [`columns`]: the right operand is taken some columns at a time, where it lies.
 //! - [`depthwise`]: filters that see one channel each, by vectors of pixels or of channels.
@@ -19,11 +21,14 @@ mod columns;
 mod depthwise;
 mod direct;
 mod dispatch;
+mod dot;
 mod epilogue;
 mod formula;
+pub(crate) mod gemv;
 mod operand;
 pub mod packed;
 mod packing;
+mod small;
 mod source;
 mod view;
 mod way;
@@ -42,10 +47,13 @@ use columns::ColumnsWay;
 use depthwise::{Channels, Planes};
 use direct::DirectWay;
 use dispatch::Sum;
+use dot::DotWay;
 use epilogue::Epilogue;
+use gemv::GemvWay;
 use operand::{Operand, Side};
 use packed::PackedWay;
 use packing::{Packing, Unpacked};
+use small::SmallWay;
 pub(crate) use view::reach;
 use way::{Asked, Parts, Ran, Way};
 use winograd::WinogradWay;
@@ -62,11 +70,21 @@ pub(crate) fn gemm_isa(isa: Isa) -> packed::Isa {
 
 /// The candidates for a contraction that is summed in `acc`. The first is the fixed choice.
 pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Candidate> {
-    struct Packed<'a>(&'a Packing<'a>);
-    impl dispatch::Visit for Packed<'_> {
+    struct Typed<'a>(&'a Packing<'a>);
+    impl dispatch::Visit for Typed<'_> {
         type Output = Vec<Candidate>;
         fn visit<T: Sum>(self) -> Vec<Candidate> {
-            packed::candidates::<T>(self.0)
+            let packing = self.0;
+            let (gemv, small) = (GemvWay::<T>::recognise(packing.asked), SmallWay::<T>::recognise(packing.asked));
+            let dot = DotWay::<T>::recognise(packing.asked);
+            let mut list = packed::candidates::<T>(packing, dot.as_ref().map_or(1.0, |dot| dot.faster(packing)));
+            // A matrix that is read once is not worth packing.
+            list.truncate(if gemv.is_some() { 1 } else { list.len() });
+            let at = list.len().min(2);
+            let ways =
+                [gemv.as_ref().map(|w| w as &dyn Way), small.as_ref().map(|w| w as _), dot.as_ref().map(|w| w as _)];
+            list.splice(at..at, ways.into_iter().flatten().flat_map(|way| way.candidates(packing)));
+            list
         }
     }
     // Ways are compared as one thread would go them.
@@ -79,7 +97,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         depthwise: planes.as_ref().map(Planes::windows).or(channels.as_ref().map(Channels::windows)),
     };
     let packing = Packing::new(&asked, profile, unpacked);
-    let mut list = dispatch::visit(acc, Packed(&packing));
+    let mut list = dispatch::visit(acc, Typed(&packing));
     let mut offer = |way: Option<&dyn Way>| list.extend(way.into_iter().flat_map(|w| w.candidates(&packing)));
     offer(direct.as_ref().map(|w| w as &dyn Way));
     offer(columns.as_ref().map(|w| w as &dyn Way));
@@ -92,12 +110,15 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
 }
 
 /// The way of a family to compute an operation; `None` for the families of the packed GEMM. What the family does not compute is an error.
-fn way(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
+fn way<T: Sum>(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
     fn boxed<W: Way>(way: Option<W>) -> Option<Box<dyn Way>> {
         way.map(|w| Box::new(w) as Box<dyn Way>)
     }
     let winograd = winograd::FAMILIES.into_iter().find(|(f, _)| f == family);
     let made = match family {
+        f if *f == gemv::FAMILY => boxed(GemvWay::<T>::recognise(asked)),
+        f if *f == small::FAMILY => boxed(SmallWay::<T>::recognise(asked)),
+        f if *f == dot::FAMILY => boxed(DotWay::<T>::recognise(asked)),
         f if *f == direct::FAMILY => boxed(DirectWay::recognise(asked)),
         f if *f == columns::FAMILY => boxed(ColumnsWay::recognise(asked)),
         f if *f == depthwise::FAMILY => boxed(Planes::recognise(asked)),
@@ -175,7 +196,7 @@ impl Contraction {
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
-        let way = way(&kernel.variant.family, &asked)?;
+        let way = way::<T>(&kernel.variant.family, &asked)?;
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };
         let packed = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
         Ok(Contraction { parts, sizes, way, packed: Box::new(packed), fallback: Mutex::default() })
@@ -220,19 +241,13 @@ impl Run for Contraction {
         if let Some(way) = &self.way {
             match way.run(&self.parts, bindings, room(bindings)?)? {
                 Ran::Done => return Ok(()),
-                Ran::Otherwise(reason) => {
-                    note(reason);
-                    return Ok(());
-                }
                 Ran::Refused(reason) => note(reason),
             }
         }
         match self.packed.run(&self.parts, bindings, room(bindings)?)? {
-            Ran::Done => {}
-            Ran::Otherwise(reason) => note(reason),
-            Ran::Refused(reason) => return Err(Error::internal(reason)),
+            Ran::Done => Ok(()),
+            Ran::Refused(reason) => Err(Error::internal(reason)),
         }
-        Ok(())
     }
 
     fn fallback(&self) -> Option<&'static str> {

@@ -4,10 +4,8 @@ use millstream_core::DType;
 use millstream_core::how::DeviceProfile;
 
 use super::gemm_isa;
-use super::operand::as_stored;
 use super::packed::{self, Shape};
-use super::view::View;
-use super::way::Asked;
+use super::way::{Asked, StoredMatrix};
 
 /// What a matmul of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
 const PRODUCT_BYTES: u64 = 64 << 10;
@@ -58,10 +56,9 @@ impl<'a> Packing<'a> {
         self.unpacked.depthwise.map_or(elsewhere, |windows| windows.saturating_add(starts))
     }
 
-    /// Bytes that the matmul copies where it does not pack: every window, piece by piece. Measured: that takes twice as long as copying as
-    /// much at once.
-    pub(super) fn gathered(&self) -> u64 {
-        self.beside_depthwise(self.windows())
+    /// What a way costs beside a depthwise kernel that reads both operands where they lie.
+    pub(super) fn unpacked(&self) -> u64 {
+        self.beside_depthwise(0)
     }
 
     /// Bytes that the packed GEMM copies, with blocks of K of this size.
@@ -96,10 +93,7 @@ impl<'a> Packing<'a> {
 }
 
 fn strides(asked: &Asked<'_>) -> [Option<(isize, isize)>; 2] {
-    let (op, c) = (asked.op, asked.contract);
-    [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
-        let access = op.inputs.get(as_stored::<f32>(expr, c.acc)?).filter(|a| a.dtype == DType::F32 && a.is_plain())?;
-        let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        Some((view.row.single()?, view.col.single()?))
-    })
+    let single =
+        |m: StoredMatrix| (m.dtype == DType::F32 && asked.contract.acc == DType::F32).then_some((m.row, m.col));
+    asked.matrices::<f32>().map(|matrix| matrix.and_then(single))
 }

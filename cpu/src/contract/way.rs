@@ -12,10 +12,11 @@ use millstream_core::what::{ImageSide, Windows};
 use millstream_core::{Access, Contract, DType, Op, Result};
 use smallvec::SmallVec;
 
+use super::dispatch::Sum;
 use super::epilogue::Epilogue;
-use super::operand::{Operand, find, is_aligned, origin};
+use super::operand::{Operand, as_stored, find, is_aligned, origin};
 use super::packing::Packing;
-use super::view::reach;
+use super::view::{View, reach};
 use crate::backend::Machine;
 
 /// An operation that somebody wants to compute, for recognisers.
@@ -42,11 +43,41 @@ impl<'a> Asked<'a> {
         self.readings.iter().find(|w| w.side == side)
     }
 
+    /// Both operands, where they are matrices in memory that are read as `T`.
+    pub(super) fn matrices<T: Sum>(&self) -> [Option<StoredMatrix>; 2] {
+        let (op, c) = (self.op, self.contract);
+        [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
+            // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
+            let input = as_stored::<T>(expr, c.acc).filter(|_| c.acc != DType::Bool)?;
+            let access = op.inputs.get(input).filter(|a| a.is_plain())?;
+            let view = View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
+            Some(StoredMatrix { dtype: access.dtype, row: view.row.single()?, col: view.col.single()? })
+        })
+    }
+
+    /// Whether the result is a matrix in memory whose columns are contiguous and whose rows are not.
+    pub(super) fn is_transposed(&self) -> bool {
+        let (op, c) = (self.op, self.contract);
+        let result = op.outputs.first().filter(|_| c.epilogue.is_acc());
+        result.is_some_and(|a| {
+            let view = View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
+            view.row.single() == Some(1) && view.col.single().is_some_and(|col| col != 1)
+        })
+    }
+
     /// Bytes of so many f32 numbers for each matrix of the batch.
     pub(super) fn bytes(&self, a: usize, b: usize) -> u64 {
         let elements = (self.sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
         elements.saturating_mul(size_of::<f32>() as u64)
     }
+}
+
+/// A matrix in memory: what its elements are stored as, and its strides from row to row and along K.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredMatrix {
+    pub(super) dtype: DType,
+    pub(super) row: isize,
+    pub(super) col: isize,
 }
 
 /// What all ways to compute an operation share: its operands and what becomes of its accumulators.
@@ -61,10 +92,8 @@ pub(super) struct Parts {
 pub(super) enum Ran {
     /// The results are in memory.
     Done,
-    /// The memory of this launch forbids this way, for this reason. Nothing was written.
+    /// The addresses or the numbers of this launch forbid this way, for this reason. Nothing was written.
     Refused(&'static str),
-    /// The results are in memory, but the numbers or the addresses of this launch forbade the kernels that were planned, for this reason.
-    Otherwise(&'static str),
 }
 
 impl Ran {

@@ -94,10 +94,15 @@ pub fn extent(access: &Access, dims: &[usize]) -> (usize, usize) {
     (before + high.max(0) as usize + 1, before)
 }
 
-/// Whether the family reads an operand where it lies, which it does only at whole addresses.
-fn reads_in_place(candidate: &Candidate) -> bool {
-    !["packed", "fixed", "small", "gemv"].contains(&candidate.variant.family.name())
-        && candidate.traffic.tile.blocks.len() > 1
+/// Whether the family reads an operand where it lies, which it does only at whole addresses; single bytes are always at one.
+fn reads_in_place(op: &Op, candidate: &Candidate) -> bool {
+    let wide = op.inputs.iter().take(2).any(|a| a.dtype.real().size() > 1);
+    !["packed", "fixed"].contains(&candidate.variant.family.name()) && candidate.traffic.tile.blocks.len() > 1 && wide
+}
+
+/// Whether the family may refuse numbers, too: instructions for pairs of bf16 do not take very small ones.
+fn refuses_numbers(op: &Op, candidate: &Candidate) -> bool {
+    candidate.variant.family.name() == "dot" && op.inputs[0].dtype == DType::BF16
 }
 
 /// Runs an operation with one variant on one backend; gives the outputs' bytes, bound where `extent` says.
@@ -184,7 +189,7 @@ pub fn run_reporting(
     }
     let reason = launch.fallback();
     // What was chosen is what runs; where the memory forbids that, the launch says so.
-    if reads_in_place(candidate) {
+    if reads_in_place(op, candidate) && !refuses_numbers(op, candidate) {
         assert_eq!(reason.is_some(), alignment == Alignment::Misaligned, "{}: {reason:?}", candidate.label());
     }
     for (m, t) in &mut outs {
@@ -232,7 +237,7 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         for (v, variant) in variants.iter().enumerate() {
             for alignment in [Alignment::Aligned, Alignment::Misaligned] {
                 // The families that read an operand where it lies have another way for memory that they cannot read so.
-                if alignment == Alignment::Misaligned && v > 0 && !reads_in_place(variant) {
+                if alignment == Alignment::Misaligned && v > 0 && !reads_in_place(op, variant) {
                     continue;
                 }
                 let outputs = run(&backend, &*stream, op, variant, inputs, params, alignment);

@@ -37,7 +37,7 @@ pub enum Isa {
 }
 
 /// Pairs, or groups of four, in a row of an AMX tile.
-pub(super) const TILE: usize = 16;
+pub(in crate::contract) const TILE: usize = 16;
 
 impl Isa {
     /// The best instruction set of this machine.
@@ -76,7 +76,7 @@ impl Isa {
     }
 
     /// The vectors that come with it.
-    pub(super) fn vectors(self) -> crate::simd::Isa {
+    pub(in crate::contract) fn vectors(self) -> crate::simd::Isa {
         match self {
             Isa::Portable => crate::simd::Isa::Portable,
             Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Dot4 => crate::simd::Isa::Avx2,
@@ -96,7 +96,7 @@ impl Isa {
     }
 
     /// Whether operands are multiplied in AMX tiles, so that those of A are packed in a way of their own.
-    pub(super) fn tiled(self) -> bool {
+    pub(in crate::contract) fn tiled(self) -> bool {
         matches!(self, Isa::Amx | Isa::AmxDot4 { .. })
     }
 
@@ -136,7 +136,7 @@ impl Isa {
     }
 
     /// Groups of four in a block of K, beside its [`super::Kernels::heads`]; AMX takes any signs and has none.
-    pub(super) const fn dot4_block(self) -> usize {
+    pub(in crate::contract) const fn dot4_block(self) -> usize {
         match self {
             // A panel of B is to be in L1; wide ones need not be.
             Isa::Avx512Dot4 => 512,

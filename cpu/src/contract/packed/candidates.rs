@@ -1,14 +1,11 @@
-//! The candidates of the packed GEMM and its kin, for the cost model to choose from.
+//! The candidates of the packed GEMM, for the cost model to choose from.
 //!
 //! - `packed`: operands are copied into micro-panels and blocks of them stay in the caches; the tile says how large.
 //! - `fixed`: the same with the blocks of a matmul of 1024 x 1024 x 1024, whatever the shape and the threads; for comparison only.
-//! - `gemv`: one of m and n is 1: the other operand is read once, where it lies.
-//! - `small`: everything fits L1 and is read where it lies.
 //!
-//! They differ in what the driver does with the blocking; each tile is also a promise about traffic, which is what the cost model
-//! prices.
+//! Each tile is also a promise about traffic, which is what the cost model prices.
 
-use millstream_core::how::{Block, Candidate, Family, Role, Tile, Traffic, Variant, contract_tiles};
+use millstream_core::how::{Block, Candidate, Family, Role, Tile, contract_tiles};
 
 use super::{Blocking, Element, Shape};
 use crate::contract::gemm_isa;
@@ -18,16 +15,12 @@ use crate::contract::way::Asked;
 /// The families of the packed GEMM's driver; see the module.
 const PACKED: Family = Family::new("packed");
 pub(in crate::contract) const FIXED: Family = Family::new("fixed");
-const SMALL: Family = Family::new("small");
-const GEMV: Family = Family::new("gemv");
 
 /// The size for which the fixed choice is cut.
 const FIXED_FOR: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
-/// Matmuls of at most this many multiply-adds are not packed.
-const SMALL_MULTIPLY_ADDS: usize = 40 * 40 * 40;
 
 /// The blocks of a matmul of this shape; larger ones than there are would promise too little traffic.
-fn tile(b: Blocking, shape: Shape) -> Tile {
+pub(in crate::contract) fn tile(b: Blocking, shape: Shape) -> Tile {
     let within = |size: usize, total: usize| size.min(total.max(1));
     let b = Blocking { mc: within(b.mc, shape.m), nc: within(b.nc, shape.n), ..b };
     let block = |m, n, k| Block { m, n, k };
@@ -50,19 +43,22 @@ pub(in crate::contract) fn blocking(tile: &Tile) -> Option<Blocking> {
     })
 }
 
-/// The candidates; the first is the fixed choice.
-pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>) -> Vec<Candidate> {
+/// The candidates; the first is the fixed choice. The rate of the operands' dtype is so many times `faster` than that of the numbers that are
+/// multiplied here, one at a time.
+pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>, faster: f64) -> Vec<Candidate> {
     let Asked { sizes, machine, .. } = *packing.asked;
     let isa = gemm_isa(machine.isa);
     let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let edges = Some(super::edges::<T>(isa));
+    let all = [sizes.batch, sizes.m, sizes.n, sizes.k].iter().map(|&n| n as f64).product::<f64>();
+    let computed = (faster > 1.0).then_some((all * faster) as u64);
     let scheduled = |family: Family, tile: Tile| {
         let kc = tile.blocks.get(1).map_or(sizes.k, |b| b.k);
-        let copied = if family == SMALL { packing.gathered() } else { packing.packed(kc) };
         let mut candidate = Candidate::scheduled(family, tile);
-        (candidate.traffic.edges, candidate.traffic.copied) = (edges, copied);
+        (candidate.traffic.edges, candidate.traffic.copied) = (edges, packing.packed(kc));
+        candidate.traffic.computed = computed;
         candidate
     };
     let packed = |tile: Tile| scheduled(PACKED, tile);
@@ -73,16 +69,6 @@ pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>) -> Vec<
             list.push(candidate);
         }
     };
-    if sizes.m == 1 || sizes.n == 1 {
-        // Nothing is rounded up to a register block.
-        let (m, n) = (if sizes.m == 1 { 1 } else { fitted.mc }, if sizes.n == 1 { 1 } else { fitted.nc });
-        let block = |m, n, k| Block { m, n, k };
-        let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
-        let traffic = Traffic { tile: Tile::new(blocks), copied: packing.gathered(), ..Traffic::default() };
-        add(Candidate::new(Variant::plain(GEMV), traffic));
-    } else if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k) <= SMALL_MULTIPLY_ADDS {
-        add(scheduled(SMALL, tile(fitted, shape)));
-    }
     add(packed(tile(fitted, shape)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];
     for t in contract_tiles(sizes, size_of::<T>(), &registers, packing.profile) {

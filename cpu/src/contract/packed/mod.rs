@@ -9,7 +9,7 @@
 //! - Results leave through an [`Output`]: plain memory, or a [`TileSink`] that sees each finished tile once.
 //! - How each sum is grouped depends on the shape and the [`Blocking`] only, so results are the same for any number of
 //!   threads, bit by bit, however C is cut among them.
-//! - Narrow numbers may be multiplied two or four at a time: see [`Pairs`] and [`Dot4`].
+//! - Panels may hold two or four narrow numbers as one element: see [`Pairs`] and [`Dot4`].
 //! - All memory comes from the caller's workspace.
 //!
 //! Error bound for floats: each element of C differs from the exact result by at most `(k + 2) * eps * sum |a| |b|`, where
@@ -17,36 +17,32 @@
 
 mod blocking;
 mod candidates;
-mod dot4;
 mod driver;
 mod element;
 mod gather;
-mod gemv;
-mod halves;
-mod kernel;
+pub(in crate::contract) mod kernel;
 mod layout;
 mod micro;
-mod narrow;
-mod pack;
-mod pairs;
+pub(in crate::contract) mod pack;
 mod plan;
 mod sink;
 mod source;
 mod way;
 
+pub use super::dot::{Byte, Dot4, Half, Paired, Pairs};
+pub use super::gemv::Narrow;
+pub(in crate::contract) use blocking::TILE;
 pub(crate) use blocking::even;
 pub use blocking::{Blocking, Isa, Shape};
-pub(super) use candidates::candidates;
-pub use dot4::{Byte, Dot4};
+pub(super) use candidates::{candidates, tile};
 pub use element::{Element, Widen};
 pub use gather::{Gathered, Guard};
 pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
-pub use narrow::Narrow;
-pub use pairs::{Half, Paired, Pairs};
+pub(in crate::contract) use sink::scatter;
 pub use sink::{Chain, ChainOp, ChainOperand, ChainStep, Converted, Output, Plain, TileAt, TileSink};
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
-pub(super) use way::PackedWay;
+pub(super) use way::{PackedWay, execute, execute_cached};
 
 use crate::workers::Workers;
 use driver::Driver;
@@ -125,9 +121,7 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
         }
         most
     };
-    let vector = gemv::Plan::worst(shape, size_of::<T>())
-        .map_or(0, |plans| plans.iter().map(|p| p.elements() * size_of::<T>() + ALIGN).fold(0, usize::max));
-    most(shape, blocking).max(most(shape.transposed(), &blocking.transposed())).max(vector)
+    most(shape, blocking).max(most(shape.transposed(), &blocking.transposed()))
 }
 
 /// Whether a single thread would read each operand, with these strides from row to row and along K, where it lies rather
@@ -143,12 +137,17 @@ pub fn edges<T: Element>(isa: Isa) -> (usize, usize) {
 }
 
 fn bytes<T>(plan: &Plan, threads: usize) -> usize {
-    plan.elements(threads, align::<T>()) * size_of::<T>() + ALIGN
+    room_for::<T>(plan.elements(threads, align::<T>()))
+}
+
+/// Bytes of workspace out of which so many aligned elements can be carved.
+pub(in crate::contract) fn room_for<T>(elements: usize) -> usize {
+    elements * size_of::<T>() + ALIGN
 }
 
 /// Aligned elements out of the workspace.
-fn carve<T: Element>(workspace: &mut [u8], elements: usize) -> Result<&mut [T], GemmError> {
-    let needed = elements * size_of::<T>() + ALIGN;
+pub(in crate::contract) fn carve<T: Element>(workspace: &mut [u8], elements: usize) -> Result<&mut [T], GemmError> {
+    let needed = room_for::<T>(elements);
     let given = workspace.len();
     if given < needed {
         return Err(GemmError::WorkspaceTooSmall { needed, given });
@@ -180,11 +179,6 @@ impl<T: Element> Gemm<'_, T> {
         if !self.b.covers(batch, n, k) {
             return Err(GemmError::OperandTooSmall('B'));
         }
-        if let Some(plan) = gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
-            let acc = carve(workspace, plan.elements())?;
-            plan.run(self.isa, self.a, self.b, &self.out, workers, acc);
-            return Ok(());
-        }
         let this = self.oriented();
         let plan = this.plan(workers.threads());
         let elements = carve(workspace, plan.elements(workers.threads(), align::<T>()))?;
@@ -201,10 +195,7 @@ impl<T: Element> Gemm<'_, T> {
         if batch == 0 || m == 0 || n == 0 {
             return 0;
         }
-        match gemv::Plan::new(self.isa, self.shape, self.a, self.b) {
-            Some(plan) => plan.elements() * size_of::<T>() + ALIGN,
-            None => bytes::<T>(&self.oriented().plan(threads), threads),
-        }
+        bytes::<T>(&self.oriented().plan(threads), threads)
     }
 
     /// How an operand is packed that this matmul reads without packing it again.

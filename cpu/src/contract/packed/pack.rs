@@ -11,7 +11,7 @@ pub(super) use avx2::transpose_rows;
 
 /// A strided block in memory and the panels to make of it.
 #[derive(Clone, Copy)]
-pub(super) struct Strides {
+pub(in crate::contract) struct Strides {
     /// Elements from one row to the next.
     pub row: isize,
     /// Elements from one K index to the next.
@@ -23,7 +23,7 @@ pub(super) struct Strides {
 /// # Safety
 /// `src` is readable at `r * strides.row + k * strides.k` for every row and K index of the block. `dst` holds whole
 /// panels.
-pub(super) unsafe fn pack_strided<T: Element>(
+pub(in crate::contract) unsafe fn pack_strided<T: Element>(
     src: *const T,
     strides: Strides,
     rows: usize,

@@ -168,7 +168,7 @@ impl<S: Copy + Send, T: Element, F: Fn(T) -> S + Sync> TileSink<T> for Converted
 }
 
 /// Writes a tile element by element.
-pub(super) fn scatter<S, T: Copy>(c: &Plain<'_, S>, at: &TileAt, tile: &[T], convert: impl Fn(T) -> S) {
+pub(in crate::contract) fn scatter<S, T: Copy>(c: &Plain<'_, S>, at: &TileAt, tile: &[T], convert: impl Fn(T) -> S) {
     let base = c.at(at.batch);
     for i in 0..at.rows {
         let out = base.wrapping_offset((at.row + i) as isize * c.row + at.col as isize * c.col);

@@ -132,21 +132,21 @@ impl Batch<'_> {
     /// All matrices of the batch are one.
     pub const SAME: Batch<'static> = Batch::Stride(0);
 
-    pub(super) fn offset(&self, batch: usize) -> isize {
+    pub(in crate::contract) fn offset(&self, batch: usize) -> isize {
         match self {
             Batch::Stride(s) => s.wrapping_mul(batch as isize),
             Batch::Table(t) => t.get(batch).copied().unwrap_or(0),
         }
     }
 
-    pub(super) fn covers(&self, batch: usize) -> bool {
+    pub(in crate::contract) fn covers(&self, batch: usize) -> bool {
         match self {
             Batch::Stride(_) => true,
             Batch::Table(t) => t.len() >= batch,
         }
     }
 
-    pub(super) fn same(&self) -> bool {
+    pub(in crate::contract) fn same(&self) -> bool {
         matches!(self, Batch::Stride(0))
     }
 }

@@ -24,7 +24,7 @@ use super::{Element, Isa};
 /// `p * b_k + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
 /// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors. Nobody else
 /// accesses these elements of `c` meanwhile. The instruction set of the table must be present.
-pub(super) struct Tile<T> {
+pub(in crate::contract) struct Tile<T> {
     pub k: usize,
     pub a: *const T,
     pub a_row: isize,
@@ -41,7 +41,7 @@ pub(super) struct Tile<T> {
     pub rows: usize,
     /// Lanes of the last vector that B has, for [`Reading::Masked`].
     pub tail: usize,
-    /// Lines that kernels ask for, from this address on, which need not be readable: a part of what is read next. Kernels for unpacked
+    /// Lines that kernels prefetch, from this address on, which need not be readable: a part of what is read next. Kernels for unpacked
     /// operands prefetch one with each K index, as far as that goes.
     pub next: *const u8,
     pub lines: usize,
@@ -51,38 +51,38 @@ pub(super) struct Tile<T> {
 ///
 /// The safety contract: `first` is readable at `i * line + j` for the kernel's lines `i` and `j < n`. The instruction set of
 /// the table must be present.
-pub(super) struct Lines<T> {
+pub(in crate::contract) struct Lines<T> {
     /// Elements of a line.
     pub n: usize,
     /// Element 0 of line 0.
     pub first: *const T,
     /// Elements from one line to the next.
     pub line: isize,
-    /// Bytes from each element to one that is needed later, for which kernels of eight lines ask; it need not be readable.
+    /// Bytes from each element to one that is needed later, which kernels of eight lines prefetch; it need not be readable.
     pub ahead: isize,
 }
 
 /// How many lines the kernels for vectors take at once. Eight streams keep more of the memory busy, if those kernels also
-/// ask for what comes later, as those of x86-64 do; lines in a cache arrive fastest four at a time and unasked.
-pub(super) const TOGETHER: [usize; 3] = [8, 4, 1];
+/// prefetch what comes later, as those of x86-64 do; lines in a cache arrive fastest four at a time without that.
+pub(in crate::contract) const TOGETHER: [usize; 3] = [8, 4, 1];
 
 /// Dot products of lines with the vector `x`, which is readable for `n` elements: writes one sum for each line.
-pub(super) type DotsKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
+pub(in crate::contract) type DotsKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
 
 /// Adds to `n` accumulators the lines, each scaled by its element of `x`.
-pub(super) type ScaledKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
+pub(in crate::contract) type ScaledKernel<T> = unsafe fn(&Lines<T>, x: *const T, acc: *mut T);
 
 /// Kernels for matmuls with a vector, each for the numbers of lines in [`TOGETHER`].
-pub(super) struct VectorKernels<T> {
+pub(in crate::contract) struct VectorKernels<T> {
     pub dots: [DotsKernel<T>; 3],
     pub scaled: [ScaledKernel<T>; 3],
 }
 
-pub(super) type Kernel<T> = unsafe fn(&Tile<T>);
+pub(in crate::contract) type Kernel<T> = unsafe fn(&Tile<T>);
 
 /// How a kernel reads its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Reading {
+pub(in crate::contract) enum Reading {
     /// Both from packed micro-panels: A rows adjacent with `mr` between K indices, B columns adjacent with `nr` between K indices.
     Packed = 0,
     /// Through the strides in [`Tile`].
@@ -93,7 +93,7 @@ pub(super) enum Reading {
 
 /// Registers that a thread sets up for its micro-tiles. Both may be called wherever the instruction set is present.
 #[derive(Clone, Copy)]
-pub(super) struct State {
+pub(in crate::contract) struct State {
     pub enter: unsafe fn(),
     pub leave: unsafe fn(),
 }
@@ -111,7 +111,7 @@ pub(in crate::contract::packed) fn opaque<T>(mut p: *const T) -> *const T {
 }
 
 /// The micro-kernels of one instruction set for one element type.
-pub(super) struct Kernels<T: 'static> {
+pub(in crate::contract) struct Kernels<T: 'static> {
     /// Most rows of a tile; the height of A's panels.
     pub mr: usize,
     /// Elements of a vector.
@@ -167,7 +167,7 @@ impl<T> Kernels<T> {
 }
 
 /// The table for an instruction set; falls back to the portable one where an instruction set has no kernels for a type.
-pub(super) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
+pub(in crate::contract) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
     T::kernels(isa)
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::*;
+use crate::contract::gemv::Gemv;
 
 fn random_shape(r: &mut Random) -> Shape {
     let size = |r: &mut Random| match r.below(6) {
@@ -111,7 +112,13 @@ fn gemv_matmuls<S: Value + Widen<T>, V: Value + Widen<T>, T: Tested>(shapes: &[(
                     let plain = Plain::dense(&mut c, batch, m, n).unwrap();
                     let sink = Converted::new(plain, |x: T| x);
                     let out = if passed { Output::Sink(&sink) } else { Output::Plain(plain) };
-                    run(&Gemm { isa, shape, a, b, out, blocking }, &pools[pool]);
+                    match Gemv::new(isa, shape, a, b) {
+                        Some(gemv) => {
+                            let mut acc = vec![T::ZERO; gemv.elements()];
+                            gemv.run(isa, a, b, &out, &pools[pool], &mut acc);
+                        }
+                        None => run(&Gemm { isa, shape, a, b, out, blocking }, &pools[pool]),
+                    }
                     c
                 });
                 assert!(results.iter().all(|c| *c == results[0]), "{isa:?} {shape:?}");

@@ -4,12 +4,12 @@
 
 use half::{bf16, f16};
 
-use super::narrow::{Narrow, NarrowLines, ask};
-use super::{Isa, Widen};
+use super::narrow::{Narrow, NarrowLines, prefetch_later};
+use crate::contract::packed::{Isa, Widen};
 use crate::simd::{Float, Kernel, Simd, vectorize};
 
 /// A 16-bit float.
-pub(super) trait HalfLine: Widen<f32> {
+pub(in crate::contract) trait HalfLine: Widen<f32> {
     /// Reads a vector; must be `#[inline(always)]`.
     ///
     /// # Safety
@@ -35,7 +35,7 @@ impl HalfLine for bf16 {
 
 impl Narrow<f32> {
     /// For lines of a 16-bit float.
-    pub(super) fn of_halves<S: HalfLine>() -> Narrow<f32> {
+    pub(in crate::contract) fn of_halves<S: HalfLine>() -> Narrow<f32> {
         Narrow { dots: dots::<S>, scaled: scaled::<S> }
     }
 }
@@ -106,7 +106,7 @@ impl<S: HalfLine> Dots<'_, S> {
                     let at = j + c * lanes;
                     let x = V::F32::load(self.x.add(at));
                     for i in 0..R {
-                        ask(lines[i], at, ahead);
+                        prefetch_later(lines[i], at, ahead);
                         acc[i][c] = S::load(v, lines[i].add(at)).mul_add(x, acc[i][c]);
                     }
                 }
@@ -179,7 +179,7 @@ impl<S: HalfLine> Scaled<'_, S> {
                 // Two chains, so that the additions overlap.
                 let mut acc = [V::F32::load(self.out.add(j)), v.f32(0.0)];
                 for i in 0..R {
-                    ask(lines[i], j, ahead);
+                    prefetch_later(lines[i], j, ahead);
                     acc[i % 2] = S::load(v, lines[i].add(j)).mul_add(x[i], acc[i % 2]);
                 }
                 (acc[0] + acc[1]).store(self.out.add(j));

@@ -16,14 +16,12 @@
 //! AMX takes any signs: numbers stay as they are, and there are no heads. Its tiles of A are 16 rows of 16 groups of four: rows of memory with adjacent
 //! K indices, copied 64 bytes at a time.
 //!
-//! [`Kernels::heads`]: super::kernel::Kernels::heads
+//! [`Kernels::heads`]: crate::contract::packed::kernel::Kernels::heads
 
 use std::marker::PhantomData;
 
-use super::blocking::TILE;
-use super::pack::{Strides, pack_strided};
-use super::source::{Batch, PackBlock, PackSource};
-use super::{Isa, Side};
+use crate::contract::packed::pack::{Strides, pack_strided};
+use crate::contract::packed::{Batch, Isa, PackBlock, PackSource, Side, TILE};
 use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 

@@ -1,6 +1,6 @@
 //! Matmuls of a vector with lines of integers narrower than their accumulators, which are widened in registers.
 
-use super::{Element, Isa, Widen};
+use crate::contract::packed::{Element, Isa, Widen};
 use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 
@@ -15,7 +15,7 @@ pub(super) struct NarrowLines {
     pub count: usize,
     /// Elements of a line.
     pub n: usize,
-    /// Bytes from each element to one that is needed later, for which kernels ask; 0 for none.
+    /// Bytes from each element to one that is needed later, which kernels prefetch; 0 for none.
     pub ahead: isize,
 }
 
@@ -32,7 +32,7 @@ pub struct Narrow<T> {
 
 impl<T: Element> Narrow<T> {
     /// For lines of `S`.
-    pub(super) fn of<S: Widen<T>>() -> Narrow<T> {
+    pub(in crate::contract) fn of<S: Widen<T>>() -> Narrow<T> {
         Narrow { dots: dots::<S, T>, scaled: scaled::<S, T> }
     }
 }
@@ -54,7 +54,7 @@ const LINE: usize = 64;
 
 /// Prefetches what is needed `ahead` bytes after an element, once for each cache line; 0 for nothing.
 #[inline(always)]
-pub(super) fn ask<S>(from: *const S, j: usize, ahead: isize) {
+pub(super) fn prefetch_later<S>(from: *const S, j: usize, ahead: isize) {
     if ahead != 0 && (j * size_of::<S>()).is_multiple_of(LINE) {
         prefetch::<false>(from.wrapping_add(j).cast::<u8>().wrapping_offset(ahead));
     }
@@ -110,7 +110,7 @@ impl<S: Widen<T>, T: Element> Dots<'_, S, T> {
             while j + SOME <= n {
                 let x = *self.x.add(j).cast::<[T; SOME]>();
                 for i in 0..R {
-                    ask(lines[i], j, ahead);
+                    prefetch_later(lines[i], j, ahead);
                     let some = *lines[i].add(j).cast::<[S; SOME]>();
                     for l in 0..SOME {
                         acc[i][l] = acc[i][l].add(some[l].widen().mul(x[l]));
@@ -187,7 +187,7 @@ impl<S: Widen<T>, T: Element> Scaled<'_, S, T> {
             for j in (0..whole).step_by(SOME) {
                 let mut acc = *self.out.add(j).cast::<[T; SOME]>();
                 for i in 0..R {
-                    ask(lines[i], j, self.lines.ahead);
+                    prefetch_later(lines[i], j, self.lines.ahead);
                     let some = *lines[i].add(j).cast::<[S; SOME]>();
                     for l in 0..SOME {
                         acc[l] = acc[l].add(some[l].widen().mul(x[i]));

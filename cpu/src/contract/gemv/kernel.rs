@@ -5,12 +5,9 @@
 //! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in L1, narrower integers
 //! in registers.
 
-use super::blocking::Shape;
-use super::kernel::{Lines, TOGETHER, VectorKernels};
 use super::narrow::NarrowLines;
-use super::sink::{Output, TileAt, scatter};
-use super::source::{PackSource, Stored};
-use super::{Element, Isa};
+use crate::contract::packed::kernel::{Lines, TOGETHER, VectorKernels, kernels};
+use crate::contract::packed::{Element, Isa, Output, PackSource, Shape, Stored, TileAt, scatter};
 use crate::prefetch::prefetch_bytes;
 use crate::shared::Shared;
 use crate::workers::Workers;
@@ -29,7 +26,7 @@ const LINE: usize = 16 << 10;
 const PIECE: usize = 256;
 
 /// How a matmul with a vector is cut.
-pub(super) struct Plan {
+pub(crate) struct Gemv {
     shape: Shape,
     /// The matrix is A, and there is one column.
     matrix_is_a: bool,
@@ -42,34 +39,35 @@ pub(super) struct Plan {
     slices: usize,
 }
 
-impl Plan {
-    /// `None` if the matmul is not one with a vector, its operands do not lie as needed, or there are no kernels for them.
-    pub fn new<T: Element>(isa: Isa, shape: Shape, a: &dyn PackSource<T>, b: &dyn PackSource<T>) -> Option<Plan> {
-        let kernels = super::kernels::<T>(isa).vector.is_some();
+impl Gemv {
+    /// How these operands are multiplied; `None` if neither is a vector, if they do not lie as needed, or if there are no kernels for them.
+    pub(crate) fn new<T: Element>(
+        isa: Isa,
+        shape: Shape,
+        a: &dyn PackSource<T>,
+        b: &dyn PackSource<T>,
+    ) -> Option<Gemv> {
+        let strides = |s: Stored<T>| (s.row, s.k);
+        Gemv::of_strides::<T>(isa, shape, [strides(a.stored(0)?), strides(b.stored(0)?)])
+    }
+
+    /// The same, by the operands' strides from row to row and along K.
+    pub(super) fn of_strides<T: Element>(isa: Isa, shape: Shape, [a, b]: [(isize, isize); 2]) -> Option<Gemv> {
+        let kernels = kernels::<T>(isa).vector.is_some();
         if !kernels || shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
             return None;
         }
         let matrix_is_a = shape.n == 1;
-        let (matrix, vector) = if matrix_is_a { (a.stored(0)?, b.stored(0)?) } else { (b.stored(0)?, a.stored(0)?) };
-        let rows = if matrix_is_a { shape.m } else { shape.n };
-        let dot = match (matrix.k, matrix.row) {
-            (1, _) if vector.k == 1 => true,
-            (_, 1) => false,
+        let (matrix, vector, rows) = if matrix_is_a { (a, b, shape.m) } else { (b, a, shape.n) };
+        let dot = match matrix {
+            (_, 1) if vector.1 == 1 => true,
+            (1, _) => false,
             _ => return None,
         };
-        Some(Plan::cut(shape, matrix_is_a, dot, rows, size_of::<T>()))
+        Some(Gemv::cut(shape, matrix_is_a, dot, rows, size_of::<T>()))
     }
 
-    /// The plans of which one needs the most workspace, for a shape that may be one with a vector.
-    pub fn worst(shape: Shape, size: usize) -> Option<[Plan; 2]> {
-        if shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
-            return None;
-        }
-        let rows = shape.m.max(shape.n);
-        Some([true, false].map(|dot| Plan::cut(shape, shape.n == 1, dot, rows, size)))
-    }
-
-    fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Plan {
+    fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Gemv {
         let k = shape.k;
         // Rows of dot products come in eights; sums of scaled rows want long runs of memory.
         let (most, unit, least) = if dot { (MOST_TASKS, 8, 8) } else { (SLICED_TASKS, 64, LINE / size) };
@@ -78,16 +76,16 @@ impl Plan {
         let chunks = rows.div_ceil(chunk);
         let slices = (wanted.min(most) / chunks).clamp(1, k.div_ceil(if dot { 4096 } else { 64 }));
         let slice = k.div_ceil(slices).next_multiple_of(64);
-        Plan { shape, matrix_is_a, dot, rows, chunk, chunks, slice, slices: k.div_ceil(slice) }
+        Gemv { shape, matrix_is_a, dot, rows, chunk, chunks, slice, slices: k.div_ceil(slice) }
     }
 
     /// Elements of workspace.
-    pub fn elements(&self) -> usize {
+    pub(crate) fn elements(&self) -> usize {
         self.shape.batch * self.slices * self.chunks * self.chunk
     }
 
-    /// Computes it. `acc` has [`Plan::elements`] elements.
-    pub fn run<T: Element>(
+    /// Computes it. `acc` has [`Gemv::elements`] elements.
+    pub(crate) fn run<T: Element>(
         &self,
         isa: Isa,
         a: &dyn PackSource<T>,
@@ -96,7 +94,7 @@ impl Plan {
         workers: &Workers,
         acc: &mut [T],
     ) {
-        let Some(kernels) = &super::kernels::<T>(isa).vector else { return };
+        let Some(kernels) = &kernels::<T>(isa).vector else { return };
         let base = Shared(acc.as_mut_ptr());
         let per_batch = self.chunks * self.slices;
         // Gives away the accumulators of rows from `first` on, if there are so many.

@@ -9,10 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::bf16;
 
-use super::blocking::TILE;
-use super::pack::{Strides, pack_strided};
-use super::source::{Batch, PackBlock, PackSource};
-use super::{Element, Isa, Side};
+use crate::contract::packed::pack::{Strides, pack_strided};
+use crate::contract::packed::{Batch, Element, Isa, PackBlock, PackSource, Side, TILE};
 use crate::workers::Workers;
 
 /// A number that is multiplied as 16 bits.
