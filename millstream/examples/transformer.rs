@@ -1,4 +1,4 @@
-//! The forward pass of a transformer of twelve layers: width 768, twelve heads, 256 places, f32, random weights.
+//! The forward pass of a transformer of twelve layers: width 768, twelve heads, 256 tokens, f32, random weights.
 //!
 //! `cargo run --release --example transformer [batch]` prints the median time of a pass, and how much memory the first pass
 //! takes beyond weights and input: at most in blocks of the device's pool, at most on the heap (which holds the scratch memory of
@@ -13,7 +13,7 @@ use millstream::{AttentionOptions, DType, Generator, Result, Tensor, default_run
 const LAYERS: usize = 12;
 const WIDTH: usize = 768;
 const HEADS: usize = 12;
-const PLACES: usize = 256;
+const TOKENS: usize = 256;
 
 /// The system's allocator, which counts.
 struct Counted;
@@ -115,10 +115,10 @@ impl Block {
     fn apply(&self, x: &Tensor) -> Tensor {
         let batch = x.shape()[0];
         let three = self.three.apply(&self.before.apply(x));
-        let three = three.reshape(&[batch, PLACES, 3, HEADS, WIDTH / HEADS]).permute(&[2, 0, 3, 1, 4]);
+        let three = three.reshape(&[batch, TOKENS, 3, HEADS, WIDTH / HEADS]).permute(&[2, 0, 3, 1, 4]);
         let [q, k, v] = [0, 1, 2].map(|i| three.select(0, i));
         let seen = q.attention(&k, &v, &AttentionOptions::default());
-        let seen = seen.permute(&[0, 2, 1, 3]).reshape(&[batch, PLACES, WIDTH]);
+        let seen = seen.permute(&[0, 2, 1, 3]).reshape(&[batch, TOKENS, WIDTH]);
         let x = x + self.joined.apply(&seen);
         let wide = self.wide.apply(&self.between.apply(&x)).gelu();
         &x + self.narrow.apply(&wide)
@@ -137,7 +137,7 @@ fn main() -> Result<()> {
     let g = &mut Generator::new(1);
     let blocks = (0..LAYERS).map(|_| Block::new(g)).collect::<Result<Vec<_>>>()?;
     let last = Norm::new(g)?;
-    let x = weights(g, &[batch, PLACES, WIDTH], 1.0)?;
+    let x = weights(g, &[batch, TOKENS, WIDTH], 1.0)?;
     let forward = || last.apply(&blocks.iter().fold(x.clone(), |x, block| block.apply(&x)));
 
     let device = default_runtime()?.default_device()?;
@@ -160,7 +160,7 @@ fn main() -> Result<()> {
     }
     times.sort_by(f64::total_cmp);
     println!(
-        "{{\"case\":\"transformer_f32_{batch}x{PLACES}x{WIDTH}\",\"device\":\"{}\",\"ms\":{:.2},\"peak_pool_bytes\":{pool},\
+        "{{\"case\":\"transformer_f32_{batch}x{TOKENS}x{WIDTH}\",\"device\":\"{}\",\"ms\":{:.2},\"peak_pool_bytes\":{pool},\
          \"peak_heap_bytes\":{heap},\"process_growth_bytes\":{}}}",
         device.name(),
         times[times.len() / 2],

@@ -237,7 +237,7 @@ fn fuzz(name: &str, good: &[Vec<u8>], parse: impl Fn(&[u8]) -> Result<()>) {
     }
     println!("{name}: {runs} files, {accepted} accepted");
     let largest = LARGEST.load(Ordering::Relaxed);
-    assert!(largest < 64 << 20, "{name}: {largest} bytes were asked for at once");
+    assert!(largest < 64 << 20, "{name}: {largest} bytes were allocated at once");
 }
 
 /// The bytes that a writer puts into a file.
@@ -308,7 +308,7 @@ fn entries_of_an_archive_that_share_bytes_are_refused() {
     let list = [("a", &x), ("b", &x)];
     let mut bytes = written("shared.npz", |p| Tensor::save_npz(p, &list, Compression::Deflated));
     assert_eq!(Tensor::from_npz_bytes(&bytes).unwrap().len(), 2);
-    // Both entries of the directory give the place of the first, in the last 8 bytes of their 64-bit field.
+    // Both entries of the directory give the offset of the first, in the last 8 bytes of their 64-bit field.
     let central: Vec<usize> = (0..bytes.len() - 4).filter(|&i| bytes[i..].starts_with(b"PK\x01\x02")).collect();
     let field = |at: usize| at + 46 + "a.npy".len() + 4 + 16;
     let (from, to) = (field(central[0]), field(central[1]));

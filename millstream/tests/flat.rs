@@ -42,15 +42,15 @@ fn program(x: &Tensor) -> Tensor {
 
 #[test]
 fn ten_thousand_evaluations_leave_memory_flat() {
-    // What the program keeps of its results, so that they do not always lie in the same place.
-    const KEPT: usize = 3;
+    // What the program keeps of its results, so that they do not always lie at the same address.
+    const HELD: usize = 3;
     const ROUNDS: usize = 10_000;
     // The system gives memory in pieces.
     const PIECE: usize = 1 << 20;
     for device in devices() {
         let name = device.name().to_string();
         let x = Tensor::from_shape(&[64, 64], &[0.01f32; 64 * 64]).to(&device);
-        let mut kept: VecDeque<Tensor> = VecDeque::new();
+        let mut held: VecDeque<Tensor> = VecDeque::new();
         let mut run = |times: usize| {
             let end = Instant::now() + Duration::from_secs(20);
             for n in 0..times {
@@ -59,9 +59,9 @@ fn ten_thousand_evaluations_leave_memory_flat() {
                 }
                 let y = program(&x);
                 y.eval().unwrap();
-                kept.push_back(y);
-                if kept.len() > KEPT {
-                    kept.pop_front();
+                held.push_back(y);
+                if held.len() > HELD {
+                    held.pop_front();
                 }
             }
             times

@@ -10,11 +10,11 @@ fn outputs_of_one_call_are_computed_together_and_only_if_somebody_holds_them() -
     // Tests run at once: each looks for a function that only it calls.
     profiler.start();
     let x = Tensor::from_slice(&[31.5f64, -7.25, 19.125]) * 2.0;
-    let (values, places) = x.topk(2, 0, true);
+    let (values, indices) = x.topk(2, 0, true);
     // A map before, a host step, a map behind it: the host function stands alone.
     let next = &values + 1.0;
     assert_eq!(next.to_vec::<f64>()?, [64.0, 39.25]);
-    assert_eq!((values.to_vec::<f64>()?, places.to_vec::<i64>()?), (vec![63.0, 38.25], vec![0, 2]));
+    assert_eq!((values.to_vec::<f64>()?, indices.to_vec::<i64>()?), (vec![63.0, 38.25], vec![0, 2]));
     let records = profiler.records();
     let mine = |r: &&Record| r.kind == RecordKind::Step && &*r.name == "host topk";
     assert_eq!(records.iter().filter(mine).count(), 1, "{records:?}");

@@ -13,7 +13,7 @@ const FEATURES: usize = 1280;
 /// Channels are widened, each is filtered by itself, and they are brought together; a way around where shapes allow.
 struct Block {
     widen: Option<Layer>,
-    apart: Layer,
+    depthwise: Layer,
     join: Layer,
     around: bool,
 }
@@ -37,9 +37,9 @@ impl Network {
             for i in 0..count {
                 let (wide, stride) = (from * times, if i == 0 { first } else { 1 });
                 let widen = if times == 1 { None } else { Some(Layer::new(g, (from, wide), (1, 1), device)?) };
-                let apart = Layer::depthwise(g, wide, (3, stride), device)?;
+                let depthwise = Layer::depthwise(g, wide, (3, stride), device)?;
                 let join = Layer::new(g, (wide, to), (1, 1), device)?;
-                blocks.push(Block { widen, apart, join, around: stride == 1 && from == to });
+                blocks.push(Block { widen, depthwise, join, around: stride == 1 && from == to });
                 from = to;
             }
         }
@@ -51,9 +51,9 @@ impl Network {
     #[allow(dead_code)] // What checks results needs it, the example does not.
     pub fn cast(&self, dtype: DType) -> Result<Network> {
         let mut blocks = Vec::with_capacity(self.blocks.len());
-        for Block { widen, apart, join, around } in &self.blocks {
+        for Block { widen, depthwise, join, around } in &self.blocks {
             let widen = widen.as_ref().map(|l| l.cast(dtype)).transpose()?;
-            blocks.push(Block { widen, apart: apart.cast(dtype)?, join: join.cast(dtype)?, around: *around });
+            blocks.push(Block { widen, depthwise: depthwise.cast(dtype)?, join: join.cast(dtype)?, around: *around });
         }
         let (stem, head) = (self.stem.cast(dtype)?, self.head.cast(dtype)?);
         Ok(Network { stem, blocks, head, last: self.last.cast(dtype).keep()? })
@@ -64,7 +64,7 @@ impl Network {
         let mut x = self.stem.apply(x).relu6();
         for block in &self.blocks {
             let wide = block.widen.as_ref().map_or_else(|| x.clone(), |layer| layer.apply(&x).relu6());
-            let y = block.join.apply(&block.apart.apply(&wide).relu6());
+            let y = block.join.apply(&block.depthwise.apply(&wide).relu6());
             x = if block.around { y + &x } else { y };
         }
         let x = self.head.apply(&x).relu6();
@@ -76,11 +76,11 @@ impl Network {
     pub fn work(&self) -> Work {
         let mut work = Work::default();
         let mut side = work.layer(&self.stem, SIDE);
-        for Block { widen, apart, join, .. } in &self.blocks {
-            side = widen.iter().chain([apart, join]).fold(side, |side, layer| work.layer(layer, side));
+        for Block { widen, depthwise, join, .. } in &self.blocks {
+            side = widen.iter().chain([depthwise, join]).fold(side, |side, layer| work.layer(layer, side));
         }
         work.layer(&self.head, side);
-        work.product(&self.last);
+        work.matmul(&self.last);
         work
     }
 }

@@ -85,7 +85,7 @@ impl Network {
             }
             side = block.layers.iter().fold(side, |side, layer| work.layer(layer, side));
         }
-        work.product(&self.last);
+        work.matmul(&self.last);
         work.weights += self.bias.len() as u64;
         work
     }

@@ -30,7 +30,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Every result sees all channels, through windows of this size at places a stride apart.
+    /// Every result sees all channels, through windows of this size a stride apart.
     pub fn new(g: &mut Generator, channels: (usize, usize), window: (usize, usize), device: &Device) -> Result<Layer> {
         Layer::in_groups(g, channels, window, 1, device)
     }
@@ -75,16 +75,16 @@ impl Layer {
 /// What a network takes for one image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Arithmetic operations of its convolutions and its products.
+    /// Arithmetic operations of its convolutions and its matmuls.
     pub flop: u64,
     /// Elements of its weights.
     pub weights: u64,
 }
 
-/// Elements inside the image that the windows of so many places along one side have in all.
-pub fn taps(side: usize, window: usize, stride: usize, padding: usize, places: usize) -> usize {
+/// Elements inside the image that the windows of so many pixels along one side have in all.
+pub fn taps(side: usize, window: usize, stride: usize, padding: usize, pixels: usize) -> usize {
     let inside = |first: usize| (first + window).min(side + padding).saturating_sub(first.max(padding));
-    (0..places).map(|place| inside(place * stride)).sum()
+    (0..pixels).map(|pixel| inside(pixel * stride)).sum()
 }
 
 impl Work {
@@ -92,15 +92,15 @@ impl Work {
     pub fn layer(&mut self, layer: &Layer, side: usize) -> usize {
         let (window, stride) = (layer.filters.shape()[3], layer.stride);
         let (filters, result) = (layer.filters.len(), side.div_ceil(stride));
-        // Products with the zeros around the image need not be computed.
+        // Multiplications by the zeros around the image need not be computed.
         let taps = taps(side, window, stride, window / 2, result);
         self.flop += (2 * filters / (window * window) * taps * taps) as u64;
         self.weights += (filters + layer.bias.len()) as u64;
         result
     }
 
-    /// Adds the product of a row with a matrix.
-    pub fn product(&mut self, matrix: &Tensor) {
+    /// Adds the matmul of a row with a matrix.
+    pub fn matmul(&mut self, matrix: &Tensor) {
         let elements = matrix.len() as u64;
         self.flop += 2 * elements;
         self.weights += elements;

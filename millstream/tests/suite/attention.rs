@@ -13,7 +13,7 @@ fn devices() -> (Runtime, Runtime, [Device; 2]) {
     (fused, plain, devices)
 }
 
-/// Operands of attention: `q`, `k`, `v`, numbers to add, and places that are seen.
+/// Operands of attention: `q`, `k`, `v`, numbers to add, and positions that are seen.
 struct Operands {
     q: Tensor,
     k: Tensor,
@@ -125,7 +125,7 @@ fn whatever_else_is_computed_as_it_is_written() -> Result<()> {
 }
 
 #[test]
-fn in_a_chain_of_products_and_softmaxes_each_product_is_taken_once() -> Result<()> {
+fn in_a_chain_of_matmuls_and_softmaxes_each_matmul_is_taken_once() -> Result<()> {
     let (_fused, _plain, [device, other]) = devices();
     for length in 1..6 {
         let seed = Random::fresh().bits();

@@ -124,7 +124,7 @@ fn a_network_needs_little_more_memory_than_the_values_it_is_at() -> Result<()> {
         let y = block(&block(&block(&x)));
         y.eval()?;
         // The most that lives at once: the block's input and its norm (or its result), 2 MiB each, and the wide value, 8 MiB.
-        // Packing both operands of its larger product would take 12 MiB.
+        // Packing both operands of its larger matmul would take 12 MiB.
         let peak = device.pool().stats().peak - before;
         assert!(peak <= 12 * MIB + 3 * MIB, "{peak} bytes with {threads} threads");
     }

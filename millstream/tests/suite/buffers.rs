@@ -183,14 +183,14 @@ fn every_operation_reads_memory_at_odd_addresses() -> Result<()> {
     let mut random = Generator::new(5);
     for (dtype, within) in [(DType::F32, 1e-4), (DType::F64, 1e-12), (DType::F16, 0.01), (DType::BF16, 0.1)] {
         let [x, y, z] = [(); 3].map(|()| random.normal(&[40, 40], DType::F64).cast(dtype));
-        let places = random.integers(&[7, 40], 0, 40);
-        let results = |x: &Tensor, y: &Tensor, z: &Tensor, places: &Tensor| {
+        let indices = random.integers(&[7, 40], 0, 40);
+        let results = |x: &Tensor, y: &Tensor, z: &Tensor, indices: &Tensor| {
             let causal = AttentionOptions { causal: true, mask: Some(z), scale: None };
             vec![
                 x.attention(y, z, &AttentionOptions::default()),
                 x.transpose().attention(&y.transpose(), &z.transpose(), &causal),
-                x.take(places, 0),
-                x.take_along_axis(places, 0),
+                x.take(indices, 0),
+                x.take_along_axis(indices, 0),
                 x.cumsum(0),
                 x.cummax(1),
                 Tensor::concat(&[x, &y.flip(0)], 1),
@@ -206,11 +206,11 @@ fn every_operation_reads_memory_at_odd_addresses() -> Result<()> {
                 x.argmax(&[0], Keep::No),
             ]
         };
-        let want = results(&x, &y, &z, &places);
-        let odd = [&x, &y, &z, &places].map(|t| at_odd_address(t, &host));
-        let [x, y, z, places] = odd;
-        for (i, (got, want)) in results(&x?, &y?, &z?, &places?).iter().zip(&want).enumerate() {
-            // Sums of products may be grouped otherwise.
+        let want = results(&x, &y, &z, &indices);
+        let odd = [&x, &y, &z, &indices].map(|t| at_odd_address(t, &host));
+        let [x, y, z, indices] = odd;
+        for (i, (got, want)) in results(&x?, &y?, &z?, &indices?).iter().zip(&want).enumerate() {
+            // Sums may be grouped otherwise.
             let (got, want) = (got.cast(DType::F64).to_vec::<f64>()?, want.cast(DType::F64).to_vec::<f64>()?);
             let close = |(g, w): (&f64, &f64)| (g - w).abs() <= within * (1.0 + w.abs());
             assert!(got.len() == want.len() && got.iter().zip(&want).all(close), "{dtype} {i}");

@@ -36,7 +36,7 @@ fn a_compiled_function_gives_what_the_function_gives() -> Result<()> {
         program(inputs)
     });
     for round in 0..12 {
-        // Other values each time; every third time another shape, every fourth another layout; places in memory that move.
+        // Other values each time; every third time another shape, every fourth another layout; addresses that move.
         let n = 4 + round % 3;
         let big = random(&mut r, &[2 * n, n]);
         let start = r.below(n) as isize;
@@ -102,12 +102,12 @@ fn results_that_take_no_computing_are_views_of_arguments_or_what_the_function_he
 fn what_does_not_depend_on_arguments_is_computed_once() -> Result<()> {
     let (_runtime, device) = own();
     let weights = Tensor::from_shape(&[64, 64], &[0.5f32; 4096]).to(&device);
-    let mut product = weights.clone();
+    let mut power = weights.clone();
     for _ in 0..5 {
-        product = product.matmul(&weights) * 0.03125;
+        power = power.matmul(&weights) * 0.03125;
     }
     let on = device.clone();
-    let f = compile(move |x| x.matmul(&product) + Generator::new(5).uniform(&[1, 64], DType::F32).to(&on));
+    let f = compile(move |x| x.matmul(&power) + Generator::new(5).uniform(&[1, 64], DType::F32).to(&on));
     let x = Tensor::ones(&[1, 64], DType::F32).to(&device);
     let first = f.call(&x)?.to_vec::<f32>()?;
     let launches = device.statistics().launches;
@@ -154,15 +154,15 @@ fn graphs_of_several_plans_or_devices_work_the_same() -> Result<()> {
         let (there, other) = (device.clone(), Tensor::from_slice(&[10.0f32, 20.0, 30.0]).to(&host));
         // Only the host sorts; both outputs of a call are used; something lives on another device.
         let f = compile_all(move |[x]: [&Tensor; 1]| {
-            let (values, places) = (x * 2.0).topk(2, 0, true);
-            [&values + 1.0, places + 100, (x + &other.to(&there)).sum(&[], Keep::No)]
+            let (values, indices) = (x * 2.0).topk(2, 0, true);
+            [&values + 1.0, indices + 100, (x + &other.to(&there)).sum(&[], Keep::No)]
         });
         for shift in 0..3 {
             let x = (Tensor::from_slice(&[1.0f32, 3.0, 2.0]).to(&device) + shift as f64).copy();
-            let [values, places, sum] = f.call_all([&x])?;
+            let [values, indices, sum] = f.call_all([&x])?;
             let s = shift as f32;
             assert_eq!(values.to_vec::<f32>()?, [7.0 + 2.0 * s, 5.0 + 2.0 * s], "{}", device.name());
-            assert_eq!(places.to_vec::<i64>()?, [101, 102]);
+            assert_eq!(indices.to_vec::<i64>()?, [101, 102]);
             assert_eq!(sum.item::<f32>()?, 66.0 + 3.0 * s);
         }
         assert_eq!(f.kinds(), 1);

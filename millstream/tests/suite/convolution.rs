@@ -106,7 +106,7 @@ impl Geometry {
             .groups(self.groups)
     }
 
-    fn places(&self) -> Vec<usize> {
+    fn pixels(&self) -> Vec<usize> {
         (0..self.sizes.len())
             .map(|a| {
                 let padded = self.sizes[a] + self.before[a] + self.after[a];
@@ -117,7 +117,7 @@ impl Geometry {
 
     /// Filters `[out, within, kernel..]` slid over `[batch, channels, sizes..]`.
     fn convolved(&self, x: &Data, w: &Data, bias: Option<&Data>) -> Expected {
-        let shape = [&[self.batch, self.groups * self.out][..], &self.places()].concat();
+        let shape = [&[self.batch, self.groups * self.out][..], &self.pixels()].concat();
         let mut values = Vec::new();
         each(&shape, |o| {
             let group = o[1] / self.out;
@@ -176,15 +176,15 @@ fn convolutions_equal_loops_over_every_window() {
             let last: Vec<usize> = [0].into_iter().chain(2..axes + 2).chain([1]).collect();
             let first: Vec<usize> = [0, axes + 1].into_iter().chain(1..axes + 1).collect();
             let lying = xt.permute(&last).copy();
-            let turned = wt.permute(&last).copy().permute(&first);
-            let y = apply(axes, &lying, &turned, bt.as_ref(), &g.options().channels(Channels::Last));
+            let transposed = wt.permute(&last).copy().permute(&first);
+            let y = apply(axes, &lying, &transposed, bt.as_ref(), &g.options().channels(Channels::Last));
             expected.check(&y.permute(&first), &format!("{about}, channels last"));
             // And one image alone, whose windows are read through a view of the batch.
             if g.batch > 1 {
                 let one = apply(axes, &xt.select(0, 1), &wt, bt.as_ref(), &g.options());
                 let whole = apply(axes, &xt, &wt, bt.as_ref(), &g.options()).select(0, 1);
-                let apart = (one - whole).abs().max(&[], Keep::No).item::<f32>().unwrap();
-                assert!(apart <= 1e-5, "{about}: one image is {apart} apart from itself in a batch");
+                let difference = (one - whole).abs().max(&[], Keep::No).item::<f32>().unwrap();
+                assert!(difference <= 1e-5, "{about}: one image differs by {difference} from itself in a batch");
             }
         }
     }
@@ -238,20 +238,20 @@ fn transposed_convolutions_are_the_transposes_of_convolutions() {
         let mut n = Random::new(seed);
         for t in 0..tries(&device).div_ceil(2) {
             let axes = [2, 1, 2, 3][t % 4];
-            // The convolution g maps images of `sizes` to `places`; its transpose maps them back.
+            // The convolution g maps images of `sizes` to `pixels`; its transpose maps them back.
             let mut g = Geometry::random(&mut n, axes);
             for a in 0..axes {
                 let most = (g.kernel[a] - 1) * g.dilation[a];
                 (g.before[a], g.after[a]) = (g.before[a].min(most), g.after[a].min(most));
             }
-            let places = g.places();
-            let x = Data::random(&mut n, &[&[g.batch, g.groups * g.out][..], &places].concat());
+            let pixels = g.pixels();
+            let x = Data::random(&mut n, &[&[g.batch, g.groups * g.out][..], &pixels].concat());
             let w = Data::random(&mut n, &[&[g.groups * g.out, g.within][..], &g.kernel].concat());
             // How far the last window stays from the end of the padded input.
             let left: Vec<usize> = (0..axes)
                 .map(|a| {
                     let padded = g.sizes[a] + g.before[a] + g.after[a];
-                    padded - (g.kernel[a] - 1) * g.dilation[a] - 1 - (places[a] - 1) * g.stride[a]
+                    padded - (g.kernel[a] - 1) * g.dilation[a] - 1 - (pixels[a] - 1) * g.stride[a]
                 })
                 .collect();
             let shape = [&[g.batch, g.groups * g.within][..], &g.sizes].concat();
@@ -314,7 +314,7 @@ fn pooling_equals_loops_over_every_window() {
             let (ceil, count_padding) = (n.below(2) == 1, n.below(2) == 1);
             let lead = [1 + n.below(2), 1 + n.below(3)];
             let x = Data::random(&mut n, &[&lead[..], &sizes].concat());
-            let places: Vec<usize> = (0..axes)
+            let pixels: Vec<usize> = (0..axes)
                 .map(|a| {
                     let room = sizes[a] + 2 * padding[a] - kernel[a];
                     let count = room / stride[a] + 1;
@@ -322,7 +322,7 @@ fn pooling_equals_loops_over_every_window() {
                     count + usize::from(ceil && more)
                 })
                 .collect();
-            let shape = [&x.shape[..2], &places].concat();
+            let shape = [&x.shape[..2], &pixels].concat();
             let (mut largest, mut means) = (Vec::new(), Vec::new());
             each(&shape, |o| {
                 let (mut most, mut sum, mut magnitude) = (f64::NEG_INFINITY, 0.0, 0.0);
@@ -445,13 +445,13 @@ fn einsum_equals_loops_over_all_labels() {
             letters.sort_unstable();
             letters.dedup();
             let sizes: Vec<usize> = letters.iter().map(|_| 1 + n.below(5)).collect();
-            let place = |c: char| letters.iter().position(|l| *l == c).unwrap();
-            let shape = |text: &str| text.chars().map(|c| sizes[place(c)]).collect::<Vec<_>>();
+            let letter = |c: char| letters.iter().position(|l| *l == c).unwrap();
+            let shape = |text: &str| text.chars().map(|c| sizes[letter(c)]).collect::<Vec<_>>();
             let data: Vec<Data> = parts.iter().map(|p| Data::random(&mut n, &shape(p))).collect();
             let shape = shape(to);
             let mut values = vec![(0.0, 0.0); shape.iter().product()];
             each(&sizes, |index| {
-                let at = |text: &str| text.chars().map(|c| index[place(c)]).collect::<Vec<_>>();
+                let at = |text: &str| text.chars().map(|c| index[letter(c)]).collect::<Vec<_>>();
                 let product: f64 = parts.iter().zip(&data).map(|(p, d)| d.at(&at(p))).product();
                 let flat = at(to).iter().zip(&shape).fold(0, |f, (i, n)| f * n + i);
                 values[flat].0 += product;
@@ -517,11 +517,11 @@ fn an_image_that_is_all_padding_gives_zeros() {
     for device in devices() {
         let image = Tensor::from_shape(&[3, 8, 12, 12], &all).to(&device).slice(0, 1, 2, 1);
         let padded = image.pad(&[(1, 0), (0, 0), (0, 0), (0, 0)], 0).slice(0, 0, 1, 1);
-        let (apart, joined) = (Tensor::ones(&[8, 1, 3, 3], DType::F32), Tensor::ones(&[8, 8, 3, 3], DType::F32));
+        let (depthwise, dense) = (Tensor::ones(&[8, 1, 3, 3], DType::F32), Tensor::ones(&[8, 8, 3, 3], DType::F32));
         let results = [
-            padded.conv2d(&apart, None, &Conv::new().groups(8)),
-            padded.conv2d(&joined, None, &Conv::new()),
-            padded.conv2d(&joined, None, &Conv::new().accuracy(Accuracy::Winograd)),
+            padded.conv2d(&depthwise, None, &Conv::new().groups(8)),
+            padded.conv2d(&dense, None, &Conv::new()),
+            padded.conv2d(&dense, None, &Conv::new().accuracy(Accuracy::Winograd)),
         ];
         for (n, result) in results.iter().enumerate() {
             assert_eq!(result.shape(), [1, 8, 10, 10]);

@@ -11,21 +11,21 @@ fn lookups_in_an_axis_without_elements_find_nothing() {
     for device in devices() {
         let none: [f32; 0] = [];
         let table = Tensor::from_shape(&[0, 3], &none).to(&device);
-        let places = Tensor::from_slice(&[0i32, -1]).to(&device);
-        let found = table.take(&places, 0).to_vec::<f32>().unwrap();
+        let indices = Tensor::from_slice(&[0i32, -1]).to(&device);
+        let found = table.take(&indices, 0).to_vec::<f32>().unwrap();
         assert!(found.len() == 6 && found.iter().all(|v| v.is_nan()), "{}: {found:?}", device.name());
         let cut = Tensor::from_shape(&[4, 3], &[1i32; 12]).to(&device).slice(0, 2, 2, 1);
-        assert_eq!(cut.take(&places, 0).to_vec::<i32>().unwrap(), [0; 6]);
-        assert_eq!(cut.index(&[&places, &places]).to_vec::<i32>().unwrap(), [0; 2]);
-        assert_eq!(cut.take(&places, 1).shape(), [0, 2]);
-        assert!(cut.take(&places, 1).to_vec::<i32>().unwrap().is_empty());
-        let nowhere = places.slice(0, 0, 0, 1);
+        assert_eq!(cut.take(&indices, 0).to_vec::<i32>().unwrap(), [0; 6]);
+        assert_eq!(cut.index(&[&indices, &indices]).to_vec::<i32>().unwrap(), [0; 2]);
+        assert_eq!(cut.take(&indices, 1).shape(), [0, 2]);
+        assert!(cut.take(&indices, 1).to_vec::<i32>().unwrap().is_empty());
+        let nowhere = indices.slice(0, 0, 0, 1);
         assert_eq!(cut.take(&nowhere, 0).to_vec::<i32>().unwrap(), [0i32; 0]);
     }
 }
 
 #[test]
-fn places_far_out_of_range_are_not_taken_for_near_ones() {
+fn indices_far_out_of_range_are_not_taken_for_near_ones() {
     let host = &devices()[0];
     let table = Tensor::from_slice(&[10i32, 11, 12]).to(host);
     let signed = [1i64 << 31, 1 << 32, (1 << 32) + 1, i64::MAX, i64::MIN, i64::MIN + 1, -(1 << 32) - 1, -4, -3, 2];

@@ -13,9 +13,9 @@ fn an_error_travels_to_the_read_and_names_the_line_of_the_mistake() {
     for error in [wrong.check().unwrap_err(), late.to_vec::<f32>().unwrap_err(), late.eval().unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Shape);
         assert_eq!(error.op(), Some("add"));
-        let place = error.location().expect("a place");
-        assert!(place.file().ends_with("errors.rs"), "{place}");
-        assert_eq!(place.line(), line);
+        let location = error.location().expect("a location");
+        assert!(location.file().ends_with("errors.rs"), "{location}");
+        assert_eq!(location.line(), line);
     }
     let chain = late.check().unwrap_err();
     assert_eq!(chain.chain(), ["exp", "mul", "sum"]);

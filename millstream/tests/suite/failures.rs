@@ -55,7 +55,7 @@ fn input(device: &Device) -> Tensor {
     Tensor::from_shape(&[8, 8], &data).to(device)
 }
 
-/// The program from its input to its values, and again with what is kept of it.
+/// The program from its input to its values, and again with what is held of it.
 fn run(device: &Device) -> Result<Vec<f32>> {
     let x = input(device);
     let y = program(&x);
@@ -235,7 +235,7 @@ fn streams_and_measurements_that_fail_are_errors() -> Result<()> {
     })
 }
 
-/// Twenty kernels, one upon the other: softmax along columns keeps two products from becoming attention.
+/// Twenty kernels, one upon the other: softmax along columns keeps two matmuls from becoming attention.
 fn twenty(x: &Tensor) -> Tensor {
     (0..10).fold(x.clone(), |y, _| y.matmul(x).softmax(0))
 }
@@ -327,7 +327,7 @@ fn memory_of_others_is_let_go_whatever_fails() -> Result<()> {
             let (runtime, device, sim) = simulated(true);
             {
                 let keep = Box::new(values.clone());
-                // SAFETY: the values live as long as what is kept, and nobody writes to them.
+                // SAFETY: the values live as long as what is held, and nobody writes to them.
                 let buffer = unsafe { Buffer::import(&runtime.host()?, values.as_ptr().cast(), 256, keep) }?;
                 let x = Tensor::from_buffer(buffer, DType::F32, Layout::contiguous(&[64])?);
                 if lost {

@@ -58,7 +58,7 @@ fn running_out_of_memory_at_any_allocation_is_clean() -> Result<()> {
     let x = input(&device);
     let expected = program(&x).to_vec::<f32>()?;
     for n in 1.. {
-        // A fresh device each time, so that the pool has nothing kept.
+        // A fresh device each time, so that the pool holds nothing.
         let (_, device, sim) = simulated();
         let x = input(&device);
         sim.set(Faults { out_of_memory_at: Some(n), ..Faults::default() });
@@ -203,7 +203,7 @@ fn automatic() -> (Runtime, Device, Sim) {
     (runtime, auto, sim)
 }
 
-/// Twenty kernels, one upon the other: softmax along columns keeps two products from becoming attention.
+/// Twenty kernels, one upon the other: softmax along columns keeps two matmuls from becoming attention.
 fn twenty(x: &Tensor) -> Tensor {
     (0..10).fold(x.clone(), |y, _| y.matmul(x).softmax(0))
 }
@@ -259,7 +259,7 @@ fn what_died_with_a_device_is_a_clear_error() -> Result<()> {
     Ok(())
 }
 
-/// The text of a profile with another number in one place.
+/// The text of a profile with another number in one field.
 fn forged(text: &str, field: &str, value: &str) -> String {
     let name = format!("\"{field}\":");
     let at = text.find(&name).expect("the field") + name.len();
@@ -286,7 +286,7 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
         p.architecture,
         p.units
     );
-    let text = runtime.disk().get(key.as_bytes()).expect("the kept profile");
+    let text = runtime.disk().get(key.as_bytes()).expect("the stored profile");
     let mut text = String::from_utf8(text).expect("text");
     for (field, value) in [
         ("max_binding", "64"),

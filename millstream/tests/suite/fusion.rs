@@ -44,7 +44,7 @@ fn maps_fuse_into_the_reduction_that_reads_them() {
 }
 
 #[test]
-fn a_matrix_product_takes_in_what_surrounds_it() {
+fn a_matmul_takes_in_what_surrounds_it() {
     let (a, b, bias) = (matrix(8, 9), matrix(9, 5), matrix(1, 5));
     assert_eq!(kernels(&(a.matmul(&b) + &bias).gelu()), 1);
     assert_eq!(kernels(&(a.relu().matmul(&(&b * 2.0)) * 0.5 + &matrix(8, 5))), 1);

@@ -66,11 +66,11 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
             let (rows, width) = (1 + random.below(9), 1 + random.below(20));
             let data = values(&mut random, rows * width);
             let table = Tensor::from_shape(&[rows, width], &data).to(&device);
-            let places: Vec<i32> = (0..7).map(|_| random.below(2 * rows + 2) as i32 - rows as i32 - 1).collect();
-            let index = Tensor::from_slice(&places).to(&device);
+            let indices: Vec<i32> = (0..7).map(|_| random.below(2 * rows + 2) as i32 - rows as i32 - 1).collect();
+            let index = Tensor::from_slice(&indices).to(&device);
             let at = |p: i32| if p < 0 { p + rows as i32 } else { p };
             let found = (&table * 3.0).embedding(&index).to_vec::<f32>().unwrap();
-            for (i, &p) in places.iter().enumerate() {
+            for (i, &p) in indices.iter().enumerate() {
                 for j in 0..width {
                     let got = found[i * width + j];
                     match usize::try_from(at(p)) {
@@ -102,20 +102,20 @@ fn running_reductions_are_those_of_a_loop() {
             let data: Vec<f32> = values(&mut random, shape.iter().product());
             let x = Tensor::from_shape(&shape, &data).to(&device);
             let axis = random.below(shape.len());
-            let (sums, most) = (x.cumsum(axis as isize), x.cummax(axis as isize));
+            let (running, most) = (x.cumsum(axis as isize), x.cummax(axis as isize));
             let n = shape[axis] as isize;
             if n == 0 {
-                assert_eq!(sums.to_vec::<f32>().unwrap().len(), 0);
+                assert_eq!(running.to_vec::<f32>().unwrap().len(), 0);
                 continue;
             }
             let axis = axis as isize;
-            let last = sums.slice(axis, n - 1, n, 1).to_vec::<f32>().unwrap();
+            let last = running.slice(axis, n - 1, n, 1).to_vec::<f32>().unwrap();
             let total = x.sum(&[axis], Keep::Yes).to_vec::<f32>().unwrap();
             for (a, b) in last.iter().zip(&total) {
                 assert!((a - b).abs() <= 1e-4, "{}: {a} {b}", device.name());
             }
             // What a running sum adds at each step is the element itself.
-            let steps = sums.diff(axis).to_vec::<f32>().unwrap();
+            let steps = running.diff(axis).to_vec::<f32>().unwrap();
             let own = x.slice(axis, 1, n, 1).to_vec::<f32>().unwrap();
             assert!(steps.iter().zip(&own).all(|(a, b)| (a - b).abs() < 1e-3), "{}", device.name());
             let rising = most.diff(axis).min(&[], Keep::No);
@@ -159,7 +159,7 @@ fn random_numbers_are_the_same_everywhere_and_look_random() {
     let product: f64 = uniform.windows(2).map(|w| f64::from(w[0] - 0.5) * f64::from(w[1] - 0.5)).sum();
     assert!((product / n as f64).abs() < 0.005);
     let mut g = Generator::new(1);
-    let kept = Tensor::ones(&[n], DType::F32).dropout(0.25, &mut g);
-    assert!((kept.mean(&[], Keep::No).item::<f32>().unwrap() - 1.0).abs() < 0.03);
+    let dropped = Tensor::ones(&[n], DType::F32).dropout(0.25, &mut g);
+    assert!((dropped.mean(&[], Keep::No).item::<f32>().unwrap() - 1.0).abs() < 0.03);
     assert!(g.integers(&[2], 3, 3).check().is_err() && g.uniform(&[2], DType::I32).check().is_err());
 }

@@ -56,9 +56,9 @@ fn network(seed: u64, device: &Device, each: &dyn Fn(&Tensor)) -> Vec<Tensor> {
                 channels *= 2;
             }
             7 => {
-                // A factor for each channel, from all places.
-                let sums = x.max(&[2, 3], millstream::Keep::Yes).clamp(0.0f32, 2.0f32);
-                x = x * sums;
+                // A factor for each channel, from all pixels.
+                let factors = x.max(&[2, 3], millstream::Keep::Yes).clamp(0.0f32, 2.0f32);
+                x = x * factors;
             }
             8 => {
                 let to = 16 + r.below(5);
@@ -66,7 +66,7 @@ fn network(seed: u64, device: &Device, each: &dyn Fn(&Tensor)) -> Vec<Tensor> {
                 x = x.conv_transpose2d(&w, None, &Conv::new().stride(2)).clamp(-3.0f32, 3.0f32);
                 channels = to;
             }
-            // Read turned, and a sum over channels: no order of channels helps here.
+            // Read transposed, and a sum over channels: no order of channels helps here.
             _ => {
                 more.push(x.sum(&[1], millstream::Keep::No));
                 x = x.flip(3);
@@ -115,13 +115,13 @@ fn a_result_that_is_wanted_keeps_its_order() {
     let runtime = runtime();
     let device = runtime.device("cpu").unwrap();
     let r = &mut Random::fresh();
-    // Rows of three are too short for vectors of places, so that depthwise layers want their channels last.
+    // Rows of three are too short for vectors of pixels, so that depthwise layers want their channels last.
     let x = numbers(r, &[2, 32, 3, 3], 2, &device);
     let wide = numbers(r, &[64, 32, 1, 1], 1, &device);
-    let apart = numbers(r, &[64, 1, 3, 3], 1, &device);
+    let depthwise = numbers(r, &[64, 1, 3, 3], 1, &device);
     let narrow = numbers(r, &[32, 64, 1, 1], 1, &device);
     let first = x.conv2d(&wide, None, &Conv::new()).relu();
-    let second = first.conv2d(&apart, None, &Conv::new().padding(1).groups(64)).relu();
+    let second = first.conv2d(&depthwise, None, &Conv::new().padding(1).groups(64)).relu();
     let third = second.conv2d(&narrow, None, &Conv::new()) + &x;
     let text = third.explain().unwrap();
     assert!(text.contains("channels last") && text.contains("depthwise channels"), "{text}");
@@ -134,7 +134,7 @@ fn a_result_that_is_wanted_keeps_its_order() {
     let again = {
         let first = first.copy();
         first.eval().unwrap();
-        let second = first.conv2d(&apart, None, &Conv::new().padding(1).groups(64)).relu();
+        let second = first.conv2d(&depthwise, None, &Conv::new().padding(1).groups(64)).relu();
         second.eval().unwrap();
         second.conv2d(&narrow, None, &Conv::new()) + &x
     };

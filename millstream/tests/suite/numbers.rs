@@ -77,7 +77,7 @@ fn distances_of_integers_do_not_overflow() {
 
 /// The sum over all labels by loops.
 fn einsum_by_loops(parts: &[Vec<usize>], out: &[usize], sizes: &[usize], data: &[Vec<f64>]) -> Vec<f64> {
-    let place = |labels: &[usize], at: &[usize]| labels.iter().fold(0, |p, &l| p * sizes[l] + at[l]);
+    let offset = |labels: &[usize], at: &[usize]| labels.iter().fold(0, |p, &l| p * sizes[l] + at[l]);
     let mut result = vec![0.0; out.iter().map(|&l| sizes[l]).product()];
     let used: Vec<usize> = (0..sizes.len()).filter(|l| parts.iter().any(|p| p.contains(l))).collect();
     for mut index in 0..used.iter().map(|&l| sizes[l]).product::<usize>() {
@@ -87,7 +87,7 @@ fn einsum_by_loops(parts: &[Vec<usize>], out: &[usize], sizes: &[usize], data: &
             index /= sizes[l];
         }
         let product: f64 = parts.iter().zip(data).map(|(p, d)| d[place(p, &at)]).product();
-        result[place(out, &at)] += product;
+        result[offset(out, &at)] += product;
     }
     result
 }

@@ -9,12 +9,12 @@ use millstream::core::Runtime;
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{AttentionOptions, DType, Device, FftNorm, Generator, Keep, Side, Tensor};
 
-/// What graphs are made of: `x` and `y` are square, `s` is symmetric and positive definite, `places` are indices.
+/// What graphs are made of: `x` and `y` are square, `s` is symmetric and positive definite, `indices` are what they say.
 struct Given {
     x: Tensor,
     y: Tensor,
     s: Tensor,
-    places: Tensor,
+    indices: Tensor,
     seen: Tensor,
     added: Tensor,
 }
@@ -31,13 +31,13 @@ impl Given {
         let (x, y, added) = (matrix(), matrix(), matrix());
         let s = x.matmul(&x.transpose()) + Tensor::eye(N, N, 0, DType::F32).to(device);
         s.eval().unwrap();
-        let places: Vec<i64> = (0..N * N).map(|_| random.below(N) as i64).collect();
+        let indices: Vec<i64> = (0..N * N).map(|_| random.below(N) as i64).collect();
         let seen: Vec<bool> = (0..N * N).map(|_| random.below(3) > 0).collect();
         Given {
             x,
             y,
             s,
-            places: Tensor::from_shape(&[N, N], &places).to(device),
+            indices: Tensor::from_shape(&[N, N], &indices).to(device),
             seen: Tensor::from_shape(&[N, N], &seen).to(device),
             added,
         }
@@ -75,17 +75,17 @@ fn each_has_its_own(what: &str, list: &[Graph]) {
 #[test]
 fn lookups_differ_in_the_axis_its_length_and_its_step() {
     let list = graphs([
-        |g| g.x.take(&g.places, 0).select(-1, 0),
-        |g| g.x.take(&g.places, 1).select(-1, 0),
-        |g| g.x.take_along_axis(&g.places, 0),
-        |g| g.x.take_along_axis(&g.places, 1),
-        |g| g.x.slice(0, 0, 5, 1).take_along_axis(&g.places, 0),
-        |g| g.x.slice(0, 0, 3, 1).take_along_axis(&g.places, 0),
-        |g| g.x.slice(0, 0, N as isize, 2).take_along_axis(&g.places, 0),
-        |g| g.x.flip(0).take_along_axis(&g.places, 0),
-        |g| g.x.index(&[&g.places, &g.places.transpose()]),
-        |g| g.x.index(&[&g.places.transpose(), &g.places]),
-        |g| g.x.slice(1, 0, 4, 1).index(&[&g.places, &g.places.transpose()]),
+        |g| g.x.take(&g.indices, 0).select(-1, 0),
+        |g| g.x.take(&g.indices, 1).select(-1, 0),
+        |g| g.x.take_along_axis(&g.indices, 0),
+        |g| g.x.take_along_axis(&g.indices, 1),
+        |g| g.x.slice(0, 0, 5, 1).take_along_axis(&g.indices, 0),
+        |g| g.x.slice(0, 0, 3, 1).take_along_axis(&g.indices, 0),
+        |g| g.x.slice(0, 0, N as isize, 2).take_along_axis(&g.indices, 0),
+        |g| g.x.flip(0).take_along_axis(&g.indices, 0),
+        |g| g.x.index(&[&g.indices, &g.indices.transpose()]),
+        |g| g.x.index(&[&g.indices.transpose(), &g.indices]),
+        |g| g.x.slice(1, 0, 4, 1).index(&[&g.indices, &g.indices.transpose()]),
     ]);
     each_has_its_own("lookup", &list);
 }
@@ -184,8 +184,8 @@ fn host_functions_differ_in_name_mode_numbers_and_output() {
         |g| g.x.topk(3, 0, true).0,
         |g| g.x.topk(2, 0, false).0,
         |g| g.x.topk(2, 0, false).1,
-        |g| Tensor::arange(0, N as i64).searchsorted(&g.places, Side::Left),
-        |g| Tensor::arange(0, N as i64).searchsorted(&g.places, Side::Right),
+        |g| Tensor::arange(0, N as i64).searchsorted(&g.indices, Side::Left),
+        |g| Tensor::arange(0, N as i64).searchsorted(&g.indices, Side::Right),
     ]);
     each_has_its_own("sorting", &list);
     let list = graphs([
@@ -226,18 +226,18 @@ fn host_functions_differ_in_name_mode_numbers_and_output() {
 fn outputs_of_one_call_differ_from_those_of_two() {
     let list = graphs([
         |g| {
-            let (values, places) = g.x.topk(3, 0, true);
-            values + places.cast(DType::F32)
+            let (values, indices) = g.x.topk(3, 0, true);
+            values + indices.cast(DType::F32)
         },
         |g| {
             let (values, _) = g.x.topk(3, 0, true);
-            let (_, places) = g.y.topk(3, 0, true);
-            values + places.cast(DType::F32)
+            let (_, indices) = g.y.topk(3, 0, true);
+            values + indices.cast(DType::F32)
         },
         |g| {
-            let (_, places) = g.x.topk(3, 0, true);
+            let (_, indices) = g.x.topk(3, 0, true);
             let (values, _) = g.y.topk(3, 0, true);
-            values + places.cast(DType::F32)
+            values + indices.cast(DType::F32)
         },
     ]);
     each_has_its_own("outputs", &list);

@@ -48,13 +48,13 @@ fn sorting_is_stable_along_every_axis_with_nan_as_the_largest() -> Result<()> {
         let descending = random.below(2) == 1;
         let k = random.below(shape[axis] + 1);
         let sorted = x.sort(axis as isize, descending).to_vec::<f32>()?;
-        let places = x.argsort(axis as isize, descending).to_vec::<i64>()?;
-        let (top, top_places) = x.topk(k, axis as isize, descending);
-        let (top, top_places) = (top.contiguous(), top_places.contiguous());
+        let indices = x.argsort(axis as isize, descending).to_vec::<i64>()?;
+        let (top, top_indices) = x.topk(k, axis as isize, descending);
+        let (top, top_indices) = (top.contiguous(), top_indices.contiguous());
         let mut cut = shape.clone();
         cut[axis] = k;
         assert_eq!(top.shape(), cut);
-        let (top, top_places) = (top.to_vec::<f32>()?, top_places.to_vec::<i64>()?);
+        let (top, top_indices) = (top.to_vec::<f32>()?, top_indices.to_vec::<i64>()?);
         for (lane, short) in lanes(&shape, axis).iter().zip(lanes(&cut, axis)) {
             let mut order: Vec<usize> = (0..lane.len()).collect();
             order.sort_by(|&a, &b| {
@@ -62,10 +62,10 @@ fn sorting_is_stable_along_every_axis_with_nan_as_the_largest() -> Result<()> {
                 if descending { o.reverse() } else { o }
             });
             for (i, &from) in order.iter().enumerate() {
-                assert_eq!(places[lane[i]], from as i64);
+                assert_eq!(indices[lane[i]], from as i64);
                 assert!(same(sorted[lane[i]], values[lane[from]]));
                 if i < k {
-                    assert_eq!(top_places[short[i]], from as i64);
+                    assert_eq!(top_indices[short[i]], from as i64);
                     assert!(same(top[short[i]], values[lane[from]]));
                 }
             }
@@ -84,12 +84,12 @@ fn every_dtype_sorts() -> Result<()> {
         let sorted = x.sort(0, false);
         let whole = |t: &Tensor| if dtype.is_complex() { t.to_bytes() } else { t.cast(DType::F64).to_bytes() };
         let x = Tensor::from_bytes(&[50], dtype, &ready);
-        let places = x.argsort(0, false).to_vec::<i64>()?;
+        let indices = x.argsort(0, false).to_vec::<i64>()?;
         if !dtype.is_complex() {
             let numbers = sorted.cast(DType::F64).to_vec::<f64>()?;
             assert!(numbers.windows(2).all(|w| w[0] <= w[1]), "{dtype}: {numbers:?}");
             let from = x.cast(DType::F64).to_vec::<f64>()?;
-            assert!(places.iter().zip(&numbers).all(|(&p, v)| from[p as usize] == *v), "{dtype}");
+            assert!(indices.iter().zip(&numbers).all(|(&p, v)| from[p as usize] == *v), "{dtype}");
         }
         assert_eq!(whole(&sorted.sort(0, true).flip(0))?, whole(&sorted)?, "{dtype}");
     }
@@ -97,7 +97,7 @@ fn every_dtype_sorts() -> Result<()> {
 }
 
 #[test]
-fn distinct_elements_come_with_places_and_counts() -> Result<()> {
+fn distinct_elements_come_with_indices_and_counts() -> Result<()> {
     let mut random = Random::fresh();
     for _ in 0..40 {
         let shape = random.shape(3, 7);
@@ -133,10 +133,10 @@ fn masks_and_indices_pick_the_true_elements_in_order() -> Result<()> {
         let n: usize = shape.iter().product();
         let truth: Vec<bool> = (0..n).map(|_| random.below(3) == 0).collect();
         let mask = random.relaid(&Tensor::from_shape(&shape, &truth));
-        let places = mask.nonzero()?;
+        let indices = mask.nonzero()?;
         let count = truth.iter().filter(|&&t| t).count();
         assert_eq!(mask.count_nonzero(&[], Keep::No).item::<i64>()?, count as i64);
-        let lists = places.iter().map(|t| t.to_vec::<i64>()).collect::<Result<Vec<_>>>()?;
+        let lists = indices.iter().map(|t| t.to_vec::<i64>()).collect::<Result<Vec<_>>>()?;
         let found: Vec<usize> =
             (0..count).map(|i| lists.iter().zip(&shape).fold(0, |at, (list, &n)| at * n + list[i] as usize)).collect();
         let expected: Vec<usize> = (0..n).filter(|&i| truth[i]).collect();
@@ -158,7 +158,7 @@ fn masks_and_indices_pick_the_true_elements_in_order() -> Result<()> {
 }
 
 #[test]
-fn searching_finds_places_and_membership() -> Result<()> {
+fn searching_finds_indices_and_membership() -> Result<()> {
     let mut random = Random::fresh();
     for _ in 0..30 {
         let (n, shape) = (random.below(20), random.shape(2, 8));

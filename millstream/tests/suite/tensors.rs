@@ -99,7 +99,7 @@ fn softmax_and_layernorm_along_inner_and_outer_axes() -> Result<()> {
 }
 
 #[test]
-fn matrix_products_of_every_rank() -> Result<()> {
+fn matmuls_of_every_rank() -> Result<()> {
     let a = Tensor::arange(0, 6).reshape(&[2, 3]);
     let b = Tensor::arange(0, 12).reshape(&[3, 4]);
     assert_eq!(a.matmul(&b).to_vec::<i64>()?, [20, 23, 26, 29, 56, 68, 80, 92]);

@@ -10,7 +10,7 @@ fn values(r: &mut Random, count: usize) -> Vec<f32> {
 }
 
 fn tensor(r: &mut Random, shape: &[usize], device: &Device) -> Tensor {
-    Tensor::from_shape(shape, &values(r, shape.iter().product())).to(device)
+    Tensor::from_shape(shape, &values(r, shape.iter().matmul())).to(device)
 }
 
 /// A CPU of its own, so that other tests' memory is not in its pool.
@@ -24,7 +24,7 @@ fn bits(x: &Tensor) -> Vec<u64> {
 }
 
 #[test]
-fn products_with_kept_operands_are_the_same_bit_by_bit() {
+fn matmuls_with_cached_operands_are_the_same_bit_by_bit() {
     let (mut r, device) = (Random::fresh(), cpu(2));
     let mut singles = 0;
     for (m, k, n) in [(33, 70, 65), (130, 300, 97), (2, 64, 17), (257, 9, 40), (5, 600, 1), (1, 33, 50), (64, 2048, 49)]
@@ -32,27 +32,27 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I8, DType::I32] {
             let (x, w) = (tensor(&mut r, &[m, k], &device) * 100.0, tensor(&mut r, &[k, n], &device) * 100.0);
             let (x, w) = (x.cast(dtype), w.cast(dtype));
-            // What is still to be computed may be computed inside a product, which is another one then.
+            // What is still to be computed may be computed inside a matmul, which is another one then.
             Tensor::eval_all(&[&x, &w]).unwrap();
-            let turned = |t: &Tensor| {
-                let turned = t.transpose().copy();
-                turned.eval().map(|()| turned).unwrap()
+            let transposed = |t: &Tensor| {
+                let transposed = t.transpose().copy();
+                transposed.eval().map(|()| transposed).unwrap()
             };
-            let (right, right_turned, left) = (w.copy(), turned(&w), turned(&x));
+            let (right, right_transposed, left) = (w.copy(), transposed(&w), transposed(&x));
             let plain = bits(&x.matmul(&w));
-            let plain_turned = bits(&x.matmul(&turned(&w).transpose()));
-            let plain_left = bits(&turned(&x).transpose().matmul(&w));
-            for kept in [&right, &right_turned, &left] {
-                kept.keep().unwrap();
+            let plain_transposed = bits(&x.matmul(&transposed(&w).transpose()));
+            let plain_left = bits(&transposed(&x).transpose().matmul(&w));
+            for cached in [&right, &right_transposed, &left] {
+                cached.keep().unwrap();
             }
             for round in 0..2 {
                 let about = format!("{m} {k} {n} {dtype} round {round}");
                 assert_eq!(bits(&x.matmul(&right)), plain, "right {about}");
-                assert_eq!(bits(&x.matmul(&right_turned.transpose())), plain_turned, "turned {about}");
+                assert_eq!(bits(&x.matmul(&right_transposed.transpose())), plain_transposed, "transposed {about}");
                 assert_eq!(bits(&left.transpose().matmul(&w)), plain_left, "left {about}");
             }
             let forms = right.buffer().unwrap().kept().0;
-            let all = [&right, &right_turned, &left].map(|t| t.buffer().unwrap().kept().0);
+            let all = [&right, &right_transposed, &left].map(|t| t.buffer().unwrap().kept().0);
             singles += if dtype == DType::F32 { all.iter().sum() } else { 0 };
             // One of f32 may be read where it lies.
             let least = usize::from(dtype != DType::F32);
@@ -62,11 +62,11 @@ fn products_with_kept_operands_are_the_same_bit_by_bit() {
             );
         }
     }
-    assert!(singles > 0, "no operand of f32 was kept");
+    assert!(singles > 0, "no operand of f32 was cached");
 }
 
 #[test]
-fn kept_bytes_serve_operands_of_either_sign() {
+fn cached_bytes_serve_operands_of_either_sign() {
     let (mut r, device) = (Random::fresh(), cpu(2));
     let wide = |t: &Tensor| t.cast(DType::I32);
     for own in [DType::I8, DType::U8] {
@@ -76,20 +76,20 @@ fn kept_bytes_serve_operands_of_either_sign() {
             numbers.eval().map(|()| numbers).unwrap()
         };
         let w = bytes(&mut r, &[61, 61], own);
-        let kept = w.copy().keep().unwrap();
+        let cached = w.copy().keep().unwrap();
         for round in 0..2 {
             for other in [DType::I8, DType::U8, DType::I16] {
                 let x = bytes(&mut r, &[61, 61], other);
                 let about = format!("{own} with {other}, round {round}");
-                assert_eq!(bits(&wide(&x).matmul(&wide(&kept))), bits(&wide(&x).matmul(&wide(&w))), "right {about}");
-                assert_eq!(bits(&wide(&kept).matmul(&wide(&x))), bits(&wide(&w).matmul(&wide(&x))), "left {about}");
+                assert_eq!(bits(&wide(&x).matmul(&wide(&cached))), bits(&wide(&x).matmul(&wide(&w))), "right {about}");
+                assert_eq!(bits(&wide(&cached).matmul(&wide(&x))), bits(&wide(&w).matmul(&wide(&x))), "left {about}");
             }
         }
     }
 }
 
 #[test]
-fn parts_of_a_kept_value_are_told_apart() {
+fn parts_of_a_cached_value_are_distinct() {
     let (mut r, device) = (Random::fresh(), cpu(1));
     let w = tensor(&mut r, &[40, 50], &device);
     let x = tensor(&mut r, &[30, 20], &device);
@@ -102,7 +102,7 @@ fn parts_of_a_kept_value_are_told_apart() {
             assert_eq!(bits(&x.matmul(&back(&all))), bits(&x.matmul(&back(&w))), "{row} {col} flipped");
         }
     }
-    // Products that begin at the same place, but lie otherwise from there on.
+    // Matrices that begin at the same address, but lie otherwise from there on.
     let w = tensor(&mut r, &[4, 40, 300], &device);
     let x = tensor(&mut r, &[2, 300, 41], &device);
     let all = w.copy().keep().unwrap();
@@ -115,7 +115,7 @@ fn parts_of_a_kept_value_are_told_apart() {
 }
 
 #[test]
-fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
+fn filters_that_are_cached_give_the_same_results_every_time() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     for channels in [Channels::First, Channels::Last] {
         for (groups, out) in [(1, 36), (3, 36), (3, 96)] {
@@ -124,9 +124,9 @@ fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
             let bias = tensor(&mut r, &[out], &device);
             let how = Conv::new().padding(1).groups(groups).channels(channels);
             let plain = bits(&x.conv2d(&w, Some(&bias), &how).relu());
-            let kept = w.copy().keep()?;
+            let cached = w.copy().keep()?;
             for _ in 0..3 {
-                assert_eq!(bits(&x.conv2d(&kept, Some(&bias), &how).relu()), plain);
+                assert_eq!(bits(&x.conv2d(&cached, Some(&bias), &how).relu()), plain);
             }
         }
     }
@@ -134,33 +134,33 @@ fn filters_that_are_kept_give_the_same_results_every_time() -> Result<()> {
 }
 
 #[test]
-fn forms_of_one_value_for_plain_sums_and_for_winograd_do_not_mix() -> Result<()> {
+fn forms_of_one_value_for_plain_filters_and_for_winograd_do_not_mix() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     let (x, w) = (tensor(&mut r, &[1, 64, 28, 28], &device), tensor(&mut r, &[72, 64, 3, 3], &device));
     let plain = Conv::new().padding(1);
-    let fewer = plain.clone().accuracy(Accuracy::Winograd);
-    let expected = [&plain, &fewer].map(|how| bits(&x.conv2d(&w, None, how)));
+    let winograd = plain.clone().accuracy(Accuracy::Winograd);
+    let expected = [&plain, &winograd].map(|how| bits(&x.conv2d(&w, None, how)));
     assert_ne!(expected[0], expected[1], "Winograd's algorithm was not chosen");
-    let kept = w.copy().keep()?;
+    let cached = w.copy().keep()?;
     for _ in 0..2 {
-        for (how, expected) in [&plain, &fewer].into_iter().zip(&expected) {
-            assert_eq!(&bits(&x.conv2d(&kept, None, how)), expected, "{how:?}");
+        for (how, expected) in [&plain, &winograd].into_iter().zip(&expected) {
+            assert_eq!(&bits(&x.conv2d(&cached, None, how)), expected, "{how:?}");
         }
     }
     Ok(())
 }
 
 #[test]
-fn a_new_value_in_the_memory_of_a_kept_one_is_not_taken_for_it() {
+fn a_new_value_in_the_memory_of_a_cached_one_is_not_taken_for_it() {
     let (mut r, device) = (Random::fresh(), cpu(1));
     let x = tensor(&mut r, &[64, 128], &device);
     for round in 0..12 {
         let w = tensor(&mut r, &[128, 96], &device);
         let plain = bits(&x.matmul(&w));
-        let kept = (&w + 0.0f32).keep().unwrap();
-        assert_eq!(bits(&x.matmul(&kept)), plain, "round {round}");
-        drop(kept);
-        // Most likely computed into the memory that was just given up, and kept in its place.
+        let cached = (&w + 0.0f32).keep().unwrap();
+        assert_eq!(bits(&x.matmul(&cached)), plain, "round {round}");
+        drop(cached);
+        // Most likely computed into the memory that was just given up, and cached instead.
         let again = (&w * 2.0f32).keep().unwrap();
         assert_eq!(bits(&x.matmul(&again)), bits(&(x.matmul(&w) * 2.0f32)), "round {round}");
     }
@@ -183,7 +183,7 @@ fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result
         let by_old = x.matmul(&old);
         by_old.eval_on(&stream)?;
         drop(old);
-        // On the same stream memory is used again at once, while the product above still waits.
+        // On the same stream memory is used again at once, while the matmul above still waits.
         let new = &second + 0.0;
         new.eval_on(&stream)?;
         new.keep()?;
@@ -199,7 +199,7 @@ fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result
 }
 
 #[test]
-fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
+fn writing_a_buffer_ends_what_was_cached_of_it() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(1));
     let (old, new) = (values(&mut r, 64 * 80), values(&mut r, 64 * 80));
     let bytes = |v: &[f32]| v.iter().flat_map(|f| f.to_ne_bytes()).collect::<Vec<u8>>();
@@ -211,14 +211,14 @@ fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
     buffer.keep();
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&old));
     assert_eq!(buffer.kept().0, 1);
-    let place = buffer.write(&device, device.stream())?.storage;
-    let to = place.host_pointer().unwrap();
+    let storage = buffer.write(&device, device.stream())?.storage;
+    let to = storage.host_pointer().unwrap();
     // SAFETY: the buffer has these bytes, and nothing reads it meanwhile.
     unsafe { std::ptr::copy_nonoverlapping(bytes(&new).as_ptr(), to, new.len() * 4) };
     buffer.written(&device, None);
     assert_eq!(buffer.kept(), (0, 0));
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
-    // It is another value: whoever wants it kept says so again.
+    // It is another value: whoever wants it cached says so again.
     assert_eq!(buffer.kept(), (0, 0));
     buffer.keep();
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
@@ -227,7 +227,7 @@ fn writing_a_buffer_ends_what_was_kept_of_it() -> Result<()> {
 }
 
 #[test]
-fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
+fn what_is_cached_is_counted_bounded_and_given_back() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     let in_use = || device.pool().stats().in_use;
     let x = tensor(&mut r, &[40, 300], &device);
@@ -248,7 +248,7 @@ fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
     assert!(forms > 1 && bytes <= 4 * 300 * 300 * 4 + (64 << 10), "{forms} {bytes}");
     drop(w);
     assert_eq!(in_use(), before);
-    // Without room for it, products are computed all the same.
+    // Without room for it, matmuls are computed all the same.
     let w = tensor(&mut r, &[300, 300], &device).keep()?;
     let plain = bits(&x.matmul(&w.copy()));
     device.pool().trim(0);
@@ -256,32 +256,32 @@ fn what_is_kept_is_counted_bounded_and_given_back() -> Result<()> {
     let filler: Vec<Buffer> =
         std::iter::from_fn(|| Buffer::new(&device, 64 << 10, Mode::Automatic, device.stream()).ok()).collect();
     drop(filler.into_iter().take(8).collect::<Vec<_>>());
-    let product = x.matmul(&w);
-    if product.eval().is_ok() {
+    let matmul = x.matmul(&w);
+    if matmul.eval().is_ok() {
         device.pool().set_limit(usize::MAX);
-        assert_eq!(bits(&product), plain);
+        assert_eq!(bits(&matmul), plain);
     }
     Ok(())
 }
 
 #[test]
-fn many_threads_share_a_kept_value() -> Result<()> {
+fn many_threads_share_a_cached_value() -> Result<()> {
     let (mut r, device) = (Random::fresh(), cpu(2));
     for _ in 0..5 {
         let (x, w) = (tensor(&mut r, &[60, 70], &device), tensor(&mut r, &[70, 90], &device));
         Tensor::eval_all(&[&x, &w])?;
         let plain = bits(&x.matmul(&w.copy()));
-        let kept = w.keep()?;
+        let cached = w.keep()?;
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..10 {
-                        assert_eq!(bits(&x.matmul(&kept)), plain);
+                        assert_eq!(bits(&x.matmul(&cached)), plain);
                     }
                 });
             }
         });
-        assert_eq!(kept.buffer()?.kept().0, 1);
+        assert_eq!(cached.buffer()?.kept().0, 1);
     }
     Ok(())
 }
@@ -293,15 +293,15 @@ fn numbers_do_not_depend_on_the_threads() {
     let shapes = [[1024, 768, 300], [64, 4096, 64], [40, 300, 700], [513, 700, 900], [196, 1152, 256]];
     for [m, k, n] in shapes {
         let (x, w) = (values(&mut r, m * k), values(&mut r, k * n));
-        let product = |threads: usize| {
+        let matmul = |threads: usize| {
             let device = cpu(threads);
             let (x, w) =
                 (Tensor::from_shape(&[m, k], &x[..]).to(&device), Tensor::from_shape(&[k, n], &w[..]).to(&device));
             [bits(&x.matmul(&w)), bits(&(x.matmul(&w) * 0.5).relu())]
         };
-        let one = product(1);
+        let one = matmul(1);
         for threads in [2, 3, 7, 16] {
-            assert!(product(threads) == one, "{m} x {k} x {n} with {threads} threads");
+            assert!(matmul(threads) == one, "{m} x {k} x {n} with {threads} threads");
         }
     }
     let (image, filters) = (values(&mut r, 32 * 40 * 40), values(&mut r, 96 * 32 * 9));

@@ -22,8 +22,8 @@ fn flat(shape: &[usize], index: &[usize]) -> usize {
     index.iter().zip(shape).fold(0, |p, (i, n)| p * n + i)
 }
 
-/// A place as people may write it: from the front, from the end, or nowhere.
-fn place(r: &mut Random, n: usize) -> i64 {
+/// An index as people may write it: from the front, from the end, or nowhere.
+fn any_index(r: &mut Random, n: usize) -> i64 {
     match r.below(8) {
         0 => n as i64 + r.below(3) as i64,
         1 => -(n as i64) - 1 - r.below(3) as i64,
@@ -32,9 +32,9 @@ fn place(r: &mut Random, n: usize) -> i64 {
     }
 }
 
-fn found(place: i64, n: usize) -> Option<usize> {
-    let place = if place < 0 { place + n as i64 } else { place };
-    usize::try_from(place).ok().filter(|&p| p < n)
+fn found(target: i64, n: usize) -> Option<usize> {
+    let target = if target < 0 { target + n as i64 } else { target };
+    usize::try_from(target).ok().filter(|&p| p < n)
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn values_are_scattered_in_their_order_along_every_axis() -> Result<()> {
         given[axis] = r.below(9);
         let count: usize = given.iter().product();
         let data: Vec<i64> = (0..shape.iter().product::<usize>()).map(|i| i as i64).collect();
-        let places: Vec<i64> = (0..count).map(|_| place(&mut r, shape[axis])).collect();
+        let targets: Vec<i64> = (0..count).map(|_| any_index(&mut r, shape[axis])).collect();
         let values: Vec<i64> = (0..count).map(|_| r.below(1000) as i64).collect();
         let (mut put, mut sum) = (data.clone(), data.clone());
         for (i, index) in indices(&given).iter().enumerate() {
-            if let Some(p) = found(places[i], shape[axis]) {
+            if let Some(p) = found(targets[i], shape[axis]) {
                 let mut at = index.clone();
                 at[axis] = p;
                 put[flat(&shape, &at)] = values[i];
@@ -59,7 +59,7 @@ fn values_are_scattered_in_their_order_along_every_axis() -> Result<()> {
             }
         }
         let x = r.relaid(&Tensor::from_shape(&shape, &data));
-        let (p, v) = (Tensor::from_shape(&given, &places), r.relaid(&Tensor::from_shape(&given, &values)));
+        let (p, v) = (Tensor::from_shape(&given, &targets), r.relaid(&Tensor::from_shape(&given, &values)));
         let axis = axis as isize;
         assert_eq!(x.scatter(axis, &p, &v).to_vec::<i64>()?, put, "{shape:?} {given:?} {axis}");
         assert_eq!(x.scatter_add(axis, &p, &v).to_vec::<i64>()?, sum, "{shape:?} {given:?} {axis}");
@@ -93,19 +93,19 @@ fn sums_are_made_in_the_order_of_the_values_and_halves_are_rounded_once() -> Res
 }
 
 #[test]
-fn values_are_put_at_places_of_several_axes() -> Result<()> {
+fn values_are_put_at_indices_of_several_axes() -> Result<()> {
     let mut r = Random::fresh();
     for _ in 0..40 {
         let shape = [1 + r.below(4), 1 + r.below(4), 1 + r.below(3)];
         let axes = 1 + r.below(2);
         let k = r.below(6);
         let data: Vec<i32> = (0..shape.iter().product::<usize>() as i32).collect();
-        let places: Vec<Vec<i64>> = (0..axes).map(|a| (0..k).map(|_| place(&mut r, shape[a])).collect()).collect();
+        let targets: Vec<Vec<i64>> = (0..axes).map(|a| (0..k).map(|_| any_index(&mut r, shape[a])).collect()).collect();
         let inner: usize = shape[axes..].iter().product();
         let values: Vec<i32> = (0..k * inner).map(|_| r.below(1000) as i32).collect();
         let (mut put, mut sum) = (data.clone(), data.clone());
         for j in 0..k {
-            let at: Option<Vec<usize>> = (0..axes).map(|a| found(places[a][j], shape[a])).collect();
+            let at: Option<Vec<usize>> = (0..axes).map(|a| found(targets[a][j], shape[a])).collect();
             for i in 0..inner {
                 if let Some(at) = &at {
                     let p = flat(&shape[..axes], at) * inner + i;
@@ -115,12 +115,12 @@ fn values_are_put_at_places_of_several_axes() -> Result<()> {
             }
         }
         let x = Tensor::from_shape(&shape, &data);
-        let places: Vec<Tensor> = places.iter().map(|p| Tensor::from_slice(p)).collect();
-        let places: Vec<&Tensor> = places.iter().collect();
+        let targets: Vec<Tensor> = targets.iter().map(|p| Tensor::from_slice(p)).collect();
+        let targets: Vec<&Tensor> = targets.iter().collect();
         let given: Vec<usize> = [k].iter().chain(&shape[axes..]).copied().collect();
         let v = Tensor::from_shape(&given, &values);
-        assert_eq!(x.index_put(&places, &v).to_vec::<i32>()?, put);
-        assert_eq!(x.index_add(&places, &v).to_vec::<i32>()?, sum);
+        assert_eq!(x.index_put(&targets, &v).to_vec::<i32>()?, put);
+        assert_eq!(x.index_add(&targets, &v).to_vec::<i32>()?, sum);
     }
     Ok(())
 }
@@ -150,11 +150,11 @@ fn quantiles_are_those_of_sorted_elements() -> Result<()> {
         let q = [0.0, 1.0, 0.5, r.unit().abs()][r.below(4)];
         let x = r.relaid(&Tensor::from_shape(&shape, &data));
         let y = x.quantile(q, &[axis as isize], Keep::Yes);
-        let mut kept = shape.clone();
-        kept[axis] = 1;
-        assert_eq!(y.shape(), kept);
+        let mut reduced = shape.clone();
+        reduced[axis] = 1;
+        assert_eq!(y.shape(), reduced);
         let y = y.to_vec::<f64>()?;
-        for (i, index) in indices(&kept).iter().enumerate() {
+        for (i, index) in indices(&reduced).iter().enumerate() {
             let mut row: Vec<f64> = (0..shape[axis])
                 .map(|j| {
                     let mut at = index.clone();
@@ -257,7 +257,7 @@ fn cube_roots_are_within_their_bound() -> Result<()> {
     values.extend([f32::MAX, f32::MIN_POSITIVE, 1e-45, 1.0, 8.0, 27.0, 1e-38]);
     let got = Tensor::from_slice(&values).cbrt().to_vec::<f32>()?;
     let worst = values.iter().zip(&got).map(|(&x, &y)| ulp(y, f64::from(x).cbrt())).fold(0.0, f64::max);
-    println!("f32: {worst} units in the last place");
+    println!("f32: {worst} units in the last target");
     assert!(worst <= 2.0, "{worst}");
     let values: Vec<f64> =
         (0..100_000).map(|_| f64::from_bits(r.bits())).filter(|v| v.is_finite()).chain([f64::MAX, 5e-324]).collect();
