@@ -150,7 +150,7 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
             });
             let tiles = tiles.into_iter().map(|(b, splits)| {
                 let mut c = candidate(TILES, b, splits);
-                c.traffic.products = products;
+                c.traffic.matmuls = products;
                 c
             });
             matrices.chain(tiles).chain(row_products(op, c, target, profile, index)).collect()

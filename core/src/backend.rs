@@ -10,7 +10,7 @@
 //! - Bindings have been checked against the operation before a launch: a kernel need not check addresses again, except
 //!   that a guarded access must not read outside its binding.
 //! - Memory belongs to the caller. A backend keeps no reference to it beyond the stream's completion. What it derives from an
-//!   operand for later launches, it puts where the operand's binding says ([`Binding::kept`]).
+//!   operand for later launches, it puts where the operand's binding says ([`Binding::pack_cache`]).
 
 use std::any::Any;
 use std::future::Future;
@@ -36,7 +36,7 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// The profile completed by measurement. Takes about a second; its result is kept on disk by the caller.
+    /// The profile completed by measurement. Takes about a second; its result is stored on disk by the caller.
     fn measure(&self) -> Result<DeviceProfile>;
 
     /// Seconds of one small launch and the wait for it by bare driver calls, which nothing above can beat; `None` where work is
@@ -57,9 +57,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Queues a copy of `bytes` bytes. One side at least is this device's memory; the other may be the host's, or that of a
     /// device for which [`Backend::peer`] says that it can.
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()>;
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()>;
 
-    /// Whether [`Backend::copy`] takes memory of that other device as a [`Place::Peer`], or why not. Where it does not, values go
+    /// Whether [`Backend::copy`] takes memory of that other device as a [`MemoryAt::Peer`], or why not. Where it does not, values go
     /// through the host.
     fn peer(&self, _other: &DeviceProfile) -> Support {
         Support::No("copies to and from other devices go through the host".into())
@@ -118,7 +118,7 @@ pub enum Priority {
 
 /// One end of a copy.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum MemoryAt<'a> {
     /// Memory of the backend that executes the copy, and the byte at which to begin.
     Here(&'a RawMemory, usize),
     /// Memory that the host addresses, and the byte at which to begin.

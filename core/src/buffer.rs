@@ -13,7 +13,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::backend::{Place, Support};
+use crate::backend::{MemoryAt, Support};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -102,19 +102,19 @@ impl Storage {
             return Ok(());
         }
         let worker = Storage::copier(&self.device, &to.device);
-        let (from, target) = (self.place(at, worker), to.place(to_at, worker));
+        let (from, target) = (self.seen_by(at, worker), to.seen_by(to_at, worker));
         worker.guard(worker.backend().copy(from, target, bytes, stream.handle()))
     }
 
     /// A byte of the memory as one end of a copy that this device executes.
-    fn place(&self, at: usize, worker: &Device) -> Place<'_> {
+    fn seen_by(&self, at: usize, worker: &Device) -> MemoryAt<'_> {
         let at = self.offset() + at;
         if self.device.same(worker) {
-            Place::Here(self.memory(), at)
+            MemoryAt::Here(self.memory(), at)
         } else if self.memory().host.is_some() {
-            Place::Host(self.memory(), at)
+            MemoryAt::Host(self.memory(), at)
         } else {
-            Place::Peer(self.memory(), at)
+            MemoryAt::Peer(self.memory(), at)
         }
     }
 
@@ -152,8 +152,8 @@ pub struct Resident {
     pub storage: Arc<Storage>,
     /// The last write, if it may still be running.
     pub ready: Option<Event>,
-    /// What the device derives from the value, if it is to be kept.
-    pub kept: Option<Arc<PackCache>>,
+    /// What the device derives from the value, if its packed forms are cached.
+    pub pack_cache: Option<Arc<PackCache>>,
 }
 
 impl Resident {
@@ -164,8 +164,8 @@ impl Resident {
 }
 
 struct Replica {
-    /// What the device derives from the value, if it is to be kept.
-    kept: Option<Arc<PackCache>>,
+    /// What the device derives from the value, if its packed forms are cached.
+    pack_cache: Option<Arc<PackCache>>,
     storage: Arc<Storage>,
     version: u64,
     ready: Option<Event>,
@@ -173,18 +173,18 @@ struct Replica {
 
 impl Replica {
     fn new(storage: Arc<Storage>, version: u64, ready: Option<Event>) -> Replica {
-        Replica { kept: None, storage, version, ready }
+        Replica { pack_cache: None, storage, version, ready }
     }
 
     fn resident(&self) -> Resident {
-        Resident { storage: self.storage.clone(), ready: self.ready.clone(), kept: self.kept.clone() }
+        Resident { storage: self.storage.clone(), ready: self.ready.clone(), pack_cache: self.pack_cache.clone() }
     }
 }
 
 struct State {
     version: u64,
     /// Whether devices may keep what they derive from the current value.
-    kept: bool,
+    keeps_forms: bool,
     replicas: SmallVec<[Replica; 1]>,
 }
 
@@ -209,7 +209,7 @@ impl Buffer {
     /// A buffer over memory that was allocated before.
     pub fn from_storage(storage: Arc<Storage>, bytes: usize, mode: Mode) -> Buffer {
         let replica = Replica::new(storage, 0, None);
-        let state = State { version: 0, kept: false, replicas: SmallVec::from_buf([replica]) };
+        let state = State { version: 0, keeps_forms: false, replicas: SmallVec::from_buf([replica]) };
         Buffer(Arc::new(Inner { bytes, mode, state: Mutex::new(state) }))
     }
 
@@ -306,10 +306,10 @@ impl Buffer {
     /// The current value on a device, for reading: moved there first if need be, on that device's stream.
     pub fn on(&self, device: &Device, stream: &Stream) -> Result<Resident> {
         let mut state = self.0.state.lock();
-        let (version, kept) = (state.version, state.kept);
+        let (version, keeps_forms) = (state.version, state.keeps_forms);
         if let Some(r) = state.replicas.iter_mut().find(|r| r.version == version && self.serves(r, device)) {
-            if kept && r.kept.is_none() {
-                r.kept = Some(Arc::new(PackCache::new(&r.storage.device, self.0.bytes)));
+            if keeps_forms && r.pack_cache.is_none() {
+                r.pack_cache = Some(Arc::new(PackCache::new(&r.storage.device, self.0.bytes)));
             }
             return Ok(r.resident());
         }
@@ -322,16 +322,16 @@ impl Buffer {
 
     /// Lets devices keep what they derive from the value (an operand in the order in which their kernels read it) from its
     /// next use on, until it is written or dropped. Worth it for values that are used many times, such as a model's weights.
-    /// What is kept is counted in the device's pool; for each way in which the value is read it takes about as much memory
+    /// Packed forms are counted in the device's pool; for each way in which the value is read it takes about as much memory
     /// again, four times at most.
     pub fn keep(&self) {
-        self.0.state.lock().kept = true;
+        self.0.state.lock().keeps_forms = true;
     }
 
     /// How many forms of the current value devices keep, and their bytes.
-    pub fn kept(&self) -> (usize, usize) {
+    pub fn packed_forms(&self) -> (usize, usize) {
         let state = self.0.state.lock();
-        let sizes = state.replicas.iter().filter_map(|r| r.kept.as_ref()).map(|k| k.size());
+        let sizes = state.replicas.iter().filter_map(|r| r.pack_cache.as_ref()).map(|k| k.size());
         sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
@@ -351,15 +351,15 @@ impl Buffer {
         state.version += 1;
         let version = state.version;
         // What was derived from the old value serves nobody who reads from now on.
-        state.kept = false;
-        state.replicas.iter_mut().for_each(|r| r.kept = None);
+        state.keeps_forms = false;
+        state.replicas.iter_mut().for_each(|r| r.pack_cache = None);
         if let Some(r) = state.replicas.iter_mut().find(|r| self.serves(r, device)) {
             r.version = version;
             return Ok(r.resident());
         }
         let storage = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
         state.replicas.push(Replica::new(storage.clone(), version, None));
-        Ok(Resident { storage, ready: None, kept: None })
+        Ok(Resident { storage, ready: None, pack_cache: None })
     }
 
     /// Notes the event that completes the last write on a device.
@@ -419,7 +419,7 @@ impl Buffer {
         };
         state.replicas.retain(|r| !r.storage.device.same(device));
         let mut replica = Replica::new(resident.storage, version, resident.ready);
-        replica.kept = state.kept.then(|| Arc::new(PackCache::new(device, self.0.bytes)));
+        replica.pack_cache = state.keeps_forms.then(|| Arc::new(PackCache::new(device, self.0.bytes)));
         let resident = replica.resident();
         state.replicas.push(replica);
         Ok(resident)
@@ -457,7 +457,7 @@ impl Buffer {
                 ..Record::at(profiler, started)
             });
         }
-        Ok(Resident { storage: to, ready, kept: None })
+        Ok(Resident { storage: to, ready, pack_cache: None })
     }
 }
 

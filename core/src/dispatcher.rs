@@ -142,7 +142,7 @@ fn input_reach(op: &Op, input: usize) -> (isize, isize) {
     let (mut low, mut high) = reach(access, &op.dims, matches!(op.body, Body::Host(_)));
     if let (Body::Gather(lookups), 0, true) = (&op.body, input, high > low) {
         if lookups.iter().any(|l| l.size == 0) {
-            // Every place is out of range: nothing is read.
+            // Every index is out of range: nothing is read.
             return (0, 0);
         }
         let size = access.dtype.size() as isize;
@@ -158,7 +158,7 @@ fn input_reach(op: &Op, input: usize) -> (isize, isize) {
 /// What a dispatcher has done so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatchStatistics {
-    /// Launches asked for.
+    /// Launches.
     pub launches: u64,
     /// Launches found prepared in the ring.
     pub ring_hits: u64,
@@ -369,7 +369,7 @@ mod tests {
     use crate::what::DType;
 
     #[test]
-    fn the_reach_covers_negative_strides_and_sums_of_nothing() {
+    fn the_reach_covers_negative_strides_and_empty_sums() {
         let back = Access::new(DType::F32, &[-1, 10]);
         assert_eq!(reach(&back, &[4, 3], false), (-12, 84));
         let row = Access::new(DType::F32, &[1, 0]);

@@ -1,6 +1,6 @@
 //! What can go wrong, said so that a person can act on it.
 //!
-//! An [`Error`] is a typed [`Fault`] plus context: the operation, the place in the caller's program, the chain of
+//! An [`Error`] is a typed [`Fault`] plus context: the operation, the location in the caller's program, the chain of
 //! operations that led there, a suggestion, the driver's own code. It is cheap to clone, because tensors carry errors
 //! until somebody reads them. [`ErrorLog`] keeps the recent history and counts of a runtime.
 
@@ -272,7 +272,7 @@ impl Error {
         })
     }
 
-    /// Names the place in the caller's program, unless one is known already.
+    /// Names the location in the caller's program, unless one is known already.
     pub fn at(self, location: &'static Location<'static>) -> Error {
         self.with(|inner| {
             inner.location.get_or_insert(location);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_operation_and_place_are_kept() {
+    fn the_innermost_operation_and_location_are_kept() {
         let error = Error::dtype("no").in_op("inner").in_op("outer");
         assert_eq!(error.op(), Some("inner"));
     }

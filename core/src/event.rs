@@ -113,8 +113,8 @@ struct Slow {
 
 impl Slow {
     fn forget_waker(&mut self, key: u64) -> Option<Waker> {
-        let place = self.wakers.iter().position(|(other, _)| *other == key)?;
-        Some(self.wakers.swap_remove(place).1)
+        let index = self.wakers.iter().position(|(other, _)| *other == key)?;
+        Some(self.wakers.swap_remove(index).1)
     }
 }
 

@@ -84,7 +84,7 @@ impl RawMemory {
 
 impl fmt::Debug for RawMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.host.is_some() { "host" } else { "device" };
-        write!(f, "RawMemory({place} {:#x}, {} bytes)", self.address, self.bytes)
+        let kind = if self.host.is_some() { "host" } else { "device" };
+        write!(f, "RawMemory({kind} {:#x}, {} bytes)", self.address, self.bytes)
     }
 }

@@ -8,7 +8,7 @@
 //!   when the uses recorded by [`Block::used_on`] are complete and the first stream has passed the free
 //!   ([`Source::fence`]). The pool asks; it does not wait, except as the last step before it fails.
 //! - **Pressure.** If the device or the limit refuses, the pool joins what is free, returns whole free segments, waits for
-//!   pending uses, tries once more, and then fails with the numbers. Otherwise segments are kept, because memory that was
+//!   pending uses, tries once more, and then fails with the numbers. Otherwise segments stay reserved, because memory that was
 //!   touched once is worth keeping, until [`Pool::trim`] or until too much of it lies idle.
 //!
 //! Block sizes are rounded up; the statistics count them as rounded and as asked for. A block keeps its pool alive.
@@ -211,9 +211,9 @@ impl State {
             return chunks.pop();
         }
         let mut now = Now { source, fences: &mut self.fences, time: self.time, garbage };
-        let mut places = (0..chunks.len()).rev().take(LOOKS);
-        let place = places.find(|place| chunks[*place].past.get_mut().allows(stream, &mut now))?;
-        Some(chunks.swap_remove(place))
+        let mut chunk_indices = (0..chunks.len()).rev().take(LOOKS);
+        let found = chunk_indices.find(|i| chunks[*i].past.get_mut().allows(stream, &mut now))?;
+        Some(chunks.swap_remove(found))
     }
 
     fn take(
@@ -483,7 +483,7 @@ impl Pool {
     #[inline]
     fn give_back(&self, mut chunk: Box<Chunk>, len: usize, stream: StreamId) {
         let tracing = self.tracing.load(Ordering::Relaxed);
-        let (address, place) = if tracing { (chunk.memory.address, chunk.offset) } else { (0, 0) };
+        let (address, offset) = if tracing { (chunk.memory.address, chunk.offset) } else { (0, 0) };
         let (bytes, kind) = (chunk.bytes, chunk.kind);
         let mut state = self.state.lock();
         state.stats.in_use -= bytes;
@@ -506,7 +506,7 @@ impl Pool {
             }
         }
         if tracing {
-            self.trace(MemoryAction::Free, (address, place, bytes), Some(kind), Some(stream), stamp);
+            self.trace(MemoryAction::Free, (address, offset, bytes), Some(kind), Some(stream), stamp);
         }
     }
 
@@ -560,8 +560,8 @@ impl Pool {
 
     #[cold]
     fn trace_chunk(&self, action: MemoryAction, chunk: &Chunk, stream: StreamId, stamp: Stamp) {
-        let place = (chunk.memory.address, chunk.offset, chunk.bytes);
-        self.trace(action, place, Some(chunk.kind), Some(stream), stamp);
+        let range = (chunk.memory.address, chunk.offset, chunk.bytes);
+        self.trace(action, range, Some(chunk.kind), Some(stream), stamp);
     }
 
     #[cold]

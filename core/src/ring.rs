@@ -10,7 +10,7 @@
 //! how many read; the value is touched only by readers who counted themselves in while nobody wrote, or by the one
 //! writer who entered while nobody read. A small table leads from a key to the sequence number where it was last put.
 //! The table is a hint: an entry whose slot has gone on to another generation is a miss, and a hit counts only if the
-//! key in the slot is the key that was asked for.
+//! key in the slot is the wanted key.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -30,7 +30,7 @@ pub const CAPACITY: usize = 256;
 /// How many slots a push tries before it gives up.
 pub const TRIES: usize = 8;
 
-/// How many places of the table a key can be in.
+/// How many cells of the table a key can be in.
 const WAYS: usize = 4;
 
 // A slot's state: readers below, two flags, the generation above. More readers than threads a machine can have.
@@ -39,7 +39,7 @@ const WRITING: u64 = 1 << 24;
 const FULL: u64 = 1 << 25;
 const GENERATION_SHIFT: u32 = 26;
 
-// A place in the table: the sequence number below, some bits of the key above. All zero: never used.
+// A cell of the table: the sequence number below, some bits of the key above. All zero: never used.
 const SEQUENCE_BITS: u32 = 46;
 const SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
 
@@ -112,7 +112,7 @@ impl<T> Slot<T> {
         found
     }
 
-    /// Replaces the entry, unless the slot is in use; gives back what it could not place, or what was there before.
+    /// Replaces the entry, unless the slot is in use; gives back what it could not store, or what was there before.
     fn try_write(&self, generation: Option<u64>, entry: Entry<T>) -> std::result::Result<Entry<T>, Entry<T>> {
         let state = self.state.load(Ordering::Relaxed);
         let old = state >> GENERATION_SHIFT;
@@ -126,10 +126,10 @@ impl<T> Slot<T> {
             return Err(entry);
         }
         let full = if entry.is_some() { FULL } else { 0 };
-        let before = self.entry.with_mut(|place| {
+        let before = self.entry.with_mut(|entry_at| {
             // SAFETY: the exchange found no reader and no writer, and the flag keeps both out until it is taken back;
             // readers that count themselves in meanwhile see the flag and leave the entry alone.
-            std::mem::replace(unsafe { &mut *place }, entry)
+            std::mem::replace(unsafe { &mut *entry_at }, entry)
         });
         // Added, not stored: readers that looked in meanwhile are in the count and will take themselves out.
         self.state.fetch_add(full.wrapping_sub(WRITING), Ordering::Release);
@@ -156,9 +156,9 @@ impl<T, const N: usize> Ring<T, N> {
         N
     }
 
-    /// The key's bucket, and the bits of it that its places carry.
+    /// The key's bucket, and the bits of it that its cells carry.
     #[inline]
-    fn place(&self, key: u64) -> (&Bucket, u64) {
+    fn bucket(&self, key: u64) -> (&Bucket, u64) {
         // Keys are hashes, but nobody promises that all their bits are good.
         let mixed = (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let bucket = (mixed >> 32) as usize % (2 * N);
@@ -173,9 +173,9 @@ impl<T, const N: usize> Ring<T, N> {
     /// The value last pushed under this key, if it is still there.
     #[inline]
     pub fn get(&self, key: u64) -> Option<Arc<T>> {
-        let (bucket, tag) = self.place(key);
-        bucket.0.iter().find_map(|place| {
-            let hint = place.load(Ordering::Relaxed);
+        let (bucket, tag) = self.bucket(key);
+        bucket.0.iter().find_map(|cell| {
+            let hint = cell.load(Ordering::Relaxed);
             if hint >> SEQUENCE_BITS != tag || hint & SEQUENCE == 0 {
                 return None;
             }
@@ -205,13 +205,13 @@ impl<T, const N: usize> Ring<T, N> {
 
     /// Makes the table lead from the key to the sequence number.
     fn point(&self, key: u64, sequence: u64) {
-        let (bucket, tag) = self.place(key);
+        let (bucket, tag) = self.bucket(key);
         let new = tag << SEQUENCE_BITS | sequence;
-        // Its own place, else the one that was put there first: empty and outdated ones are the smallest of all.
+        // Its own cell, else the one that was put there first: empty and outdated ones are the smallest of all.
         let rank = |hint: u64| if hint >> SEQUENCE_BITS == tag { 0 } else { hint & SEQUENCE };
         for _ in 0..TRIES {
-            let Some((place, hint)) =
-                bucket.0.iter().map(|place| (place, place.load(Ordering::Relaxed))).min_by_key(|(_, hint)| rank(*hint))
+            let Some((cell, hint)) =
+                bucket.0.iter().map(|cell| (cell, cell.load(Ordering::Relaxed))).min_by_key(|(_, hint)| rank(*hint))
             else {
                 return;
             };
@@ -219,7 +219,7 @@ impl<T, const N: usize> Ring<T, N> {
             if hint >> SEQUENCE_BITS == tag && hint & SEQUENCE > sequence {
                 return;
             }
-            if place.compare_exchange(hint, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if cell.compare_exchange(hint, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return;
             }
         }
@@ -239,8 +239,8 @@ impl<T, const N: usize> Ring<T, N> {
     /// Forgets everything pushed so far. A value that is being read at this moment is unreachable from now on, and
     /// dropped when its slot is next used; a push that runs at the same time may come before or after.
     pub fn clear(&self) {
-        for place in self.table.iter().flat_map(|bucket| &bucket.0) {
-            place.store(0, Ordering::Relaxed);
+        for cell in self.table.iter().flat_map(|bucket| &bucket.0) {
+            cell.store(0, Ordering::Relaxed);
         }
         for slot in &self.slots {
             for _ in 0..TRIES {

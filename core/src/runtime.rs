@@ -23,7 +23,7 @@ use crate::what::{Access, Binary, Contract, DType, Expr, ExprBuilder, Op};
 /// The name of the device that stands for all others.
 const AUTO: &str = "auto";
 
-/// What devices are compared by: a sum of two large vectors, and a product of two large matrices.
+/// What devices are compared by: a sum of two large vectors, and a large matmul.
 fn probes() -> Result<Vec<Op>> {
     let f32s = |strides: &[isize]| Access::new(DType::F32, strides);
     let mut sum = ExprBuilder::new();
@@ -43,8 +43,8 @@ fn probes() -> Result<Vec<Op>> {
         accuracy: Default::default(),
     };
     let inputs = vec![f32s(&[1024, 0, 1]), f32s(&[0, 1, 1024])];
-    let product = Op::contract(&[1024, 1024, 1024], inputs, vec![f32s(&[1024, 1, 0])], contract)?;
-    Ok(vec![sum, product])
+    let matmul = Op::contract(&[1024, 1024, 1024], inputs, vec![f32s(&[1024, 1, 0])], contract)?;
+    Ok(vec![sum, matmul])
 }
 
 /// The ideas that make Millstream fast. Each can be switched off to show what it is worth.
@@ -114,7 +114,7 @@ pub(crate) struct Shared {
 
 /// What the layer above keeps in a runtime for all of its devices: its plans.
 pub trait Attachment: Any + Send + Sync {
-    /// Forgets everything. Called when the runtime goes, because what is kept may hold memory, and so devices, and so this.
+    /// Forgets everything. Called when the runtime goes, because what is cached may hold memory, and so devices, and so this.
     fn clear(&self);
 }
 
@@ -242,7 +242,7 @@ impl Runtime {
         Ok(device)
     }
 
-    /// Of all devices that can be opened, the one that the cost model finds the fastest for large products and sums.
+    /// Of all devices that can be opened, the one that the cost model finds the fastest for large matmuls and sums.
     pub fn best(&self) -> Result<Device> {
         let probes = probes()?;
         let auto = self.auto()?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::backend::{
-    Backend, BackendStream, Binding, Bindings, Captured, DeviceFamily, Kernel, Launch, Opening, Place, Priority,
+    Backend, BackendStream, Binding, Bindings, Captured, DeviceFamily, Kernel, Launch, MemoryAt, Opening, Priority,
     Support,
 };
 use crate::cache::stable_hash;
@@ -368,7 +368,7 @@ impl Backend for SimBackend {
         None
     }
 
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
         if !self.sim.enter(Call::Copy, bytes, self.queued)? {
             return Ok(());
         }
@@ -376,11 +376,11 @@ impl Backend for SimBackend {
         std::thread::sleep(delay);
         let transfer = self.profile().transfer;
         self.sim.pass(transfer.latency + bytes as f64 / transfer.bandwidth.max(1.0));
-        fn inside(place: Place<'_>) -> Result<Place<'_>> {
-            Ok(match place {
-                Place::Here(memory, offset) => Place::Here(unwrap(memory)?, offset),
+        fn inside(at: MemoryAt<'_>) -> Result<MemoryAt<'_>> {
+            Ok(match at {
+                MemoryAt::Here(memory, offset) => MemoryAt::Here(unwrap(memory)?, offset),
                 // What another simulated device has is memory of a wrapped device, too.
-                Place::Peer(memory, offset) => Place::Host(unwrap(memory)?, offset),
+                MemoryAt::Peer(memory, offset) => MemoryAt::Host(unwrap(memory)?, offset),
                 host => host,
             })
         }

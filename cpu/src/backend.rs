@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millstream_core::backend::{Backend, BackendStream, DeviceFamily, Kernel, Opening, Place, Priority, Support};
+use millstream_core::backend::{Backend, BackendStream, DeviceFamily, Kernel, MemoryAt, Opening, Priority, Support};
 use millstream_core::how::{self, Candidate, DeviceProfile, Variant, Walks};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Body, Error, Op, Result};
@@ -165,10 +165,10 @@ impl Backend for CpuBackend {
         host.host.is_some().then(|| host.clone())
     }
 
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
-        let side = |place: Place<'_>| match place {
-            Place::Here(memory, offset) | Place::Host(memory, offset) => Ok((memory.clone(), offset)),
-            Place::Peer(..) => Err(Error::unsupported("the CPU does not address another device's memory")),
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+        let side = |place: MemoryAt<'_>| match place {
+            MemoryAt::Here(memory, offset) | MemoryAt::Host(memory, offset) => Ok((memory.clone(), offset)),
+            MemoryAt::Peer(..) => Err(Error::unsupported("the CPU does not address another device's memory")),
         };
         let ((from, from_offset), (to, to_offset)) = (side(from)?, side(to)?);
         let range = CopyRange { from, from_offset, to, to_offset, bytes };

@@ -615,7 +615,7 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
                 assert!(backend.isa() == Isa::Portable || !ways.is_empty());
                 for v in ways {
                     let all = op.dims.iter().product::<usize>() as u64;
-                    let left_out = v.traffic.computed.is_some_and(|n| n >= op.products() && n < all);
+                    let left_out = v.traffic.computed.is_some_and(|n| n >= op.multiply_adds() && n < all);
                     let traffic = Traffic { computed: None, ..v.traffic.clone() };
                     let everything = Candidate { traffic, ..v.clone() };
                     assert!(left_out && seconds(&v) < seconds(&everything), "{}", v.label());

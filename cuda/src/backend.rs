@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_codegen::{Target, generate, supports, variants};
 use millstream_core::backend::{
-    Backend, BackendStream, Captured, DeviceFamily, Kernel, Opening, Place, Priority, Support,
+    Backend, BackendStream, Captured, DeviceFamily, Kernel, MemoryAt, Opening, Priority, Support,
 };
 use millstream_core::how::{Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
@@ -209,7 +209,7 @@ impl Backend for CudaBackend {
         (self.context.properties.host_page_tables && host.host.is_some()).then(|| host.clone())
     }
 
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
         let stream = CudaStream::of(stream)?;
         self.context.enter()?;
         if bytes == 0 {
@@ -284,17 +284,17 @@ struct End<'a> {
 }
 
 impl<'a> End<'a> {
-    fn new(place: Place<'a>, bytes: usize) -> Result<End<'a>> {
+    fn new(place: MemoryAt<'a>, bytes: usize) -> Result<End<'a>> {
         let (memory, offset) = match place {
-            Place::Here(memory, offset) | Place::Host(memory, offset) => (memory, offset),
-            Place::Peer(..) => {
+            MemoryAt::Here(memory, offset) | MemoryAt::Host(memory, offset) => (memory, offset),
+            MemoryAt::Peer(..) => {
                 return Err(Error::unsupported("copies between CUDA devices go through the host"));
             }
         };
         if offset.checked_add(bytes).is_none_or(|end| end > memory.bytes) {
             return Err(Error::internal(format!("a copy of {bytes} bytes leaves its memory")));
         }
-        let is_host = matches!(place, Place::Host(..));
+        let is_host = matches!(place, MemoryAt::Host(..));
         let host = memory.host.map(|p| p.as_ptr().wrapping_add(offset));
         let address = match (is_host, host) {
             // Another device's number for it says nothing here; the host's address does.
@@ -337,11 +337,11 @@ mod tests {
     fn a_copy_beyond_its_memory_is_refused() {
         let data = [0u8; 16];
         let memory = RawMemory::foreign(data.as_ptr(), data.len());
-        assert!(End::new(Place::Host(&memory, 8), 8).is_ok());
-        assert!(End::new(Place::Host(&memory, 8), 9).is_err());
-        assert!(End::new(Place::Host(&memory, usize::MAX), 9).is_err());
+        assert!(End::new(MemoryAt::Host(&memory, 8), 8).is_ok());
+        assert!(End::new(MemoryAt::Host(&memory, 8), 9).is_err());
+        assert!(End::new(MemoryAt::Host(&memory, usize::MAX), 9).is_err());
         let device = RawMemory { host: None, ..memory };
-        assert!(End::new(Place::Host(&device, 0), 1).is_err());
-        assert_eq!(End::new(Place::Here(&device, 4), 1).unwrap().address, device.address + 4);
+        assert!(End::new(MemoryAt::Host(&device, 0), 1).is_err());
+        assert_eq!(End::new(MemoryAt::Here(&device, 4), 1).unwrap().address, device.address + 4);
     }
 }

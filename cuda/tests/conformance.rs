@@ -39,7 +39,7 @@ parts! {
     layouts: Layout,
     reductions: Reduce,
     row_programs: Rows,
-    matrix_products: Matmul,
+    matmuls: Matmul,
     contractions: Contract,
     lookups_and_scans: Indexed,
     random_graphs: Graph,

@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Room, backend, get, put, random, stream};
-use millstream_core::backend::{Backend, Place, Priority};
+use millstream_core::backend::{Backend, MemoryAt, Priority};
 use millstream_core::{Error, ErrorKind, Event, MemoryKind, block_on};
 
 /// A tenth of a second or so.
@@ -109,7 +109,7 @@ fn an_upload_has_read_its_source_when_the_call_returns() {
         let mut source = data.clone();
         // Behind work that takes a while, so that the copy cannot have run yet.
         backend.spin(LONG / 10, &*s).unwrap();
-        backend.copy(Place::Host(&common::host(&source), 0), room.here(0), size, &*s).unwrap();
+        backend.copy(MemoryAt::Host(&common::host(&source), 0), room.here(0), size, &*s).unwrap();
         source.fill(0);
         drop(source);
         assert!(get(&backend, &room, 0, size, &*s) == data, "{size}");
@@ -297,7 +297,7 @@ fn a_copy_that_leaves_its_memory_is_refused() {
     let s = stream(&backend, Priority::Normal);
     let room = Room::new(&backend, 100, MemoryKind::Device);
     let data = [0u8; 200];
-    let error = backend.copy(Place::Host(&common::host(&data), 0), room.here(0), 200, &*s).unwrap_err();
+    let error = backend.copy(MemoryAt::Host(&common::host(&data), 0), room.here(0), 200, &*s).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
 }
 

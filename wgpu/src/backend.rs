@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_codegen::{Dialect, Target};
-use millstream_core::backend::{Backend, BackendStream, Kernel, Place, Priority, Support};
+use millstream_core::backend::{Backend, BackendStream, Kernel, MemoryAt, Priority, Support};
 use millstream_core::how::{Candidate, DeviceProfile, Variant};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Error, Op, Result};
@@ -95,11 +95,11 @@ impl Backend for WgpuBackend {
         None
     }
 
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {
         self.gpu.alive()?;
         let stream = WgpuStream::of(stream, &self.gpu)?;
-        let (Place::Here(source, start) | Place::Host(source, start) | Place::Peer(source, start)) = from;
-        let (Place::Here(target, end) | Place::Host(target, end) | Place::Peer(target, end)) = to;
+        let (MemoryAt::Here(source, start) | MemoryAt::Host(source, start) | MemoryAt::Peer(source, start)) = from;
+        let (MemoryAt::Here(target, end) | MemoryAt::Host(target, end) | MemoryAt::Peer(target, end)) = to;
         check(source, start, bytes)?;
         check(target, end, bytes)?;
         if bytes == 0 {
@@ -110,27 +110,27 @@ impl Backend for WgpuBackend {
         };
         let mut batch = stream.batch();
         match (from, to) {
-            (Place::Here(..), Place::Here(..)) => {
+            (MemoryAt::Here(..), MemoryAt::Here(..)) => {
                 batch.copy(&self.gpu, (memory::block(source)?, start), (memory::block(target)?, end), bytes)
             }
-            (Place::Host(..), Place::Here(..)) => {
+            (MemoryAt::Host(..), MemoryAt::Here(..)) => {
                 let first = host(source)?.as_ptr();
                 // SAFETY: the caller keeps the memory readable until the stream has passed the copy, and its bounds were
                 // checked above.
                 let bytes = unsafe { std::slice::from_raw_parts(first.add(start), bytes) };
                 batch.upload(&self.gpu, bytes, memory::block(target)?, end)
             }
-            (Place::Here(..), Place::Host(..)) => {
+            (MemoryAt::Here(..), MemoryAt::Host(..)) => {
                 // SAFETY: the bounds were checked above.
                 let first = unsafe { host(target)?.as_ptr().add(end) };
                 let first = millstream_core::memory::HostPtr::new(first);
                 let first = first.ok_or_else(|| Error::internal("a copy to the null pointer"))?;
                 batch.download(&self.gpu, memory::block(source)?, start, first, bytes)
             }
-            (Place::Peer(..), _) | (_, Place::Peer(..)) => {
+            (MemoryAt::Peer(..), _) | (_, MemoryAt::Peer(..)) => {
                 Err(Error::unsupported("wgpu's devices share no memory: the value goes through the host"))
             }
-            (Place::Host(..), Place::Host(..)) => {
+            (MemoryAt::Host(..), MemoryAt::Host(..)) => {
                 Err(Error::internal("a copy within the host was asked of another device"))
             }
         }

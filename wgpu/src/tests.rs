@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millstream_core::backend::{Backend, BackendStream, Place, Priority, Support};
+use millstream_core::backend::{Backend, BackendStream, MemoryAt, Priority, Support};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Access, Binary, DType, ErrorKind, Event, ExprBuilder, Op};
 
@@ -33,13 +33,13 @@ fn stream(backend: &WgpuBackend, id: u64) -> Arc<dyn BackendStream> {
 
 fn upload(backend: &WgpuBackend, bytes: &[u8], to: &RawMemory, at: usize, stream: &dyn BackendStream) {
     let host = RawMemory::foreign(bytes.as_ptr(), bytes.len());
-    backend.copy(Place::Host(&host, 0), Place::Here(to, at), bytes.len(), stream).unwrap();
+    backend.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(to, at), bytes.len(), stream).unwrap();
 }
 
 fn download(backend: &WgpuBackend, from: &RawMemory, at: usize, bytes: usize, stream: &dyn BackendStream) -> Vec<u8> {
     let mut out = vec![0u8; bytes];
     let host = RawMemory::foreign(out.as_mut_ptr(), bytes);
-    backend.copy(Place::Here(from, at), Place::Host(&host, 0), bytes, stream).unwrap();
+    backend.copy(MemoryAt::Here(from, at), MemoryAt::Host(&host, 0), bytes, stream).unwrap();
     stream.synchronize().unwrap();
     out
 }
@@ -321,7 +321,7 @@ fn how_fast_copies_are() {
             s.synchronize().unwrap();
             let up = start.elapsed();
             let start = std::time::Instant::now();
-            backend.copy(Place::Here(&memory, 0), Place::Host(&host, 0), n, &*s).unwrap();
+            backend.copy(MemoryAt::Here(&memory, 0), MemoryAt::Host(&host, 0), n, &*s).unwrap();
             let asked = start.elapsed();
             s.synchronize().unwrap();
             let down = start.elapsed();

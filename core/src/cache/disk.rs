@@ -37,7 +37,7 @@ const ENTRY: &str = "mill";
 const TEMPORARY: &str = "mill-new";
 /// How old a temporary file must be to be nobody's any more.
 const STALE: Duration = Duration::from_secs(3600);
-/// Uses closer together than this are not told apart, which saves most reads a write.
+/// Uses closer together than this are not distinguished, which saves most reads a write.
 const TOUCH: Duration = Duration::from_secs(60);
 
 /// A folder of small values, found by the full content of their keys. See the module for what it promises.
@@ -277,8 +277,8 @@ impl DiskCache {
                 continue;
             } else if is_temporary(&path) {
                 // A time far ahead comes from a clock that was wrong: no reason to keep the file for ever.
-                let apart = now.duration_since(used).unwrap_or_else(|ahead| ahead.duration());
-                if apart > STALE {
+                let elapsed = now.duration_since(used).unwrap_or_else(|ahead| ahead.duration());
+                if elapsed > STALE {
                     let _ = fs::remove_file(&path);
                 }
             } else if is_entry(&path) {

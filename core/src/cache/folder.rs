@@ -26,7 +26,7 @@ impl Platform {
 /// The folder that the environment asks for, or why there is none.
 ///
 /// `MILLSTREAM_CACHE` decides where it is set: a path, or `off` (or nothing) for no cache at all. Otherwise the platform's
-/// own place. Relative paths in the other variables are ignored, as the XDG specification asks.
+/// own folder. Relative paths in the other variables are ignored, as the XDG specification asks.
 pub(super) fn default_folder(
     platform: Platform,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_has_its_own_place() {
+    fn each_platform_has_its_own_folder() {
         let home = ("HOME", "/home/me");
         assert_eq!(folder(Platform::Other, &[home]), Ok(PathBuf::from("/home/me/.cache/millstream")));
         assert_eq!(folder(Platform::Other, &[home, ("XDG_CACHE_HOME", "/x")]), Ok(PathBuf::from("/x/millstream")));

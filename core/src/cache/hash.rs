@@ -31,14 +31,15 @@ pub(super) fn xxh64(bytes: &[u8], seed: u64) -> u64 {
     let mut hash = if stripes.is_empty() {
         seed.wrapping_add(P5)
     } else {
-        let mut sums = [seed.wrapping_add(P1).wrapping_add(P2), seed.wrapping_add(P2), seed, seed.wrapping_sub(P1)];
+        let mut lanes_acc =
+            [seed.wrapping_add(P1).wrapping_add(P2), seed.wrapping_add(P2), seed, seed.wrapping_sub(P1)];
         for stripe in stripes {
-            for (sum, lane) in sums.iter_mut().zip(stripe.as_chunks::<8>().0) {
+            for (sum, lane) in lanes_acc.iter_mut().zip(stripe.as_chunks::<8>().0) {
                 *sum = round(*sum, u64::from_le_bytes(*lane));
             }
         }
-        let turned = sums.iter().zip([1, 7, 12, 18]).fold(0u64, |h, (s, by)| h.wrapping_add(s.rotate_left(by)));
-        sums.iter().fold(turned, |h, &s| (h ^ round(0, s)).wrapping_mul(P1).wrapping_add(P4))
+        let rotated = lanes_acc.iter().zip([1, 7, 12, 18]).fold(0u64, |h, (s, by)| h.wrapping_add(s.rotate_left(by)));
+        lanes_acc.iter().fold(rotated, |h, &s| (h ^ round(0, s)).wrapping_mul(P1).wrapping_add(P4))
     };
     hash = hash.wrapping_add(bytes.len() as u64);
     let (lanes, rest) = rest.as_chunks::<8>();

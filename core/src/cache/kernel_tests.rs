@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::disk_tests::Scratch;
 use super::{DiskCache, KernelCache, KernelClass, Origin};
-use crate::backend::{Backend, BackendStream, Kernel, Launch, Place, Priority, Support};
+use crate::backend::{Backend, BackendStream, Kernel, Launch, MemoryAt, Priority, Support};
 use crate::error::{Error, ErrorKind, Result};
 use crate::how::{Candidate, DeviceKind, DeviceProfile, Family, Schedule, Transfer, Variant};
 use crate::memory::{MemoryKind, RawMemory, StreamId};
@@ -115,7 +115,7 @@ impl Backend for Fake {
         None
     }
 
-    fn copy(&self, _: Place<'_>, _: Place<'_>, _: usize, _: &dyn BackendStream) -> Result<()> {
+    fn copy(&self, _: MemoryAt<'_>, _: MemoryAt<'_>, _: usize, _: &dyn BackendStream) -> Result<()> {
         Err(Error::unsupported("pretended"))
     }
 

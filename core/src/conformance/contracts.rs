@@ -1,11 +1,11 @@
-//! Contractions: products of matrices in every dtype and layout, einsums, convolutions, expressions before and behind.
+//! Contractions: matmuls in every dtype and layout, einsums, convolutions, expressions before and behind.
 
 use super::case::{Case, Operand};
 use super::random::{Domain, Random};
 use crate::error::Result;
 use crate::what::{Accuracy, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar, Unary};
 
-/// The dtype in which products of this dtype are summed.
+/// The dtype in which matmuls of this dtype are summed.
 fn accumulator(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::F32,
@@ -28,8 +28,8 @@ fn result(acc: DType, dtype: DType) -> Expr {
     b.finish(&[y])
 }
 
-/// A product of two matrices, each with strides of its own: `c[m, n] = sum over k of a[m, k] * b[k, n]`.
-struct Product {
+/// A matmul of two matrices, each with strides of its own: `c[m, n] = sum over k of a[m, k] * b[k, n]`.
+struct Matmul {
     layout: &'static str,
     sizes: [usize; 3],
     /// Along m and k, along k and n, along m and n.
@@ -39,10 +39,10 @@ struct Product {
     shift: usize,
 }
 
-impl Product {
-    fn new(layout: &'static str, m: usize, n: usize, k: usize) -> Product {
+impl Matmul {
+    fn new(layout: &'static str, m: usize, n: usize, k: usize) -> Matmul {
         let (ni, ki) = (n as isize, k as isize);
-        Product { layout, sizes: [m, n, k], a: [ki, 1], b: [ni, 1], c: [ni, 1], shift: 0 }
+        Matmul { layout, sizes: [m, n, k], a: [ki, 1], b: [ni, 1], c: [ni, 1], shift: 0 }
     }
 
     fn case(&self, name: &str, dtype: DType, output: DType, random: &mut Random) -> Result<Case> {
@@ -77,17 +77,17 @@ impl Product {
     }
 }
 
-/// Products of matrices: every dtype, sizes around tiles, every layout.
-pub(super) fn products(random: &mut Random) -> Result<Vec<Case>> {
+/// Matmuls: every dtype, sizes around tiles, every layout.
+pub(super) fn matmuls(random: &mut Random) -> Result<Vec<Case>> {
     let mut out = Vec::new();
     for dtype in DType::ALL {
         for (m, n, k) in [(1, 1, 1), (3, 5, 7), (17, 33, 19), (40, 24, 64)] {
-            out.push(Product::new("rows", m, n, k).case("matmul", dtype, accumulator(dtype), random)?);
+            out.push(Matmul::new("rows", m, n, k).case("matmul", dtype, accumulator(dtype), random)?);
         }
         for (layout, a, b) in
             [("transposed", [1, 9], [11, 1]), ("transposed", [13, 1], [1, 13]), ("transposed", [1, 9], [1, 13])]
         {
-            out.push(Product { a, b, ..Product::new(layout, 9, 11, 13) }.case(
+            out.push(Matmul { a, b, ..Matmul::new(layout, 9, 11, 13) }.case(
                 "matmul",
                 dtype,
                 accumulator(dtype),
@@ -109,33 +109,33 @@ pub(super) fn products(random: &mut Random) -> Result<Vec<Case>> {
             ("tile edges", 16, 16, 16),
             ("deep", 7, 9, 700),
         ] {
-            out.push(Product::new(layout, m, n, k).case("matmul", dtype, done, random)?);
+            out.push(Matmul::new(layout, m, n, k).case("matmul", dtype, done, random)?);
         }
-        let base = || Product::new("strided", 12, 10, 14);
-        out.push(Product { a: [30, 2], b: [25, 2], c: [40, 3], ..base() }.case("matmul", dtype, done, random)?);
-        let flipped = Product { layout: "flipped", a: [-14, 1], b: [10, -1], c: [-10, 1], ..base() };
+        let base = || Matmul::new("strided", 12, 10, 14);
+        out.push(Matmul { a: [30, 2], b: [25, 2], c: [40, 3], ..base() }.case("matmul", dtype, done, random)?);
+        let flipped = Matmul { layout: "flipped", a: [-14, 1], b: [10, -1], c: [-10, 1], ..base() };
         out.push(flipped.case("matmul", dtype, done, random)?);
-        let back = Product { layout: "flipped", a: [14, -1], b: [-10, 1], c: [10, -1], ..base() };
+        let back = Matmul { layout: "flipped", a: [14, -1], b: [-10, 1], c: [10, -1], ..base() };
         out.push(back.case("matmul", dtype, done, random)?);
-        let broadcast = Product { layout: "broadcast", a: [0, 1], b: [1, 0], ..base() };
+        let broadcast = Matmul { layout: "broadcast", a: [0, 1], b: [1, 0], ..base() };
         out.push(broadcast.case("matmul", dtype, done, random)?);
-        out.push(Product { layout: "misaligned", shift: 1, ..base() }.case("matmul", dtype, done, random)?);
-        out.push(Product { layout: "transposed result", c: [1, 12], ..base() }.case("matmul", dtype, done, random)?);
+        out.push(Matmul { layout: "misaligned", shift: 1, ..base() }.case("matmul", dtype, done, random)?);
+        out.push(Matmul { layout: "transposed result", c: [1, 12], ..base() }.case("matmul", dtype, done, random)?);
     }
-    out.push(Product::new("large", 130, 70, 260).case("matmul", DType::F32, DType::F32, random)?);
-    out.push(Product::new("large", 70, 130, 130).case("matmul", DType::BF16, DType::BF16, random)?);
-    // Several blocks of matrix units, read by fours and by ones, in both directions.
-    out.push(Product::new("large", 132, 136, 76).case("matmul", DType::F16, DType::F16, random)?);
-    let turned = Product { a: [1, 132], b: [1, 76], ..Product::new("transposed", 132, 136, 76) };
-    out.push(turned.case("matmul", DType::F16, DType::F32, random)?);
-    out.push(Product { shift: 1, ..Product::new("misaligned", 70, 68, 36) }.case(
+    out.push(Matmul::new("large", 130, 70, 260).case("matmul", DType::F32, DType::F32, random)?);
+    out.push(Matmul::new("large", 70, 130, 130).case("matmul", DType::BF16, DType::BF16, random)?);
+    // Several blocks of matrix units, read four at a time and one at a time, in both directions.
+    out.push(Matmul::new("large", 132, 136, 76).case("matmul", DType::F16, DType::F16, random)?);
+    let transposed = Matmul { a: [1, 132], b: [1, 76], ..Matmul::new("transposed", 132, 136, 76) };
+    out.push(transposed.case("matmul", DType::F16, DType::F32, random)?);
+    out.push(Matmul { shift: 1, ..Matmul::new("misaligned", 70, 68, 36) }.case(
         "matmul",
         DType::F16,
         DType::F16,
         random,
     )?);
     for dtype in [DType::F16, DType::BF16] {
-        out.push(Product::new("half result", 20, 18, 30).case("matmul", dtype, dtype, random)?);
+        out.push(Matmul::new("half result", 20, 18, 30).case("matmul", dtype, dtype, random)?);
     }
     Ok(out)
 }
@@ -237,7 +237,7 @@ fn biased(dtype: DType, random: &mut Random) -> Result<Case> {
     let y = b.cast(y, dtype);
     let parts = (operand(0, dtype), operand(1, dtype), b.finish(&[y]));
     let case =
-        Product::new("rows", 19, 21, 18).with("linear", dtype, acc, parts, &[(dtype, [0, 1])], &[dtype], random)?;
+        Matmul::new("rows", 19, 21, 18).with("linear", dtype, acc, parts, &[(dtype, [0, 1])], &[dtype], random)?;
     Ok(case.with_params(vec![Scalar::from_f64(2.0, acc)]))
 }
 
@@ -253,8 +253,8 @@ fn prologue(dtype: DType, random: &mut Random) -> Result<Case> {
     let x = b.input(1, dtype);
     let x = b.unary(Unary::Tanh, x)?;
     let rhs = b.finish(&[x]);
-    let product = Product::new("rows", 14, 17, 22);
-    let case = product.with("computed operands", dtype, acc, (lhs, rhs, result(acc, dtype)), &[], &[dtype], random)?;
+    let matmul = Matmul::new("rows", 14, 17, 22);
+    let case = matmul.with("computed operands", dtype, acc, (lhs, rhs, result(acc, dtype)), &[], &[dtype], random)?;
     Ok(case.with_params(vec![Scalar::from_f64(0.75, dtype)]))
 }
 
@@ -270,7 +270,7 @@ fn several_outputs(dtype: DType, random: &mut Random) -> Result<Case> {
     let y = b.cast(y, dtype);
     let parts = (operand(0, dtype), operand(1, dtype), b.finish(&[sum, y, above]));
     let outputs = [acc, dtype, DType::Bool];
-    Product::new("rows", 13, 15, 12).with("several outputs", dtype, acc, parts, &[(dtype, [15, 1])], &outputs, random)
+    Matmul::new("rows", 13, 15, 12).with("several outputs", dtype, acc, parts, &[(dtype, [15, 1])], &outputs, random)
 }
 
 /// A convolution of images (channels first) with padding, read through guards.
@@ -285,7 +285,7 @@ fn convolution(
     convolution_within(Accuracy::Full, dtype, filters, [stride, padding, dilation], random)
 }
 
-/// The same, with sums of this accuracy.
+/// The same, with this accuracy.
 fn convolution_within(
     accuracy: Accuracy,
     dtype: DType,
@@ -336,13 +336,13 @@ fn convolution_within(
     Case::new(name, dtype, layout, inputs, outputs, |i, o| Op::contract(&dims, i, o, contract))
 }
 
-/// A padded convolution of one image with channels first whose places, lines of whole vectors, are columns of the result.
+/// A padded convolution of one image with channels first whose pixels, lines of whole vectors, are columns of the result.
 fn convolution_in_lines(window: [usize; 2], stride: usize, channels: usize, random: &mut Random) -> Result<Case> {
     let dtype = DType::F32;
     let (filters, rows, columns, [height, width]) = (17usize, 9usize, 32usize, window);
     // As much before the first row and column as behind the last, and at least one.
     let padding = [height, width].map(|size| size / 2 + usize::from(size == 1));
-    let size = |places: usize, window: usize, padding: usize| (places - 1) * stride + window - 2 * padding;
+    let size = |pixels: usize, window: usize, padding: usize| (pixels - 1) * stride + window - 2 * padding;
     let (h, w) = (size(rows, height, padding[0]), size(columns, width, padding[1]));
     let dims = [filters, rows, columns, channels, height, width];
     let (s, [y, x]) = (stride as isize, padding.map(|p| p as isize));

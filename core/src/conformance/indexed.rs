@@ -1,4 +1,4 @@
-//! Lookups in tables, in every dtype of elements and places; running reductions; attention.
+//! Lookups in tables, in every dtype of elements and indices; running reductions; attention.
 
 use super::case::{Case, Operand};
 use super::random::{Domain, Random};
@@ -12,13 +12,13 @@ pub(super) fn cases(random: &mut Random) -> Result<Vec<Case>> {
     Ok(out)
 }
 
-/// What a table looks like, and how places are looked up in it.
+/// What a table looks like, and how indices are looked up in it.
 struct Table {
     layout: &'static str,
     dims: Vec<usize>,
     /// How the table moves along the index space.
     strides: Vec<isize>,
-    /// For each axis that is looked up: how its places lie in the index space, and the axis.
+    /// For each axis that is looked up: how its indices lie in the index space, and the axis.
     axes: Vec<(Vec<isize>, Lookup)>,
     /// Elements of the table.
     len: usize,
@@ -38,13 +38,13 @@ fn tables() -> Vec<Table> {
         table("rows", &[5, 19], &[0, 1], vec![axis(&[1, 0], 19, 7)], 133),
         // Single elements out of 100.
         table("elements", &[67], &[0], vec![axis(&[1], 1, 100)], 100),
-        // Along an axis, with a place for every element of the result.
+        // Along an axis, with an index for every element of the result.
         table("along", &[4, 9], &[11, 0], vec![axis(&[9, 1], 1, 11)], 44),
         // Two axes at once.
         table("two axes", &[3, 8], &[0, 0], vec![axis(&[8, 1], 6, 5), axis(&[0, 1], 1, 6)], 30),
-        // Columns of a table, and places that lie backwards.
+        // Columns of a table, and indices that lie backwards.
         table("columns", &[6, 5], &[8, 0], vec![axis(&[0, -1], 1, 8)], 48),
-        table("one place", &[4], &[1], vec![axis(&[0], 4, 3)], 12),
+        table("one index", &[4], &[1], vec![axis(&[0], 4, 3)], 12),
         table("nothing", &[0, 3], &[0, 1], vec![axis(&[1, 0], 3, 4)], 12),
     ]
 }
@@ -57,24 +57,24 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
             if dtype != DType::F32 && i != 0 && i != t % tables.len() {
                 continue;
             }
-            let places = [DType::I32, DType::I64, DType::U8, DType::I16, DType::U32][(t + i) % 5];
+            let dtype_of_indices = [DType::I32, DType::I64, DType::U8, DType::I16, DType::U32][(t + i) % 5];
             let mut inputs =
                 vec![Operand::sized(dtype, &table.strides, table.len, i % 2).random(random, Domain::Ordinary)?];
             inputs[0].access.fill = random.value(dtype, Domain::Small);
             for (strides, lookup) in &table.axes {
-                let mut operand = Operand::new(places, &table.dims, strides, 0);
-                for place in operand.owned.clone() {
-                    // Most places exist, counted from the front or from the end; some do not.
+                let mut operand = Operand::new(dtype_of_indices, &table.dims, strides, 0);
+                for element in operand.owned.clone() {
+                    // Most indices exist, counted from the front or from the end; some do not.
                     let size = lookup.size as i64;
-                    let from = if places.kind() == crate::Kind::Unsigned { 0 } else { -size - 1 };
+                    let from = if dtype_of_indices.kind() == crate::Kind::Unsigned { 0 } else { -size - 1 };
                     let value = from + random.below((size + 2 - from) as usize) as i64;
-                    operand.tensor.set(place, Scalar::from_i64(value, places))?;
+                    operand.tensor.set(element, Scalar::from_i64(value, dtype_of_indices))?;
                 }
                 inputs.push(operand);
             }
             let output = Operand::new(dtype, &table.dims, &row_major(&table.dims), 0);
             let lookups: Vec<Lookup> = table.axes.iter().map(|(_, l)| *l).collect();
-            let name = format!("gather by {places}");
+            let name = format!("gather by {dtype_of_indices}");
             out.push(Case::new(name, dtype, table.layout, inputs, vec![output], |i, mut o| {
                 Op::gather(&table.dims, i, o.remove(0), &lookups)
             })?);

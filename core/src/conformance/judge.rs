@@ -51,7 +51,7 @@ pub(super) fn work(case: &Case, candidate: &Candidate) -> Arc<Work> {
 pub(super) fn execute(device: &Device, case: &Case, work: &Arc<Work>) -> Result<Vec<Vec<u8>>> {
     let (host, stream) = (device.host(), device.stream());
     let prepared = device.prepare(work)?;
-    let place = |t: &HostTensor| -> Result<(Buffer, Resident)> {
+    let upload = |t: &HostTensor| -> Result<(Buffer, Resident)> {
         let buffer = Buffer::from_bytes(&host, &t.bytes, Mode::Automatic)?;
         let resident = buffer.on(device, stream)?;
         if let Some(event) = &resident.ready {
@@ -59,10 +59,10 @@ pub(super) fn execute(device: &Device, case: &Case, work: &Arc<Work>) -> Result<
         }
         Ok((buffer, resident))
     };
-    let inputs = case.inputs.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let inputs = case.inputs.iter().map(upload).collect::<Result<Vec<_>>>()?;
     let mut outputs = Vec::new();
     for t in &case.outputs {
-        let (buffer, _) = place(t)?;
+        let (buffer, _) = upload(t)?;
         // The poison is on the device now, and the value about to be written replaces it there.
         let resident = buffer.write(device, stream)?;
         outputs.push((buffer, resident));

@@ -139,7 +139,7 @@ pub(super) fn other(random: &mut Random) -> Result<Vec<Case>> {
         out.push(case.with_params(vec![Scalar::new(random.word() as u32), Scalar::new(random.word() as u32)]));
     }
     for form in [Form::Contiguous(70), Form::Permuted, Form::Flipped, Form::SizeOne] {
-        // The place of each element as the sum of its indices, in i64 and f32.
+        // The index of each element as the sum of its indices, in i64 and f32.
         let mut b = ExprBuilder::new();
         let mut sum = b.constant(Scalar::new(-3i64));
         for d in 0..form.dims().len() {

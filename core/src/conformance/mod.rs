@@ -52,7 +52,7 @@ pub enum Part {
     Reduce,
     /// Row programs: softmax, normalisation, pooling.
     Rows,
-    /// Products of matrices.
+    /// Matmuls.
     Matmul,
     /// Batches, einsums, convolutions, computed operands and results.
     Contract,
@@ -106,7 +106,7 @@ impl Part {
             Part::Layout => maps::layouts(&mut random),
             Part::Reduce => rows::reductions(&mut random),
             Part::Rows => rows::programs(&mut random),
-            Part::Matmul => contracts::products(&mut random),
+            Part::Matmul => contracts::matmuls(&mut random),
             Part::Contract => contracts::forms(&mut random),
             Part::Indexed => indexed::cases(&mut random),
             Part::Graph => graphs::graphs(&mut random),
@@ -369,7 +369,7 @@ macro_rules! conformance_tests {
     ($device:expr) => {
         $crate::conformance_tests!(@parts $device,
             unary_functions: Unary, binary_operators: Binary, casts: Cast, maps: Map, layouts: Layout,
-            reductions: Reduce, row_programs: Rows, matrix_products: Matmul, contractions: Contract,
+            reductions: Reduce, row_programs: Rows, matmuls: Matmul, contractions: Contract,
             lookups_and_scans: Indexed, random_graphs: Graph);
     };
     (@parts $device:expr, $($name:ident: $part:ident),*) => {

@@ -83,7 +83,7 @@ pub(super) fn reductions(random: &mut Random) -> Result<Vec<Case>> {
             if !dtype.is_complex() {
                 // With NaN, infinities and the extremes of integers.
                 out.push(reduction(r, dtype, &spaces[0], Domain::Any, random)?);
-                // All equal: the first place wins.
+                // All equal: the first index wins.
                 let mut case = reduction(r, dtype, &spaces[1], Domain::Small, random)?;
                 for i in case.inputs_owned[0].clone() {
                     case.inputs[0].set(i, Scalar::one(dtype))?;
@@ -186,7 +186,7 @@ fn variance(dtype: DType, space: &Space, random: &mut Random) -> Result<Case> {
     space.case("variance", dtype, vec![input], b.finish(&[m, v]), outputs)
 }
 
-/// The maximum and its place over windows of 3 x 3, two apart, over images with a border of lowest values.
+/// The maximum and its index over windows of 3 x 3, two apart, over images with a border of lowest values.
 fn pooling(dtype: DType, random: &mut Random) -> Result<Case> {
     let (images, height, width) = (2usize, 8usize, 10usize);
     let dims = [images, 4, 5, 3, 3];
@@ -207,7 +207,7 @@ fn pooling(dtype: DType, random: &mut Random) -> Result<Case> {
     Case::new("pooling", dtype, "padded", vec![input], outputs, |i, o| Op::rows(&dims, 3, i, o, expr))
 }
 
-/// How often the place of the largest is the label: a comparison for each row of a reduction with another input.
+/// How often the index of the largest is the label: a comparison for each row of a reduction with another input.
 fn accuracy(dtype: DType, random: &mut Random) -> Result<Case> {
     let dims = [11, 10];
     let mut b = ExprBuilder::new();

@@ -9,7 +9,7 @@ use num_complex::Complex;
 use super::*;
 use crate::Runtime;
 use crate::backend::{
-    Backend, BackendStream, Binding, Bindings, DeviceFamily, Kernel, Launch, Opening, Place, Priority,
+    Backend, BackendStream, Binding, Bindings, DeviceFamily, Kernel, Launch, MemoryAt, Opening, Priority,
 };
 use crate::event::Event;
 use crate::how::{self, Candidate, DeviceKind, DeviceProfile, MemoryLevel, Schedule, Transfer, Variant};
@@ -96,10 +96,10 @@ impl Backend for Oracle {
         Some(host.clone())
     }
 
-    fn copy(&self, from: Place<'_>, to: Place<'_>, bytes: usize, _: &dyn BackendStream) -> Result<()> {
-        let at = |p: Place<'_>| match p {
+    fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, _: &dyn BackendStream) -> Result<()> {
+        let at = |p: MemoryAt<'_>| match p {
             // SAFETY: the offset lies inside the memory.
-            Place::Here(m, offset) | Place::Host(m, offset) | Place::Peer(m, offset) => unsafe {
+            MemoryAt::Here(m, offset) | MemoryAt::Host(m, offset) | MemoryAt::Peer(m, offset) => unsafe {
                 m.host.unwrap().as_ptr().add(offset)
             },
         };

@@ -77,8 +77,8 @@ impl Future for EventFuture {
             }
         }
         match slow.wakers.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, place)) => {
-                std::mem::swap(place, &mut waker);
+            Some((_, slot)) => {
+                std::mem::swap(slot, &mut waker);
                 _replaced = Some(waker);
             }
             None => {

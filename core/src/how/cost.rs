@@ -56,7 +56,7 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     // Fewer multiplications than the operation says only where the variant is one that saves some.
     let all = |s: ContractSizes| [s.batch, s.m, s.n, s.k].iter().map(|&n| n as f64).product::<f64>();
     let own = ContractSizes::of(op);
-    let saves = traffic.and_then(|v| v.products).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
+    let saves = traffic.and_then(|v| v.matmuls).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
     let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
     // No variant can beat the fastest units.
     let arithmetic = flop as f64 * least / matrix;
@@ -71,14 +71,14 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
             longest = (seconds, bound);
         }
     };
-    let products = traffic.and_then(|v| v.products).or_else(|| ContractSizes::of(op));
+    let matmuls = traffic.and_then(|v| v.matmuls).or_else(|| ContractSizes::of(op));
     let mut further = 0.0;
     let tiled = traffic.filter(|v| !v.tile.blocks.is_empty());
-    let in_groups = tiled.zip(profile.groups.as_ref()).and_then(|(v, g)| match products {
+    let in_groups = tiled.zip(profile.groups.as_ref()).and_then(|(v, g)| match matmuls {
         Some(s) => Some(groups::price(op, s, v, dtype.size(), rate, profile, g)),
         None => groups::walk(op, v, profile, g),
     });
-    match (products, tiled) {
+    match (matmuls, tiled) {
         _ if let Some(g) = in_groups => {
             consider(g.arithmetic, Bound::Compute);
             for (level, seconds) in profile.levels.iter().zip(g.levels) {
@@ -104,13 +104,16 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
             let late = if units > 1.0 { 1.0 + profile.unequal * units / tasks } else { 1.0 };
             let waves = ((tasks / units).ceil() * units / tasks).max(late);
             consider(2.0 * padded / rate * waves, Bound::Compute);
-            // Operands cross level l once for each block held nearer than l; sums cross it once for each piece of k.
+            // Operands cross level l once for each block held nearer than l; accumulators cross it once for each piece of K.
             for (l, level) in profile.levels.iter().enumerate() {
                 let b = blocks[l.min(blocks.len() - 1)];
                 let operands = padded * (1.0 / b.m.max(1) as f64 + 1.0 / b.n.max(1) as f64);
-                let depth = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
-                let sums = s.batch as f64 * m * n * (2.0 * (k / depth).ceil() - 1.0);
-                consider((operands + sums) * element / level.bandwidth * waves, Bound::Memory(level.name.clone()));
+                let k_block = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
+                let accumulators = s.batch as f64 * m * n * (2.0 * (k / k_block).ceil() - 1.0);
+                consider(
+                    (operands + accumulators) * element / level.bandwidth * waves,
+                    Bound::Memory(level.name.clone()),
+                );
             }
         }
         _ => consider(arithmetic, Bound::Compute),

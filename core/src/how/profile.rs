@@ -77,7 +77,7 @@ pub struct Groups {
     pub carried: f64,
     /// What it takes beyond that where K has several dimensions: its step is read there, and it comes alone.
     pub carried_several: f64,
-    /// Instructions for each product of a walk over rows.
+    /// Instructions for each multiply-add of a walk over rows.
     pub row_product: f64,
     /// Vectors of four elements that a thread has on their way at once where it walks along a row in a loop.
     pub in_flight: f64,
@@ -153,7 +153,7 @@ impl DeviceProfile {
         self.matrix_rates.iter().find(|(d, _)| *d == dtype).map(|(_, rate)| *rate)
     }
 
-    /// The most operations a second that any units do for products of this dtype.
+    /// The most operations a second that any units do for matmuls of this dtype.
     pub fn peak(&self, dtype: DType) -> f64 {
         self.matrix_rate(dtype).unwrap_or(0.0).max(self.rate(dtype))
     }

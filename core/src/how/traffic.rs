@@ -12,15 +12,15 @@ pub struct Traffic {
     pub tile: Tile,
     /// Parts into which K is cut, each computed by groups of its own; 0 as 1.
     pub splits: usize,
-    /// Bytes that are copied to another place, where they are read, before the arithmetic begins: an image with its border, the
+    /// Bytes that are copied before the arithmetic begins: an image with its border, the
     /// windows of a convolution as a matrix.
     pub copied: u64,
-    /// The products that are computed, where they are others than the operation says.
-    pub products: Option<ContractSizes>,
+    /// The matmuls that are computed, where they are others than the operation says.
+    pub matmuls: Option<ContractSizes>,
     /// Multiply-adds that are computed in all, where they are not as many as the operation says: fewer where those with the zeros of padding are
     /// left out, more where the dtype's rate is that of instructions which the kernel does not use.
     pub computed: Option<u64>,
-    /// Tasks for each product of the batch, where the largest block is not what one task computes.
+    /// Tasks for each matrix of the batch, where the largest block is not what one task computes.
     pub tasks: Option<usize>,
     /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
     pub edges: Option<(usize, usize)>,
@@ -40,7 +40,7 @@ pub enum Arithmetic {
     /// Those that do all arithmetic.
     #[default]
     Ordinary,
-    /// Units for products of small matrices, where the device has them for the dtype.
+    /// Units for matmuls of small tiles, where the device has them for the dtype.
     Matrix,
 }
 
@@ -57,13 +57,13 @@ pub enum Overlap {
 /// The sizes of a contraction, each group of dimensions taken as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContractSizes {
-    /// Independent products.
+    /// Independent matmuls.
     pub batch: usize,
     /// Rows of the result.
     pub m: usize,
     /// Columns of the result.
     pub n: usize,
-    /// Products in each sum.
+    /// Multiply-adds of each result.
     pub k: usize,
 }
 

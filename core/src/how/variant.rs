@@ -21,7 +21,7 @@ pub struct Block {
     pub m: usize,
     /// Columns of the result.
     pub n: usize,
-    /// Products summed at a stretch.
+    /// Indices of K summed at a stretch.
     pub k: usize,
 }
 
@@ -83,7 +83,7 @@ pub enum IndexWidth {
     Wide,
 }
 
-/// How the sums of a kernel are shared among groups of threads.
+/// How the sums over K are shared among groups of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Split {
     /// One group computes the whole of a sum.

@@ -70,7 +70,7 @@ impl Walks {
     }
 
     /// An element of a row program with one row in each of `lanes` lanes.
-    pub fn across_rows(&self, operands: f64, work: RowWork, lanes: usize) -> f64 {
+    pub fn interleaved_rows(&self, operands: f64, work: RowWork, lanes: usize) -> f64 {
         let (nodes, lanes) = (work.nodes as f64, lanes.max(1) as f64);
         let step = (self.row_strip + self.node * nodes) / lanes;
         let row = (self.row + self.row_node * nodes) / lanes / work.length.max(1) as f64;
@@ -110,12 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn short_rows_are_walked_across_and_long_ones_along() {
+    fn short_rows_are_interleaved_and_long_ones_along() {
         let work = |length| RowWork { nodes: 2, reductions: 1, length };
         let beside = WALKS.element(4, 4);
-        let across = |length: usize| WALKS.across_rows(WALKS.element(4 * length as isize, 4), work(length), 512);
-        assert!(across(4) < WALKS.along_rows(beside, work(4), 4));
-        assert!(across(1024) > WALKS.along_rows(beside, work(1024), 1024));
+        let interleaved =
+            |length: usize| WALKS.interleaved_rows(WALKS.element(4 * length as isize, 4), work(length), 512);
+        assert!(interleaved(4) < WALKS.along_rows(beside, work(4), 4));
+        assert!(interleaved(1024) > WALKS.along_rows(beside, work(1024), 1024));
     }
 
     #[test]

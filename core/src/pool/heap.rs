@@ -53,12 +53,12 @@ impl Heap {
 
     /// Adds a segment, all free.
     pub fn add(&mut self, memory: RawMemory, shelf: Shelf) -> SegmentId {
-        let place = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());
-        if place == self.segments.len() {
+        let slot = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());
+        if slot == self.segments.len() {
             self.segments.push(None);
         }
-        let (id, bytes) = (SegmentId(place as u32), memory.bytes);
-        self.segments[place] = Some(Segment { memory: Arc::new(memory), shelf, free: BTreeMap::new() });
+        let (id, bytes) = (SegmentId(slot as u32), memory.bytes);
+        self.segments[slot] = Some(Segment { memory: Arc::new(memory), shelf, free: BTreeMap::new() });
         self.insert(id, 0, bytes, Past::default());
         id
     }
@@ -135,14 +135,14 @@ impl Heap {
 
     /// Forgets every past that is over, and joins all neighbours that this lets be joined.
     pub fn settle(&mut self, now: &mut Now<'_>) {
-        for place in 0..self.segments.len() {
-            let id = SegmentId(place as u32);
-            let Some(segment) = &mut self.segments[place] else { continue };
+        for slot in 0..self.segments.len() {
+            let id = SegmentId(slot as u32);
+            let Some(segment) = &mut self.segments[slot] else { continue };
             for (_, past) in segment.free.values_mut() {
                 past.is_over(now);
             }
             let mut from = Bound::Unbounded;
-            while let Some(segment) = &self.segments[place]
+            while let Some(segment) = &self.segments[slot]
                 && let Some((&offset, (bytes, past))) = segment.free.range((from, Bound::Unbounded)).next()
             {
                 let joined = segment.free.get(&(offset + bytes)).and_then(|(_, other)| past.join(other));
@@ -164,21 +164,21 @@ impl Heap {
     /// those of whose size `keep` says so. The caller returns them to the source.
     pub fn release(&mut self, mut keep: impl FnMut(usize) -> bool) -> Vec<RawMemory> {
         let mut whole: Vec<(usize, usize)> = (self.segments.iter().enumerate())
-            .filter_map(|(place, segment)| {
+            .filter_map(|(slot, segment)| {
                 let segment = segment.as_ref()?;
                 let (bytes, past) = segment.free.get(&0)?;
                 let over = past.home.is_none() && past.uses.is_empty();
-                (over && *bytes == segment.memory.bytes).then_some((*bytes, place))
+                (over && *bytes == segment.memory.bytes).then_some((*bytes, slot))
             })
             .collect();
         whole.sort_unstable_by(|one, two| two.cmp(one));
         let mut out = Vec::new();
-        for (bytes, place) in whole {
+        for (bytes, slot) in whole {
             if keep(bytes) {
                 continue;
             }
-            self.remove(SegmentId(place as u32), 0);
-            if let Some(segment) = self.segments[place].take() {
+            self.remove(SegmentId(slot as u32), 0);
+            if let Some(segment) = self.segments[slot].take() {
                 out.push(RawMemory::clone(&segment.memory));
             }
         }

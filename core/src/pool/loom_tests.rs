@@ -111,12 +111,12 @@ fn memory_freed_while_another_stream_reads_it_is_not_written_before_the_read_end
         device.write(&block);
         let event = Event::new();
         block.used_on(TWO, event.clone());
-        let place = (block.memory().address as usize + block.offset()) / UNIT;
+        let unit = (block.memory().address as usize + block.offset()) / UNIT;
         let reader = {
             let device = device.clone();
             thread::spawn(move || {
                 // SAFETY: the use was recorded, so nobody writes before the signal.
-                device.words[place].with(|word| assert_eq!(unsafe { *word }, 1));
+                device.words[unit].with(|word| assert_eq!(unsafe { *word }, 1));
                 event.signal();
             })
         };

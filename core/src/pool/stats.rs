@@ -78,7 +78,7 @@ pub enum MemoryAction {
 /// One line of the allocation trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryTrace {
-    /// Its place in the order of things: the hook may be called by several threads at once, out of order.
+    /// Its number in the order of events: the hook may be called by several threads at once, out of order.
     pub sequence: u64,
     /// What happened.
     pub action: MemoryAction,

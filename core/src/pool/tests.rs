@@ -85,7 +85,7 @@ fn pool() -> (Arc<Device>, Arc<Pool>) {
     pool_with(Device::default(), PoolConfig::default())
 }
 
-fn place(block: &Block) -> (u64, usize) {
+fn address(block: &Block) -> (u64, usize) {
     (block.memory().address, block.offset())
 }
 
@@ -103,10 +103,10 @@ fn freed_memory_is_reused_at_once_on_its_stream() {
     for bytes in [0, 1, 100, MIB, MIB + 1, 40 * MIB] {
         let (device, pool) = pool();
         let first = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        let at = place(&first);
+        let at = address(&first);
         drop(first);
         let second = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        assert_eq!(place(&second), at, "{bytes} bytes");
+        assert_eq!(address(&second), at, "{bytes} bytes");
         assert_eq!(device.allocs.load(Ordering::Relaxed), 1);
         let stats = pool.stats();
         assert_eq!((stats.allocations, stats.hits, stats.blocks), (2, 1, 1));
@@ -119,19 +119,19 @@ fn a_recorded_use_keeps_memory_from_every_other_stream_until_it_is_complete() {
         let (_, pool) = pool();
         let use_of_two = Event::new();
         let block = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        let at = place(&block);
+        let at = address(&block);
         block.used_on(TWO, use_of_two.clone());
         drop(block);
         let other = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        assert_ne!(place(&other), at, "stream two still reads it");
+        assert_ne!(address(&other), at, "stream two still reads it");
         let own = pool.alloc(bytes, DEVICE, TWO).unwrap();
-        assert_eq!(place(&own), at, "behind its own use the second stream may have it");
+        assert_eq!(address(&own), at, "behind its own use the second stream may have it");
         drop(own);
         let third = pool.alloc(bytes, DEVICE, StreamId(3)).unwrap();
-        assert_ne!(place(&third), at, "the use is remembered through another life of the block");
+        assert_ne!(address(&third), at, "the use is remembered through another life of the block");
         use_of_two.signal();
         let last = pool.alloc(bytes, DEVICE, StreamId(3)).unwrap();
-        assert_eq!(place(&last), at);
+        assert_eq!(address(&last), at);
     }
 }
 
@@ -140,11 +140,11 @@ fn a_failed_use_is_over_too() {
     let (_, pool) = pool();
     let event = Event::new();
     let block = pool.alloc(5000, DEVICE, ONE).unwrap();
-    let at = place(&block);
+    let at = address(&block);
     block.used_on(TWO, event.clone());
     event.fail(Error::launch("no"));
     drop(block);
-    assert_eq!(place(&pool.alloc(5000, DEVICE, ONE).unwrap()), at);
+    assert_eq!(address(&pool.alloc(5000, DEVICE, ONE).unwrap()), at);
 }
 
 /// An event of a device that must not be asked.
@@ -179,7 +179,7 @@ fn a_stream_gets_what_only_itself_has_used_without_asking_the_device() {
         let mut at = None;
         for _ in 0..3 {
             let block = pool.alloc(bytes, DEVICE, ONE).unwrap();
-            assert_eq!(place(&block), *at.get_or_insert(place(&block)));
+            assert_eq!(address(&block), *at.get_or_insert(address(&block)));
             let event = Event::new();
             event.attach(Arc::new(Unasked));
             block.used_on(ONE, event);
@@ -196,22 +196,22 @@ fn another_stream_gets_memory_only_behind_the_fence_of_the_one_that_freed_it() {
         let fence = Event::new();
         device.fences.lock().insert(ONE, fence.clone());
         let block = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        let at = place(&block);
+        let at = address(&block);
         drop(block);
         assert_eq!(device.fences_asked.load(Ordering::Relaxed), 0, "nobody needed to know yet");
         let other = pool.alloc(bytes, DEVICE, TWO).unwrap();
-        assert_ne!(place(&other), at);
+        assert_ne!(address(&other), at);
         let again = pool.alloc(bytes, DEVICE, ONE).unwrap();
-        assert_eq!(place(&again), at, "its own stream need not wait");
+        assert_eq!(address(&again), at, "its own stream need not wait");
         drop(again);
         fence.signal();
         // That fence was recorded before the last free: it says nothing about it, the next one does.
         device.fences.lock().insert(ONE, Event::new());
         let third = pool.alloc(bytes, DEVICE, TWO).unwrap();
-        assert_ne!(place(&third), at);
+        assert_ne!(address(&third), at);
         device.fences.lock().get(&ONE).unwrap().signal();
         let last = pool.alloc(bytes, DEVICE, TWO).unwrap();
-        assert_eq!(place(&last), at);
+        assert_eq!(address(&last), at);
         drop((other, third, last));
         device.fences.lock().clear();
     }
@@ -253,15 +253,15 @@ fn small_blocks_of_all_sizes_join_into_whole_segments_again() {
 #[test]
 fn trim_keeps_what_it_is_told_to_and_what_is_in_use() {
     let (device, pool) = pool();
-    let kept = pool.alloc(20 * MIB, DEVICE, ONE).unwrap();
+    let held = pool.alloc(20 * MIB, DEVICE, ONE).unwrap();
     drop((0..4).map(|_| pool.alloc(20 * MIB, DEVICE, ONE).unwrap()).collect::<Vec<_>>());
     assert_eq!(pool.stats().reserved, 100 * MIB);
     assert_eq!(pool.trim(50 * MIB), 40 * MIB);
     assert_eq!(pool.trim(0), 40 * MIB);
     assert_eq!((pool.stats().reserved, device.held()), (20 * MIB, 20 * MIB));
     let event = Event::new();
-    kept.used_on(TWO, event.clone());
-    drop(kept);
+    held.used_on(TWO, event.clone());
+    drop(held);
     assert_eq!(pool.trim(0), 0, "stream two still uses it");
     event.signal();
     assert_eq!(pool.trim(0), 20 * MIB);
@@ -361,7 +361,7 @@ fn absurd_sizes_are_an_error_and_zero_bytes_are_not() {
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     }
     let (one, two) = (pool.alloc(0, DEVICE, ONE).unwrap(), pool.alloc(0, DEVICE, ONE).unwrap());
-    assert!(one.is_empty() && one.capacity() > 0 && place(&one) != place(&two));
+    assert!(one.is_empty() && one.capacity() > 0 && address(&one) != address(&two));
     assert_eq!(pool.stats().requested, 0);
     drop((one, two));
     pool.trim(0);
@@ -415,7 +415,7 @@ fn the_trace_replayed_gives_the_statistics() {
         copy.lock().push(*line);
     })));
     let blocks: Vec<_> = [10, 3 * MIB, 0, 700_000].map(|bytes| pool.alloc(bytes, DEVICE, ONE).unwrap()).into();
-    let kept = blocks.into_iter().skip(2).collect::<Vec<_>>();
+    let held = blocks.into_iter().skip(2).collect::<Vec<_>>();
     pool.trim(0);
     let lines = lines.lock();
     let sum = |add, subtract| {
@@ -432,7 +432,7 @@ fn the_trace_replayed_gives_the_statistics() {
     assert_eq!(lines.iter().filter(|line| line.action == MemoryAction::Release).count(), 1);
     drop(lines);
     pool.set_trace(None);
-    drop(kept);
+    drop(held);
 }
 
 #[test]

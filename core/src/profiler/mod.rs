@@ -1,7 +1,7 @@
 //! What ran, where, for how long, and how close to the device's limit.
 //!
 //! Promises:
-//! - Off, it costs one relaxed atomic load at each place that asks [`Profiler::is_on`].
+//! - Off, it costs one relaxed atomic load at each call of [`Profiler::is_on`].
 //! - Its memory is bounded: it keeps the last [`Profiler::CAPACITY`] records and counts those it dropped.
 //! - Warnings are kept even while it is off, since nothing may happen silently; equal ones are kept once, with a count.
 //! - It never fails and never waits for anything but its own short lock.
@@ -66,23 +66,23 @@ struct Queued {
 
 #[derive(Default)]
 struct Records {
-    kept: VecDeque<Record>,
+    list: VecDeque<Record>,
     dropped: u64,
 }
 
 impl Records {
     fn keep(&mut self, record: Record, capacity: usize) {
-        if self.kept.len() >= capacity {
-            self.kept.pop_front();
+        if self.list.len() >= capacity {
+            self.list.pop_front();
             self.dropped += 1;
         }
-        self.kept.push_back(record);
+        self.list.push_back(record);
     }
 }
 
 #[derive(Default)]
 struct Warnings {
-    kept: VecDeque<Warning>,
+    list: VecDeque<Warning>,
     dropped: u64,
 }
 
@@ -195,26 +195,26 @@ impl Profiler {
 
     fn warn_at(&self, time: u64, text: &str) {
         let mut warnings = self.warnings.lock();
-        if let Some(known) = warnings.kept.iter_mut().find(|w| &*w.text == text) {
+        if let Some(known) = warnings.list.iter_mut().find(|w| &*w.text == text) {
             known.count += 1;
             return;
         }
-        if warnings.kept.len() >= Profiler::WARNINGS {
-            warnings.kept.pop_front();
+        if warnings.list.len() >= Profiler::WARNINGS {
+            warnings.list.pop_front();
             warnings.dropped += 1;
         }
-        warnings.kept.push_back(Warning { time, count: 1, text: Arc::from(text) });
+        warnings.list.push_back(Warning { time, count: 1, text: Arc::from(text) });
     }
 
     /// The warnings, oldest first.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.warnings.lock().kept.iter().cloned().collect()
+        self.warnings.lock().list.iter().cloned().collect()
     }
 
     /// The records kept, in the order in which they came.
     pub fn records(&self) -> Vec<Record> {
         self.settle();
-        self.records.lock().kept.iter().cloned().collect()
+        self.records.lock().list.iter().cloned().collect()
     }
 
     /// How many records were dropped to stay within the capacity.
@@ -232,7 +232,7 @@ impl Profiler {
     /// The numbers for each name, device and kind of the records kept, the longest in total first.
     pub fn summary(&self) -> Vec<Summary> {
         self.settle();
-        summary::summarize(self.records.lock().kept.iter())
+        summary::summarize(self.records.lock().list.iter())
     }
 
     /// The summary, drops and warnings, to print.
@@ -247,7 +247,7 @@ impl Profiler {
         self.settle();
         let (records, dropped) = {
             let records = self.records.lock();
-            (records.kept.iter().cloned().collect(), records.dropped)
+            (records.list.iter().cloned().collect(), records.dropped)
         };
         trace::write(records, &self.warnings(), dropped, out).map_err(|e| Error::io("trace", e))
     }
@@ -264,7 +264,7 @@ impl fmt::Debug for Profiler {
         let records = self.records.lock();
         f.debug_struct("Profiler")
             .field("on", &self.is_on())
-            .field("records", &records.kept.len())
+            .field("records", &records.list.len())
             .field("dropped", &records.dropped)
             .finish_non_exhaustive()
     }

@@ -44,7 +44,7 @@ type Open = Vec<u64>;
 
 /// The first thread on which an event from `start` to `end` lies beside or inside all others. Events come in the order of
 /// their starts.
-fn place(threads: &mut Vec<(u64, Open)>, start: u64, end: u64, next: &mut u64) -> u64 {
+fn lane_of(threads: &mut Vec<(u64, Open)>, start: u64, end: u64, next: &mut u64) -> u64 {
     for (number, open) in threads.iter_mut() {
         while open.last().is_some_and(|&e| e <= start) {
             open.pop();
@@ -90,7 +90,7 @@ pub(super) fn write(mut records: Vec<Record>, warnings: &[Warning], dropped: u64
         let process = *devices.entry(r.device.clone()).or_insert(count + 1);
         let nanoseconds = length(r);
         let threads = lanes.entry((process, Lane::of(r))).or_default();
-        let thread = place(threads, r.start, r.start.saturating_add(nanoseconds), &mut next);
+        let thread = lane_of(threads, r.start, r.start.saturating_add(nanoseconds), &mut next);
         let mut args = format!("\"bytes\":{},\"flop\":{}", r.bytes, r.flop);
         if nanoseconds > 0 {
             let per_second = |amount: u64| amount as f64 / nanoseconds as f64;

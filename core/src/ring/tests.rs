@@ -48,7 +48,7 @@ fn ten_equal_launches_give_nine_hits() {
 }
 
 #[test]
-fn a_value_that_cannot_be_made_is_not_kept() {
+fn a_value_that_cannot_be_made_is_not_stored() {
     let ring: Ring<u32> = Ring::new();
     assert!(ring.get_or_push_with(1, || Err(Error::launch("no"))).is_err());
     assert!(ring.is_empty());
@@ -62,8 +62,8 @@ fn wrap_around_evicts_the_oldest_and_only_it() {
         ring.push(round * 1000, Arc::new(round));
         for older in 0..=round {
             let found = ring.get(older * 1000).map(|value| *value);
-            let kept = round - older < 16;
-            assert_eq!(found, kept.then_some(older), "key {older} after {round}");
+            let still_there = round - older < 16;
+            assert_eq!(found, still_there.then_some(older), "key {older} after {round}");
         }
         assert_eq!(ring.len(), (round as usize + 1).min(16));
     }

@@ -24,17 +24,17 @@ struct Operand {
     offset: usize,
     start: usize,
     end: usize,
-    kept: Option<Arc<PackCache>>,
+    cache: Option<Arc<PackCache>>,
 }
 
 impl Operand {
     fn new(b: &Binding<'_>) -> Operand {
-        Operand { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, kept: b.pack_cache.cloned() }
+        Operand { memory: b.memory.clone(), offset: b.offset, start: b.start, end: b.end, cache: b.pack_cache.cloned() }
     }
 
     fn binding(&self) -> Binding<'_> {
-        let Operand { memory, offset, start, end, kept } = self;
-        Binding { memory, offset: *offset, start: *start, end: *end, pack_cache: kept.as_ref() }
+        let Operand { memory, offset, start, end, cache } = self;
+        Binding { memory, offset: *offset, start: *start, end: *end, pack_cache: cache.as_ref() }
     }
 }
 

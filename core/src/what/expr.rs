@@ -34,12 +34,12 @@ use super::dtype::{DType, Kind};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
-/// The place of a node in its expression.
+/// The index of a node in its expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(pub u32);
 
 impl Id {
-    /// The place as an index.
+    /// The index.
     pub fn at(self) -> usize {
         self.0 as usize
     }
@@ -210,9 +210,9 @@ names! {
         Max = "max",
         /// The smallest; the type's highest value of an empty row.
         Min = "min",
-        /// The place of the largest (the first of several), an i64; 0 of an empty row.
+        /// The index of the largest (the first of several), an i64; 0 of an empty row.
         ArgMax = "argmax",
-        /// The place of the smallest (the first of several), an i64; 0 of an empty row.
+        /// The index of the smallest (the first of several), an i64; 0 of an empty row.
         ArgMin = "argmin",
     }
 }
@@ -371,7 +371,7 @@ impl Node {
 }
 
 impl Node {
-    /// The node with other operands in the place of its own.
+    /// The node with other operands instead of its own.
     pub fn with_operands(self, at: impl Fn(Id) -> Id) -> Node {
         match self {
             Node::Unary(u, a) => Node::Unary(u, at(a)),
@@ -430,7 +430,7 @@ impl Expr {
         &self.outputs
     }
 
-    /// The node of this place.
+    /// The node of this index.
     pub fn node(&self, id: Id) -> Node {
         self.nodes[id.at()].0
     }
@@ -635,14 +635,14 @@ impl ExprBuilder {
                 }
             }
         }
-        let mut place = vec![Id(0); nodes.len()];
+        let mut ids = vec![Id(0); nodes.len()];
         let mut out = Expr::default();
         for (i, (node, dtype)) in nodes.into_iter().enumerate().filter(|(i, _)| needed[*i]) {
-            let node = node.with_operands(|id| place[id.at()]);
-            place[i] = Id(out.nodes.len() as u32);
+            let node = node.with_operands(|id| ids[id.at()]);
+            ids[i] = Id(out.nodes.len() as u32);
             out.nodes.push((node, dtype));
         }
-        out.outputs = outputs.iter().map(|o| place[o.at()]).collect();
+        out.outputs = outputs.iter().map(|o| ids[o.at()]).collect();
         out
     }
 }

@@ -10,9 +10,9 @@
 //! | `Rows`     | outer dimensions, inner ones   | a program of maps and reductions over the inner dimensions, kept on chip |
 //! | `Contract` | batch, m, n, k dimensions      | `epilogue(sum over k of lhs * rhs)`, operands and result being expressions |
 //! | `Host`     | one dimension for each operand | a function that only the CPU computes, of whole contiguous operands     |
-//! | `Gather`   | that of the result             | elements of a table at places that other inputs say                     |
+//! | `Gather`   | that of the result             | elements of a table at indices that other inputs say                        |
 //! | `Scan`     | outer dimensions, one inner    | running sums, products, largest or smallest elements                    |
-//! | `Attention`| batch, queries, keys, d, e     | softmax of products of queries and keys, times values; scores stay on chip |
+//! | `Attention`| batch, queries, keys, d, e     | softmax of matmuls of queries and keys, times values; scores stay on chip |
 
 use std::hash::{Hash, Hasher};
 
@@ -57,7 +57,7 @@ pub enum Body {
     },
     /// `outputs[o][b, m, n] = epilogue.outputs[o](sum over k of lhs[b, m, k] * rhs[b, k, n])`.
     Contract(Box<Contract>),
-    /// `outputs[0][i]` is the element of `inputs[0]` (the table) at its own place for `i`, moved along one axis of the table for
+    /// `outputs[0][i]` is the element of `inputs[0]` (the table) at its own offset for `i`, moved along one axis of the table for
     /// each further input, by the integer that this input holds for `i`. A negative integer counts from the axis' end; one
     /// that is out of range gives the table's fill value.
     Gather(SmallVec<[Lookup; 2]>),
@@ -82,18 +82,18 @@ pub enum Body {
 /// Which keys a query sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attention {
-    /// Whether a query sees no key after its own place; the last query has the place of the last key.
+    /// Whether a query sees no key after its own position; the last query has the position of the last key.
     pub causal: bool,
     /// Whether there is a mask.
     pub mask: bool,
 }
 
-/// An axis of a table in which places are looked up.
+/// An axis of a table in which indices are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lookup {
     /// Elements of the table from one place to the next.
     pub stride: isize,
-    /// The number of places.
+    /// The number of indices.
     pub size: usize,
 }
 
@@ -127,16 +127,16 @@ pub enum Accuracy {
     /// Convolutions may be computed by Winograd's algorithm, which takes fewer multiplications and loses some bits: a sum of `k`
     /// products is within `(k / 9 + 16) * 194 * u * max |x| * sum |w|`, where the largest element is that of the image and the sum
     /// goes over the filter's `k` elements. An image with infinities, NaNs or elements beyond a thousandth of the type's largest
-    /// number may give NaNs and infinities in other places than the plain algorithm.
+    /// number may give NaNs and infinities in other elements than the plain algorithm.
     Winograd,
 }
 
 impl Accuracy {
-    /// The most by which a sum of `depth` products may be off beyond rounding of plain sums, in units of `u * max |x| * sum |w|`.
-    pub fn more(self, depth: usize) -> f64 {
+    /// The most by which a sum of `k` products may be off beyond rounding of plain sums, in units of `u * max |x| * sum |w|`.
+    pub fn more(self, k: usize) -> f64 {
         match self {
             Accuracy::Full => 0.0,
-            Accuracy::Winograd => (depth as f64 / 9.0 + 16.0) * 194.0,
+            Accuracy::Winograd => (k as f64 / 9.0 + 16.0) * 194.0,
         }
     }
 
@@ -150,8 +150,8 @@ impl Accuracy {
     }
 }
 
-/// The first dimension that can count as one of a contraction's rows: where all products of a batch read the same right operand
-/// and the rows of one follow those of the other everywhere, they are one taller product.
+/// The first dimension that can count as one of a contraction's rows: where all matrices of a batch read the same right operand
+/// and the rows of one follow those of the other everywhere, they are one taller matmul.
 fn first_row(dims: &[usize], inputs: &[Access], outputs: &[Access], c: &Contract) -> usize {
     let reads = |e: &Expr, i: usize| e.nodes().iter().any(|(n, _)| *n == Node::Input(i as u16));
     let shared = |i: usize| reads(&c.rhs, i) && (reads(&c.lhs, i) || reads(&c.epilogue, i));
@@ -187,7 +187,7 @@ impl Op {
         Op { dims: dims.into(), inputs, outputs, body: Body::Contract(Box::new(contract)) }.prepared()
     }
 
-    /// Elements of a table (the first input) at places that the further inputs say, one axis for each.
+    /// Elements of a table (the first input) at indices that the further inputs say, one axis for each.
     pub fn gather(dims: &[usize], inputs: Vec<Access>, output: Access, lookups: &[Lookup]) -> Result<Op> {
         let body = Body::Gather(lookups.into());
         Op { dims: dims.into(), inputs, outputs: vec![output], body }.prepared()
@@ -204,7 +204,7 @@ impl Op {
         let body = Body::Attention(Attention { causal, mask: inputs.len() > 3 });
         let op = Op { dims: dims.into(), inputs, outputs: vec![output], body };
         op.check()?;
-        // Its dimensions are known by their places: none is joined.
+        // Its dimensions are known by their positions: none is joined.
         Ok(op)
     }
 
@@ -293,8 +293,8 @@ impl Op {
         elements(&sizes)
     }
 
-    /// Products in the sums of a contraction, at most, without those of which one factor does not exist and counts as zero.
-    pub fn products(&self) -> u64 {
+    /// Multiply-adds of a contraction, at most, without those of which one factor does not exist and counts as zero.
+    pub fn multiply_adds(&self) -> u64 {
         let Body::Contract(c) = &self.body else { return 0 };
         let existing = |expr: &Expr| match expr.nodes() {
             [(Node::Input(i), _)] => self
@@ -334,7 +334,7 @@ impl Op {
             }
             Body::Contract(c) => {
                 let (b, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..all));
-                2 * self.products()
+                2 * self.multiply_adds()
                     + c.lhs.flop() * b * m * k
                     + c.rhs.flop() * b * n * k
                     + c.epilogue.flop() * b * m * n
@@ -344,7 +344,7 @@ impl Op {
             Body::Scan { .. } => size(0..all),
             Body::Attention(a) => {
                 let scores = size(0..all - 2) / if a.causal { 2 } else { 1 };
-                // Two products, and an exponential for each score.
+                // Two matmuls, and an exponential for each score.
                 scores * (2 * self.dims[all - 2] as u64 + 2 * self.dims[all - 1] as u64 + 16)
             }
         }
@@ -360,8 +360,8 @@ impl Op {
         let distinct = |i: usize, a: &Access| match &self.body {
             // A table gives at most an element for each of the result, and no more than it has.
             Body::Gather(lookups) if i == 0 => {
-                let places = lookups.iter().fold(1usize, |p, l| p.saturating_mul(l.size));
-                a.distinct(&self.dims).saturating_mul(places).min(self.output_len(0))
+                let indices = lookups.iter().fold(1usize, |p, l| p.saturating_mul(l.size));
+                a.distinct(&self.dims).saturating_mul(indices).min(self.output_len(0))
             }
             _ => a.distinct(&self.dims),
         };
@@ -440,7 +440,7 @@ impl Op {
                     return bad("the output has another dtype than the table");
                 }
                 if self.inputs[1..].iter().any(|a| !a.dtype.is_integer()) {
-                    return bad("places are integers");
+                    return bad("indices are integers");
                 }
                 return Ok(());
             }
@@ -518,7 +518,7 @@ mod tests {
         assert_ne!(KernelClass::key(&a), KernelClass::key(&add(&[8, 8], &[16, 1])));
     }
 
-    /// `batch` times `[2, 3] * [3, 5]` as far as strides say, with products whose rows are so far apart.
+    /// `batch` times `[2, 3] * [3, 5]` as far as strides say, with this row stride.
     fn batched(batch: &[usize], left: &[isize], right: &[isize], result: &[isize]) -> Op {
         let operand = |i: u16| {
             let mut b = ExprBuilder::new();
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_with_one_right_operand_is_one_taller_product() {
+    fn a_batch_with_one_right_operand_is_one_taller_matmul() {
         let rows = |op: &Op| match &op.body {
             Body::Contract(c) => (c.m, op.dims.to_vec()),
             _ => unreachable!(),
@@ -551,7 +551,7 @@ mod tests {
         assert_eq!(rows(&batched(&[7, 4], &[24, 6], &[0, 0], &[40, 10])), (0, vec![56, 5, 3]));
         // The outer dimension has right operands of its own.
         assert_eq!(rows(&batched(&[7, 4], &[24, 6], &[15, 0], &[40, 10])), (1, vec![7, 8, 5, 3]));
-        // Each product has, or results lie apart.
+        // Each matrix has one, or results do not follow each other.
         assert_eq!(rows(&batched(&[4], &[6], &[15], &[10])), (1, vec![4, 2, 5, 3]));
         assert_eq!(rows(&batched(&[4], &[6], &[0], &[20])), (1, vec![4, 2, 5, 3]));
     }
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn matmul_counts_two_for_each_product() {
+    fn matmul_counts_two_for_each_multiply_add() {
         let acc = Contract {
             m: 0,
             n: 1,

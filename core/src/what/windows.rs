@@ -174,7 +174,7 @@ impl Windows {
         [ImageSide::Left, ImageSide::Right].into_iter().filter_map(|side| Windows::with_image(op, side)).collect()
     }
 
-    /// A contraction as a convolution over this operand, whether it has windows or not: a product of matrices is one by filters of one pixel. `None`
+    /// A contraction as a convolution over this operand, whether it has windows or not: a matmul is one by filters of one pixel. `None`
     /// where operands are computed, filters have padding, or the image's ends are not those of axes.
     pub fn with_image(op: &Op, side: ImageSide) -> Option<Windows> {
         let Body::Contract(c) = &op.body else { return None };

@@ -123,7 +123,7 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         .min_by(|a, b| a.0.total_cmp(&b.0));
     let interleaved = (0..inner)
         .rev()
-        .map(|d| (walks.across_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
+        .map(|d| (walks.interleaved_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     match (along, interleaved) {
         (Some((a, _)), Some((b, lane))) if b < a => match Windows::new(&shape, lane, machine)? {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use millstream_core::ErrorKind;
-use millstream_core::backend::{Backend, Place, Priority};
+use millstream_core::backend::{Backend, MemoryAt, Priority};
 use millstream_core::memory::MemoryKind;
 
 use super::*;
@@ -147,10 +147,10 @@ fn copies_of_any_size_arrive_and_stay_inside_their_memory() {
         for (i, b) in slice(&from).iter_mut().enumerate() {
             *b = (i * 31 + bytes) as u8;
         }
-        backend.copy(Place::Host(&from, 0), Place::Here(&to, 0), bytes, &*stream).unwrap();
+        backend.copy(MemoryAt::Host(&from, 0), MemoryAt::Here(&to, 0), bytes, &*stream).unwrap();
         stream.synchronize().unwrap();
         assert!(slice(&from) == slice(&to));
-        backend.copy(Place::Here(&from, 1), Place::Here(&to, 0), bytes, &*stream).unwrap();
+        backend.copy(MemoryAt::Here(&from, 1), MemoryAt::Here(&to, 0), bytes, &*stream).unwrap();
         assert_eq!(stream.synchronize().unwrap_err().kind(), ErrorKind::Internal);
         backend.free(from);
         backend.free(to);

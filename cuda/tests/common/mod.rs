@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use millstream_core::backend::{Backend, BackendStream, DeviceFamily, Place, Priority};
+use millstream_core::backend::{Backend, BackendStream, DeviceFamily, MemoryAt, Priority};
 use millstream_core::memory::{MemoryKind, RawMemory, StreamId};
 use millstream_core::{Device, Runtime};
 use millstream_cpu::CpuFamily;
@@ -70,8 +70,8 @@ impl<'a> Room<'a> {
         Room(backend, backend.alloc(bytes, kind).unwrap())
     }
 
-    pub fn here(&self, offset: usize) -> Place<'_> {
-        Place::Here(&self.1, offset)
+    pub fn here(&self, offset: usize) -> MemoryAt<'_> {
+        MemoryAt::Here(&self.1, offset)
     }
 }
 
@@ -88,14 +88,14 @@ pub fn host(bytes: &[u8]) -> RawMemory {
 
 /// Copies bytes to the device and waits.
 pub fn put(backend: &CudaBackend, bytes: &[u8], room: &Room<'_>, offset: usize, stream: &dyn BackendStream) {
-    backend.copy(Place::Host(&host(bytes), 0), room.here(offset), bytes.len(), stream).unwrap();
+    backend.copy(MemoryAt::Host(&host(bytes), 0), room.here(offset), bytes.len(), stream).unwrap();
     stream.synchronize().unwrap();
 }
 
 /// Copies bytes from the device and waits.
 pub fn get(backend: &CudaBackend, room: &Room<'_>, offset: usize, bytes: usize, stream: &dyn BackendStream) -> Vec<u8> {
     let out = vec![0u8; bytes];
-    backend.copy(room.here(offset), Place::Host(&host(&out), 0), bytes, stream).unwrap();
+    backend.copy(room.here(offset), MemoryAt::Host(&host(&out), 0), bytes, stream).unwrap();
     stream.synchronize().unwrap();
     out
 }

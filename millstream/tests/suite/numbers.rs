@@ -86,7 +86,7 @@ fn einsum_by_loops(parts: &[Vec<usize>], out: &[usize], sizes: &[usize], data: &
             at[l] = index % sizes[l];
             index /= sizes[l];
         }
-        let product: f64 = parts.iter().zip(data).map(|(p, d)| d[place(p, &at)]).product();
+        let product: f64 = parts.iter().zip(data).map(|(p, d)| d[offset(p, &at)]).product();
         result[offset(out, &at)] += product;
     }
     result

@@ -10,7 +10,7 @@ fn values(r: &mut Random, count: usize) -> Vec<f32> {
 }
 
 fn tensor(r: &mut Random, shape: &[usize], device: &Device) -> Tensor {
-    Tensor::from_shape(shape, &values(r, shape.iter().matmul())).to(device)
+    Tensor::from_shape(shape, &values(r, shape.iter().product())).to(device)
 }
 
 /// A CPU of its own, so that other tests' memory is not in its pool.
@@ -51,8 +51,8 @@ fn matmuls_with_cached_operands_are_the_same_bit_by_bit() {
                 assert_eq!(bits(&x.matmul(&right_transposed.transpose())), plain_transposed, "transposed {about}");
                 assert_eq!(bits(&left.transpose().matmul(&w)), plain_left, "left {about}");
             }
-            let forms = right.buffer().unwrap().kept().0;
-            let all = [&right, &right_transposed, &left].map(|t| t.buffer().unwrap().kept().0);
+            let forms = right.buffer().unwrap().packed_forms().0;
+            let all = [&right, &right_transposed, &left].map(|t| t.buffer().unwrap().packed_forms().0);
             singles += if dtype == DType::F32 { all.iter().sum() } else { 0 };
             // One of f32 may be read where it lies.
             let least = usize::from(dtype != DType::F32);
@@ -210,19 +210,19 @@ fn writing_a_buffer_ends_what_was_cached_of_it() -> Result<()> {
     let plain = |v: &[f32]| bits(&x.matmul(&Tensor::from_shape(&[64, 80], v).to(&device)));
     buffer.keep();
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&old));
-    assert_eq!(buffer.kept().0, 1);
+    assert_eq!(buffer.packed_forms().0, 1);
     let storage = buffer.write(&device, device.stream())?.storage;
     let to = storage.host_pointer().unwrap();
     // SAFETY: the buffer has these bytes, and nothing reads it meanwhile.
     unsafe { std::ptr::copy_nonoverlapping(bytes(&new).as_ptr(), to, new.len() * 4) };
     buffer.written(&device, None);
-    assert_eq!(buffer.kept(), (0, 0));
+    assert_eq!(buffer.packed_forms(), (0, 0));
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
     // It is another value: whoever wants it cached says so again.
-    assert_eq!(buffer.kept(), (0, 0));
+    assert_eq!(buffer.packed_forms(), (0, 0));
     buffer.keep();
     assert_eq!(bits(&x.matmul(&whole()?)), plain(&new));
-    assert_eq!(buffer.kept().0, 1);
+    assert_eq!(buffer.packed_forms().0, 1);
     Ok(())
 }
 
@@ -237,14 +237,14 @@ fn what_is_cached_is_counted_bounded_and_given_back() -> Result<()> {
     let w = tensor(&mut r, &[300, 300], &device).keep()?;
     let without = in_use();
     x.matmul(&w).eval()?;
-    let (forms, bytes) = w.buffer()?.kept();
+    let (forms, bytes) = w.buffer()?.packed_forms();
     assert_eq!(forms, 1);
     assert!(bytes >= 300 * 300 * 4 && in_use() >= without + bytes, "{bytes}");
     // However many parts are read, forms take a bounded share.
     for i in 0..100 {
         x.matmul(&w.slice(1, i, i + 200, 1)).eval()?;
     }
-    let (forms, bytes) = w.buffer()?.kept();
+    let (forms, bytes) = w.buffer()?.packed_forms();
     assert!(forms > 1 && bytes <= 4 * 300 * 300 * 4 + (64 << 10), "{forms} {bytes}");
     drop(w);
     assert_eq!(in_use(), before);
@@ -281,7 +281,7 @@ fn many_threads_share_a_cached_value() -> Result<()> {
                 });
             }
         });
-        assert_eq!(cached.buffer()?.kept().0, 1);
+        assert_eq!(cached.buffer()?.packed_forms().0, 1);
     }
     Ok(())
 }

@@ -260,7 +260,7 @@ impl Run<'_, '_> {
                 let Some(Ok(buffer)) = self.given.leaves[self.plan.leaves[leaf].0].value() else {
                     return Err(Error::internal("a leaf has no value"));
                 };
-                (&self.leaves[leaf].storage, buffer.len(), self.leaves[leaf].kept.as_ref())
+                (&self.leaves[leaf].storage, buffer.len(), self.leaves[leaf].pack_cache.as_ref())
             }
             Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes, None),
             Slot::Arena(offset, bytes) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::own_device;
-use millstream_core::backend::{Backend, Place, Priority};
+use millstream_core::backend::{Backend, MemoryAt, Priority};
 use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Buffer, ErrorKind, Event, MemoryKind, Mode, block_on};
 use millstream_wgpu::Api;
@@ -16,11 +16,11 @@ fn after_a_loss_every_call_gives_a_typed_error() {
         let memory = backend.alloc(4096, MemoryKind::Device).unwrap();
         let mut bytes = [1u8; 64];
         let host = RawMemory::foreign(bytes.as_mut_ptr(), 64);
-        backend.copy(Place::Host(&host, 0), Place::Here(&memory, 0), 64, &*stream).unwrap();
+        backend.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(&memory, 0), 64, &*stream).unwrap();
         let before = Event::new();
         stream.record(&before).unwrap();
         before.wait().unwrap();
-        backend.copy(Place::Host(&host, 0), Place::Here(&memory, 0), 64, &*stream).unwrap();
+        backend.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(&memory, 0), 64, &*stream).unwrap();
         let pending = Event::new();
         stream.record(&pending).unwrap();
 
@@ -31,8 +31,8 @@ fn after_a_loss_every_call_gives_a_typed_error() {
             assert_eq!(error.kind(), ErrorKind::DeviceLost, "{what}: {error}");
         };
         lost("alloc", backend.alloc(4096, MemoryKind::Device).map(|_| ()));
-        lost("upload", backend.copy(Place::Host(&host, 0), Place::Here(&memory, 0), 64, &*stream));
-        lost("download", backend.copy(Place::Here(&memory, 0), Place::Host(&host, 0), 64, &*stream));
+        lost("upload", backend.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(&memory, 0), 64, &*stream));
+        lost("download", backend.copy(MemoryAt::Here(&memory, 0), MemoryAt::Host(&host, 0), 64, &*stream));
         lost("record", stream.record(&Event::new()));
         lost("synchronize", stream.synchronize());
         lost("stream", backend.stream(StreamId(1 << 42), Priority::Normal).map(|_| ()));

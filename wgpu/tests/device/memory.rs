@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{Random, on_each, own_device};
-use millstream_core::backend::{Backend, BackendStream, Place, Priority};
+use millstream_core::backend::{Backend, BackendStream, MemoryAt, Priority};
 use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Buffer, ErrorKind, MemoryKind, Mode, Storage};
 use millstream_wgpu::{Api, WgpuBackend};
@@ -19,13 +19,13 @@ fn each_backend(test: impl Fn(&WgpuBackend, &dyn BackendStream)) {
 
 fn put(b: &WgpuBackend, bytes: &[u8], to: &RawMemory, at: usize, s: &dyn BackendStream) {
     let host = RawMemory::foreign(bytes.as_ptr(), bytes.len());
-    b.copy(Place::Host(&host, 0), Place::Here(to, at), bytes.len(), s).unwrap();
+    b.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(to, at), bytes.len(), s).unwrap();
 }
 
 fn get(b: &WgpuBackend, from: &RawMemory, at: usize, n: usize, s: &dyn BackendStream) -> Vec<u8> {
     let mut out = vec![0xEEu8; n + 2];
     let host = RawMemory::foreign(out.as_mut_ptr(), n + 2);
-    b.copy(Place::Here(from, at), Place::Host(&host, 1), n, s).unwrap();
+    b.copy(MemoryAt::Here(from, at), MemoryAt::Host(&host, 1), n, s).unwrap();
     s.synchronize().unwrap();
     assert_eq!((out[0], out[n + 1]), (0xEE, 0xEE), "bytes beside the copy were touched");
     out[1..=n].to_vec()
@@ -75,7 +75,7 @@ fn copies_within_the_device_work_at_any_byte_also_within_one_buffer() {
             // Within one buffer the halves keep source and target apart.
             let half = size / 2 - n;
             let (at, target) = (random.below(half) / step * step, size / 2 + random.below(half) / step * step);
-            b.copy(Place::Here(&memories[from], at), Place::Here(&memories[to], target), n, s).unwrap();
+            b.copy(MemoryAt::Here(&memories[from], at), MemoryAt::Here(&memories[to], target), n, s).unwrap();
             let bytes = models[from][at..at + n].to_vec();
             models[to][target..target + n].copy_from_slice(&bytes);
         }
@@ -106,10 +106,10 @@ fn a_copy_outside_the_memory_is_an_error() {
         let memory = b.alloc(256, MemoryKind::Device).unwrap();
         let mut bytes = [0u8; 64];
         let host = RawMemory::foreign(bytes.as_mut_ptr(), bytes.len());
-        assert!(b.copy(Place::Host(&host, 0), Place::Here(&memory, 200), 64, s).is_err());
-        assert!(b.copy(Place::Here(&memory, 200), Place::Host(&host, 0), 64, s).is_err());
-        assert!(b.copy(Place::Here(&memory, 0), Place::Host(&host, 1), 64, s).is_err());
-        b.copy(Place::Here(&memory, 256), Place::Host(&host, 64), 0, s).unwrap();
+        assert!(b.copy(MemoryAt::Host(&host, 0), MemoryAt::Here(&memory, 200), 64, s).is_err());
+        assert!(b.copy(MemoryAt::Here(&memory, 200), MemoryAt::Host(&host, 0), 64, s).is_err());
+        assert!(b.copy(MemoryAt::Here(&memory, 0), MemoryAt::Host(&host, 1), 64, s).is_err());
+        b.copy(MemoryAt::Here(&memory, 256), MemoryAt::Host(&host, 64), 0, s).unwrap();
         b.free(memory);
     });
 }

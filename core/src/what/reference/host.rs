@@ -64,9 +64,9 @@ impl HostTensor {
             return Err(Error::dtype(format!("a {} does not go into a tensor of {}", value.dtype(), self.dtype)));
         }
         let len = self.len();
-        let place = i.checked_mul(size).and_then(|b| self.bytes.get_mut(b..)?.get_mut(..size));
-        let place = place.ok_or_else(|| Error::argument(format!("there is no element {i} of {len}")))?;
-        place.copy_from_slice(&value.bytes()[..size]);
+        let element = i.checked_mul(size).and_then(|b| self.bytes.get_mut(b..)?.get_mut(..size));
+        let element = element.ok_or_else(|| Error::argument(format!("there is no element {i} of {len}")))?;
+        element.copy_from_slice(&value.bytes()[..size]);
         Ok(())
     }
 }

@@ -312,7 +312,7 @@ impl Run<'_> {
             let mut index = row.to_vec();
             index.resize(rank, 0);
             let mut columns: Vec<Vec<Value>> = Vec::with_capacity(expr.nodes().len());
-            for (place, &(node, dtype)) in expr.nodes().iter().enumerate() {
+            for (id, &(node, dtype)) in expr.nodes().iter().enumerate() {
                 let one = |columns: &[Vec<Value>], id: Id, e: usize| {
                     let column = &columns[id.at()];
                     if varies[id.at()] { column[e] } else { column[0] }
@@ -323,7 +323,7 @@ impl Run<'_> {
                     column.push(reduce::reduce(r, &values, expr.dtype(a), self.tolerance));
                 } else {
                     // What does not vary along the row exists even for a row without elements.
-                    let visited = if varies[place] { &elements } else { &origin };
+                    let visited = if varies[id] { &elements } else { &origin };
                     for (e, element) in visited.iter().enumerate() {
                         column.push(match self.inner(expr, node, dtype, |id| one(&columns, id, e)) {
                             Some(value) => value,
@@ -353,7 +353,7 @@ impl Run<'_> {
     fn contract(&self, c: &Contract) -> Result<Vec<Vec<Expected>>> {
         let op = self.op;
         let (batch, m, n, k) = (&op.dims[..c.m], &op.dims[c.m..c.n], &op.dims[c.n..c.k], &op.dims[c.k..]);
-        let depth: usize = k.iter().product();
+        let k_len: usize = k.iter().product();
         let mut out = vec![Vec::new(); op.outputs.len()];
         let mut values = Vec::new();
         if m.contains(&0) || n.contains(&0) {
@@ -362,7 +362,7 @@ impl Run<'_> {
         walk(batch, |b| {
             let lhs = self.operand(c, &c.lhs, b, m, c.m)?;
             let rhs = self.operand(c, &c.rhs, b, n, c.n)?;
-            let more = Looser::of(c, &lhs, &rhs, depth);
+            let more = Looser::of(c, &lhs, &rhs, k_len);
             let mut index = vec![0; op.dims.len()];
             index[..c.m].copy_from_slice(b);
             let (mut i, mut j) = (0, 0);
@@ -370,7 +370,7 @@ impl Run<'_> {
                 index[c.m..c.n].copy_from_slice(at_m);
                 walk(n, |at_n| {
                     index[c.n..c.k].copy_from_slice(at_n);
-                    let (left, right) = (&lhs[i * depth..][..depth], &rhs[j * depth..][..depth]);
+                    let (left, right) = (&lhs[i * k_len..][..k_len], &rhs[j * k_len..][..k_len]);
                     let acc = more.apply(reduce::dot(left, right, c.acc, self.tolerance), i, j);
                     self.nodes(&c.epilogue, &index, Some(acc), &mut values)?;
                     for ((access, &id), out) in op.outputs.iter().zip(c.epilogue.outputs()).zip(&mut out) {
@@ -397,11 +397,11 @@ impl Run<'_> {
             self.inputs[n].at(at).ok_or_else(missing)
         };
         walk(&op.dims, |index| {
-            let place = |n: usize| op.inputs[n].position(index).unwrap_or(0);
-            let mut at = Some(place(0));
+            let offset = |n: usize| op.inputs[n].position(index).unwrap_or(0);
+            let mut at = Some(offset(0));
             for (j, l) in lookups.iter().enumerate() {
-                let Exact::Int(wanted) = Exact::from(input(j + 1, place(j + 1))?) else {
-                    return Err(Error::internal("a place that is no integer"));
+                let Exact::Int(wanted) = Exact::from(input(j + 1, offset(j + 1))?) else {
+                    return Err(Error::internal("an index that is no integer"));
                 };
                 let wanted = if wanted < 0 { wanted + l.size as i128 } else { wanted };
                 let inside = (0..l.size as i128).contains(&wanted);
@@ -449,8 +449,8 @@ impl Run<'_> {
         let scale = self.leaf(Node::Param(0), of, &[], None)?;
         let mut out = Vec::new();
         walk(&op.dims[..at], |batch| {
-            let read = |input: usize, place: [usize; 4]| {
-                let index: Vec<usize> = batch.iter().copied().chain(place).collect();
+            let read = |input: usize, inner: [usize; 4]| {
+                let index: Vec<usize> = batch.iter().copied().chain(inner).collect();
                 self.leaf(Node::Input(input as u16), op.inputs[input].dtype, &index, None)
             };
             for i in 0..m {
@@ -545,18 +545,18 @@ struct Looser {
 }
 
 impl Looser {
-    fn of(c: &Contract, lhs: &[Value], rhs: &[Value], depth: usize) -> Looser {
-        let (Accuracy::Winograd, true, true) = (c.accuracy, depth > 0, c.acc.is_float()) else {
+    fn of(c: &Contract, lhs: &[Value], rhs: &[Value], k_len: usize) -> Looser {
+        let (Accuracy::Winograd, true, true) = (c.accuracy, k_len > 0, c.acc.is_float()) else {
             return Looser::default();
         };
         let size = |v: &Value| if let Value::Real(r) = v { r.v.abs() + r.e } else { 0.0 };
-        let unit = c.accuracy.more(depth) * value::Format::of(c.acc).u;
+        let unit = c.accuracy.more(k_len) * value::Format::of(c.acc).u;
         let largest = |of: &[Value]| of.iter().map(size).fold(0.0f64, |a, b| if b.is_nan() { b } else { a.max(b) });
-        let sums = |of: &[Value], other: &[Value]| {
+        let bounds = |of: &[Value], other: &[Value]| {
             let most = unit * largest(other);
-            of.chunks_exact(depth).map(|row| most * row.iter().map(size).sum::<f64>()).collect()
+            of.chunks_exact(k_len).map(|row| most * row.iter().map(size).sum::<f64>()).collect()
         };
-        Looser { left: sums(lhs, rhs), right: sums(rhs, lhs) }
+        Looser { left: bounds(lhs, rhs), right: bounds(rhs, lhs) }
     }
 
     fn apply(&self, sum: Value, i: usize, j: usize) -> Value {

@@ -98,8 +98,8 @@ pub(super) fn reduce(op: Reduce, values: &[Value], of: DType, t: Tolerance) -> V
         Reduce::Prod => product(values, of),
         Reduce::Max => extreme(values, Binary::Max, of, t),
         Reduce::Min => extreme(values, Binary::Min, of, t),
-        Reduce::ArgMax => Value::Int(place(values, 1.0)),
-        Reduce::ArgMin => Value::Int(place(values, -1.0)),
+        Reduce::ArgMax => Value::Int(index_of(values, 1.0)),
+        Reduce::ArgMin => Value::Int(index_of(values, -1.0)),
     }
 }
 
@@ -196,8 +196,8 @@ fn extreme(values: &[Value], op: Binary, of: DType, t: Tolerance) -> Value {
     values[1..].iter().fold(values[0], |best, &v| super::binary(op, best, v, false, of, t))
 }
 
-/// The place of the largest of `sign * value`.
-fn place(values: &[Value], sign: f64) -> Whole {
+/// The index of the largest of `sign * value`.
+fn index_of(values: &[Value], sign: f64) -> Whole {
     let unknown = Whole::unknown(DType::I64);
     if unsure(values) {
         return unknown;

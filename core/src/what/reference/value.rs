@@ -204,8 +204,8 @@ impl Value {
                 ..Real::within(a.v, a.e.max(spread(a.v, &[b.v]) + b.e))
             }),
             (Value::Complex(a), Value::Complex(b)) => {
-                let apart = spread(a.v.re, &[b.v.re]).hypot(spread(a.v.im, &[b.v.im]));
-                Value::Complex(Pair { v: a.v, e: a.e.max(apart + b.e) })
+                let distance = spread(a.v.re, &[b.v.re]).hypot(spread(a.v.im, &[b.v.im]));
+                Value::Complex(Pair { v: a.v, e: a.e.max(distance + b.e) })
             }
             (other, _) => other,
         }

@@ -17,7 +17,7 @@ struct Conv {
     padding: Vec<usize>,
     last: bool,
     /// Whether images are a dimension of the batch, or of the pixels.
-    apart: bool,
+    images_in_batch: bool,
 }
 
 fn conv(sizes: &[usize], kernel: &[usize]) -> Conv {
@@ -33,7 +33,7 @@ fn conv(sizes: &[usize], kernel: &[usize]) -> Conv {
         dilation: ones,
         padding: vec![0; sizes.len()],
         last: false,
-        apart: true,
+        images_in_batch: true,
     }
 }
 
@@ -62,8 +62,11 @@ impl Conv {
     /// The groups of dimensions: batch, m, n, k.
     fn groups(&self) -> [Vec<Dim>; 4] {
         let axes = 0..self.sizes.len();
-        let (batch, mut pixels) =
-            if self.apart { (vec![Dim::Image, Dim::Group], vec![]) } else { (vec![Dim::Group], vec![Dim::Image]) };
+        let (batch, mut pixels) = if self.images_in_batch {
+            (vec![Dim::Image, Dim::Group], vec![])
+        } else {
+            (vec![Dim::Group], vec![Dim::Image])
+        };
         pixels.extend(axes.clone().map(Dim::Pixel));
         let taps: Vec<Dim> = axes.map(Dim::Tap).collect();
         match self.last {
@@ -129,15 +132,15 @@ impl Conv {
         let filters = Access::new(DType::F32, &filters);
         let mut at = 1;
         let mut result = vec![0; dims.len()];
-        let kept = dims.len() - groups[3].len();
-        for d in (0..kept).rev() {
+        let k = dims.len() - groups[3].len();
+        for d in (0..k).rev() {
             (result[d], at) = (at as isize, at * dims[d]);
         }
         let (m, n) = (groups[0].len(), groups[0].len() + groups[1].len());
         let contract = Contract {
             m,
             n,
-            k: kept,
+            k,
             lhs: read(0),
             rhs: read(1),
             acc: DType::F32,
@@ -183,7 +186,7 @@ fn recovered(conv: &Conv) -> Windows {
     assert_eq!(size(&windows.groups), conv.groups, "{conv:?}");
     assert_eq!(size(&windows.channels), conv.channels, "{conv:?}");
     assert_eq!(elements(&op.dims[windows.outputs.clone()]), conv.outputs);
-    assert_eq!(size(&windows.images), if conv.apart { conv.batch } else { 1 });
+    assert_eq!(size(&windows.images), if conv.images_in_batch { conv.batch } else { 1 });
     windows
 }
 
@@ -194,12 +197,12 @@ fn every_convolution_has_its_windows() {
         for (stride, dilation, padding) in
             [(1, 1, 0), (2, 1, 0), (1, 2, 0), (1, 1, 1), (2, 1, 1), (1, 2, 2), (2, 2, 1), (3, 2, 2)]
         {
-            for (groups, last, apart) in
+            for (groups, last, images_in_batch) in
                 [(1, false, true), (1, false, false), (3, false, true), (1, true, false), (3, true, false)]
             {
                 let all = |n: usize| vec![n; sizes.len()];
                 let (stride, dilation, padding) = (all(stride), all(dilation), all(padding));
-                let conv = Conv { groups, last, apart, stride, dilation, padding, ..conv(sizes, kernel) };
+                let conv = Conv { groups, last, images_in_batch, stride, dilation, padding, ..conv(sizes, kernel) };
                 let windows = recovered(&conv);
                 let axes: Vec<_> = windows.axes.iter().filter(|a| a.tap.is_some()).collect();
                 assert_eq!(axes.len(), sizes.len(), "{conv:?}");
@@ -222,7 +225,7 @@ fn every_convolution_has_its_windows() {
 #[test]
 fn axes_may_differ_from_each_other() {
     let uneven = Conv { stride: vec![1, 2], dilation: vec![3, 1], padding: vec![0, 2], ..conv(&[12, 14], &[2, 5]) };
-    for conv in [Conv { last: true, apart: false, ..uneven.clone() }, uneven] {
+    for conv in [Conv { last: true, images_in_batch: false, ..uneven.clone() }, uneven] {
         let windows = recovered(&conv);
         let [.., y, x] = &windows.axes[..] else { panic!("{windows:?}") };
         assert_eq!((y.stride, y.dilation, y.before, y.is_padded()), (1, 3, 0, false));
@@ -236,7 +239,7 @@ fn axes_may_differ_from_each_other() {
 
 #[test]
 fn a_common_divisor_of_stride_and_dilation_is_no_part_of_what_is_read() {
-    let twice = Conv { stride: vec![2], dilation: vec![2], apart: true, ..conv(&[31], &[3]) };
+    let twice = Conv { stride: vec![2], dilation: vec![2], images_in_batch: true, ..conv(&[31], &[3]) };
     let windows = recovered(&twice);
     let axis = windows.axes[0];
     assert_eq!((axis.stride, axis.dilation, axis.step), (1, 1, 2));
@@ -261,8 +264,8 @@ fn an_image_read_backwards_begins_at_its_other_end() {
 
 #[test]
 fn what_is_no_convolution_has_no_windows() {
-    // Products of matrices, whichever way they are stored, and filters of one pixel.
-    let product = |left: [isize; 3], right: [isize; 3]| {
+    // Matmuls, whichever way they are stored, and filters of one pixel.
+    let matmul = |left: [isize; 3], right: [isize; 3]| {
         let contract = Contract {
             m: 0,
             n: 1,
@@ -276,7 +279,7 @@ fn what_is_no_convolution_has_no_windows() {
         let inputs = vec![Access::new(DType::F32, &left), Access::new(DType::F32, &right)];
         Op::contract(&[6, 7, 8], inputs, vec![Access::new(DType::F32, &[7, 1, 0])], contract).unwrap()
     };
-    for op in [product([8, 0, 1], [0, 1, 7]), product([1, 0, 6], [0, 8, 1])] {
+    for op in [matmul([8, 0, 1], [0, 1, 7]), matmul([1, 0, 6], [0, 8, 1])] {
         assert_eq!(Windows::of(&op), None);
         let read = Windows::with_image(&op, ImageSide::Left).unwrap();
         assert_eq!((read.axes.len(), &read.channels[..], read.axes[0].tap), (1, &[2][..], None));
@@ -287,7 +290,7 @@ fn what_is_no_convolution_has_no_windows() {
     // Patches that share nothing are rows of a matrix.
     assert_eq!(Windows::of(&Conv { stride: vec![3, 3], ..conv(&[12, 12], &[3, 3]) }.op()), None);
     // A sum of rows, and a coordinate that two dimensions of the result move.
-    let map = Op { body: Body::Map(read(0)), ..product([8, 0, 1], [0, 1, 7]) };
+    let map = Op { body: Body::Map(read(0)), ..matmul([8, 0, 1], [0, 1, 7]) };
     assert_eq!(Windows::of(&map), None);
     let mut both = Conv { padding: vec![1, 1], ..conv(&[13, 11], &[3, 3]) }.op();
     let y = both.inputs[1].guards[0].coefficients.iter().position(|&c| c != 0).unwrap();

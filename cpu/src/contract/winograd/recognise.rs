@@ -112,7 +112,7 @@ impl Way for WinogradWay {
         let (tile, matmuls) = (Tile::new(blocks), Some(matmuls));
         vec![Candidate::new(
             Variant::plain(family(self.winograd.m)),
-            Traffic { tile, copied: w.copied(), products: matmuls, ..Traffic::default() },
+            Traffic { tile, copied: w.copied(), matmuls, ..Traffic::default() },
         )]
     }
 
