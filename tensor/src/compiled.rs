@@ -243,7 +243,7 @@ impl Bind<'_> {
     fn view(&self, t: &Tensor) -> Result<Tensor> {
         match self.stand_ins.iter().position(|s| Arc::ptr_eq(&s.node, &t.node)) {
             Some(i) => {
-                // The view was made of another place in memory.
+                // The view was made of other memory.
                 let moved = t.layout.offset() + self.inputs[i].layout.offset() - self.stand_ins[i].layout.offset();
                 let layout = Layout::new(t.shape(), t.layout.strides(), moved)?;
                 Ok(Tensor { layout, node: self.inputs[i].node.clone() })

@@ -252,7 +252,7 @@ impl Tensor {
     }
 
     /// This tensor, computed, as one that is used many times, such as a model's weights: devices may keep it in the order in
-    /// which their kernels read it as well, so that products and convolutions need not pack it again. That takes about as much
+    /// which their kernels read it as well, so that matmuls and convolutions need not pack it again. That takes about as much
     /// memory again for each way in which it is used, at most four times as much (plus 64 KiB), counted in the device's pool,
     /// until the value is dropped. Results are the same, bit by bit. The CPU keeps operands so; other devices do nothing.
     ///

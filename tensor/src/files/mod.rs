@@ -1,7 +1,7 @@
 //! Files of tensors: `.npy`, `.npz` and `.safetensors`.
 //!
 //! What is said of `.npy` files holds for all: a file is never believed, memory is only taken for bytes that are there, and
-//! writing puts a whole file in the place of the old one or none at all.
+//! writing puts a whole file instead of the old one or none at all.
 //!
 //! `load_...` reads: what happens to the file afterwards does not matter. `map_...` lets tensors lie in the file, and is `unsafe`:
 //! the caller promises that nobody changes or cuts the file while they live.

@@ -50,7 +50,7 @@ fn ended(at: usize) -> Error {
     Error::format(format!("the archive ends at byte {at}, within one of its tables"))
 }
 
-fn place(value: u64) -> Result<usize> {
+fn offset_of(value: u64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Error::format(format!("byte {value} lies beyond the end of the archive")))
 }
 
@@ -66,10 +66,10 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
         .ok_or_else(|| Error::format("this is no zip archive: it has no directory at its end"))?;
     let (mut count, mut start) = (u64::from(u16_at(bytes, end + 10)?), u64::from(u32_at(bytes, end + 16)?));
     if count == 0xffff || start == 0xffff_ffff {
-        // The real numbers are in a larger record, whose place stands just before.
+        // The real numbers are in a larger record, whose offset stands just before.
         let at = end.checked_sub(20).ok_or_else(|| ended(end))?;
         if u32_at(bytes, at)? == LOCATOR64 {
-            let record = place(u64_at(bytes, at + 8)?)?;
+            let record = offset_of(u64_at(bytes, at + 8)?)?;
             if u32_at(bytes, record)? != END64 {
                 return Err(Error::format(format!("byte {record} should begin the directory's end, and does not")));
             }
@@ -80,7 +80,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
     if count > MOST {
         return Err(Error::format(format!("the archive claims {count} entries; at most {MOST} are read")));
     }
-    let mut at = place(start)?;
+    let mut at = offset_of(start)?;
     let mut list = Vec::new();
     for _ in 0..count {
         if u32_at(bytes, at)? != CENTRAL {
@@ -121,19 +121,19 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry>> {
         let comment: usize = comments;
         at = after + name + extra + comment;
     }
-    apart(&list, bytes)?;
+    check_disjoint(&list, bytes)?;
     Ok(list)
 }
 
 /// An error if two entries share bytes. A small archive whose thousands of entries are all the same packed bytes would
 /// else unpack to thousands of times as much as deflate can reach.
-fn apart(list: &[Entry], bytes: &[u8]) -> Result<()> {
-    let mut places = Vec::with_capacity(list.len());
+fn check_disjoint(list: &[Entry], bytes: &[u8]) -> Result<()> {
+    let mut ranges = Vec::with_capacity(list.len());
     for entry in list {
-        places.push((entry.offset, entry.range(bytes)?.end as u64, &entry.name));
+        ranges.push((entry.offset, entry.range(bytes)?.end as u64, &entry.name));
     }
-    places.sort_unstable();
-    match places.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+    ranges.sort_unstable();
+    match ranges.windows(2).find(|pair| pair[1].0 < pair[0].1) {
         Some([one, other]) => Err(Error::format(format!("the entries {:?} and {:?} share bytes", one.2, other.2))),
         _ => Ok(()),
     }
@@ -161,13 +161,13 @@ fn wide(mut extra: &[u8], entry: &mut Entry) -> Result<()> {
 impl Entry {
     /// Where the packed bytes lie in the archive.
     pub fn range(&self, bytes: &[u8]) -> Result<std::ops::Range<usize>> {
-        let at = place(self.offset)?;
+        let at = offset_of(self.offset)?;
         if u32_at(bytes, at)? != LOCAL {
             return Err(Error::format(format!("{:?} should begin at byte {at}, and does not", self.name)));
         }
         let skip = usize::from(u16_at(bytes, at + 26)?) + usize::from(u16_at(bytes, at + 28)?);
         let start = at + 30 + skip;
-        let end = start.checked_add(place(self.packed)?).filter(|&end| end <= bytes.len());
+        let end = start.checked_add(offset_of(self.packed)?).filter(|&end| end <= bytes.len());
         Ok(start..end.ok_or_else(|| Error::format(format!("{:?} goes beyond the end of the archive", self.name)))?)
     }
 }

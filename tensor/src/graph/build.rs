@@ -1,6 +1,6 @@
 //! Appending to the graph: how methods of [`Tensor`] make nodes.
 //!
-//! This is the only place that makes a pending node of an operation. It asks the planner for nothing but one trigger, where
+//! This is the only module that makes a pending node of an operation. It asks the planner for nothing but one trigger, where
 //! too much waits.
 
 use std::panic::Location;

@@ -218,7 +218,7 @@ mod tests {
             let before: Vec<usize> = amounts.iter().map(|a| a.0).take(inner.rank()).collect();
             let sizes = inner.shape().iter().zip(&amounts);
             let shape: Vec<usize> = sizes.map(|(n, a)| n + a.0 + a.1).collect();
-            // The padded value element by element: the place in the input's memory, or none.
+            // The padded value element by element: the offset in the input's memory, or none.
             let padded: Vec<Option<isize>> = Layout::contiguous(&shape).unwrap().positions().map(|p| {
                 let mut rest = p;
                 let mut at = inner.offset() as isize;

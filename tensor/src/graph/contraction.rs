@@ -1,4 +1,4 @@
-//! Contractions: matrix products, einsum and convolutions.
+//! Contractions: matmul, einsum and convolutions.
 
 use millstream_core::what::Dims;
 use millstream_core::{Accuracy, DType, Error, Result};
@@ -47,10 +47,10 @@ impl Operation for Contraction {
         let (roles, dtype) = (&self.roles, left.dtype());
         if roles.len() > MOST {
             let rank = roles.len();
-            return Err(Error::shape(format!("a product with {rank} dimensions; at most {MOST} are possible")));
+            return Err(Error::shape(format!("a contraction with {rank} dimensions; at most {MOST} are possible")));
         }
         if dtype == DType::Bool {
-            return Err(Error::dtype("products do not take bool").suggest("cast to an integer or float type first"));
+            return Err(Error::dtype("contractions do not take bool").suggest("cast to an integer or float type first"));
         }
         let count = |role: Role| roles.iter().filter(|r| **r == role).count();
         let (batch, m, n) = (count(Role::Batch), count(Role::M), count(Role::N));

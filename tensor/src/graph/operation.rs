@@ -1,4 +1,4 @@
-//! What every graph operation answers, in one place.
+//! What every graph operation answers, in one trait.
 //!
 //! An operation is plain data: it holds no input and no result. The passes of the planner and the nodes ask it through
 //! [`Operation`]. The files beside this one hold the operations by family; [`Kind`](super::Kind) lists them.

@@ -232,7 +232,7 @@ fn in_order(layout: &Layout) -> Result<(Layout, Order)> {
     let out = reordered(layout, &order)?;
     if !is_distinct(&out) {
         return Err(Error::argument("the view shows an element more than once").suggest(
-            "assign to the tensor itself: a broadcast view or overlapping windows have no one place for a value",
+            "assign to the tensor itself: a broadcast view or overlapping windows have no single element for a value",
         ));
     }
     Ok((out, order))
@@ -246,8 +246,8 @@ fn reordered(layout: &Layout, order: &[(usize, bool)]) -> Result<Layout> {
             out = out.flip(d)?;
         }
     }
-    let places: Vec<usize> = order.iter().map(|&(d, _)| d).collect();
-    out.permute(&places)
+    let axes: Vec<usize> = order.iter().map(|&(d, _)| d).collect();
+    out.permute(&axes)
 }
 
 /// Whether no two indices show the same element, as far as strides tell: each stride reaches beyond all that shorter ones
@@ -263,8 +263,8 @@ fn is_distinct(layout: &Layout) -> bool {
     dims.sort_unstable();
     let mut covered = 0;
     dims.into_iter().all(|(stride, n)| {
-        let apart = stride > covered;
+        let disjoint = stride > covered;
         covered += stride.saturating_mul(n - 1);
-        apart
+        disjoint
     })
 }

@@ -8,12 +8,12 @@ use millstream_core::Unary;
 use crate::Tensor;
 
 /// `i z`.
-fn turned(z: &Tensor) -> Tensor {
+fn rotated(z: &Tensor) -> Tensor {
     Tensor::complex(&-z.imag(), &z.real())
 }
 
 /// `-i z`.
-fn turned_back(z: &Tensor) -> Tensor {
+fn rotated_back(z: &Tensor) -> Tensor {
     Tensor::complex(&z.imag(), &-z.real())
 }
 
@@ -60,9 +60,9 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
         }
         Unary::Sinh => Tensor::complex(&(x().sinh() * y().cos()), &(x().cosh() * y().sin())),
         Unary::Cosh => Tensor::complex(&(x().cosh() * y().cos()), &(x().sinh() * y().sin())),
-        Unary::Tan => turned_back(&turned(z).tanh()),
+        Unary::Tan => rotated_back(&rotated(z).tanh()),
         Unary::Asin => asin(z),
-        Unary::Asinh => turned_back(&asin(&turned(z))),
+        Unary::Asinh => rotated_back(&asin(&rotated(z))),
         Unary::Acos => {
             let (plus, minus) = ((z + 1.0).sqrt(), (1.0 - z).sqrt());
             let re = minus.real().atan2(&plus.real()) * 2.0;
@@ -74,7 +74,7 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
             Tensor::complex(&(minus.conj() * &plus).real().asinh(), &im)
         }
         Unary::Atanh => atanh(z),
-        Unary::Atan => turned_back(&atanh(&turned(z))),
+        Unary::Atan => rotated_back(&atanh(&rotated(z))),
         _ => return None,
     })
 }

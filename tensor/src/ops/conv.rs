@@ -23,9 +23,9 @@ pub enum Channels {
     Last,
 }
 
-/// How a convolution goes over its input. By default: each place, no padding, one group, channels first.
+/// How a convolution goes over its input. By default: each pixel, no padding, one group, channels first.
 ///
-/// Padding counts as zero. Products with it may be left out, so that a filter's infinity or NaN adds either nothing or NaN there, which may
+/// Padding counts as zero. Multiplications by it may be left out, so that a filter's infinity or NaN adds either nothing or NaN there, which may
 /// differ between devices and numbers of threads.
 ///
 /// ```
@@ -55,7 +55,7 @@ impl Default for Conv {
 }
 
 impl Conv {
-    /// Each place, no padding, one group, channels first.
+    /// Each pixel, no padding, one group, channels first.
     pub fn new() -> Conv {
         Conv {
             stride: 1.into(),
@@ -69,7 +69,7 @@ impl Conv {
         }
     }
 
-    /// Elements from one place of the filter to the next, for each axis or for all.
+    /// Elements from one tap of the filter to the next, for each axis or for all.
     #[must_use]
     pub fn stride(self, stride: impl Into<Sizes>) -> Conv {
         Conv { stride: stride.into(), ..self }
@@ -112,7 +112,7 @@ impl Conv {
         Conv { channels, ..self }
     }
 
-    /// How exact the result must be. With [`Accuracy::Winograd`] a convolution by 3 x 3 filters at each place may be computed by
+    /// How exact the result must be. With [`Accuracy::Winograd`] a convolution by 3 x 3 filters at each pixel may be computed by
     /// Winograd's algorithm, with a quarter to four ninths of the multiplications: the CPU does so for f32 where that is quicker
     /// ([`Tensor::explain`] says so), other devices compute as ever. The error of a result is bounded by `(k / 9 + 16) * 194 *
     /// eps * max |x| * sum |w|` instead: the largest element of the image times the sum over the filter, `eps` being 2^-24.
@@ -133,7 +133,7 @@ impl Conv {
 }
 
 /// The sizes that a convolution is made of.
-struct Place {
+struct Geometry {
     stride: Vec<usize>,
     amounts: Vec<(usize, usize)>,
     dilation: Vec<usize>,
@@ -143,9 +143,9 @@ struct Place {
 }
 
 impl Conv {
-    fn place(&self, axes: usize) -> Result<Place> {
+    fn geometry(&self, axes: usize) -> Result<Geometry> {
         let (before, after) = (self.before.of(axes)?, self.after.of(axes)?);
-        Ok(Place {
+        Ok(Geometry {
             stride: self.stride.of(axes)?,
             amounts: before.into_iter().zip(after).collect(),
             dilation: self.dilation.of(axes)?,
@@ -192,7 +192,7 @@ pub(crate) fn channels_first(x: &Tensor, channels: Channels) -> Tensor {
     }
 }
 
-/// A view with the channels where they are asked for.
+/// A view with the channels where the caller wants them.
 pub(crate) fn channels_at(x: &Tensor, channels: Channels) -> Tensor {
     match channels {
         Channels::First => x.clone(),
@@ -203,7 +203,7 @@ pub(crate) fn channels_at(x: &Tensor, channels: Channels) -> Tensor {
     }
 }
 
-/// The filters with their groups apart: `[groups, out, in, sizes..]`.
+/// The filters with their groups as a dimension: `[groups, out, in, sizes..]`.
 fn grouped(w: &Tensor, groups: usize) -> Result<Tensor> {
     let (first, rest) = (w.shape()[0], &w.shape()[1..]);
     if first % groups != 0 {
@@ -215,13 +215,13 @@ fn grouped(w: &Tensor, groups: usize) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Results of fewer places than this are computed for all images of a batch together.
-const FEW_PLACES: usize = 256;
+/// Results of fewer pixels than this are computed for all images of a batch together.
+const FEW_PIXELS: usize = 256;
 
 /// The convolution of `x` (`[batch, channels, sizes..]`) with grouped filters.
-fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tensor> {
-    let axes = place.stride.len();
-    let (groups, out, within) = (place.groups, w.shape()[1], w.shape()[2]);
+fn convolve(x: &Tensor, w: &Tensor, geometry: &Geometry, dtype: DType) -> Result<Tensor> {
+    let axes = geometry.stride.len();
+    let (groups, out, within) = (geometry.groups, w.shape()[1], w.shape()[2]);
     let kernel = w.shape()[3..].to_vec();
     let (batch, channels) = (x.shape()[0], x.shape()[1]);
     if groups.checked_mul(within) != Some(channels) {
@@ -230,12 +230,12 @@ fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tenso
             x.shape()
         )));
     }
-    let slide = Slide { size: kernel.clone(), step: place.stride.clone(), dilation: place.dilation.clone() };
-    let windows = x.padded(&place.amounts, Scalar::zero(dtype))?.slid(&slide)?;
-    let places: Dims = windows.shape()[2..2 + axes].into();
-    // Dimensions by name: 0 batch, 1 group, 2 channel in the group, 3.. places, then the kernel's.
+    let slide = Slide { size: kernel.clone(), step: geometry.stride.clone(), dilation: geometry.dilation.clone() };
+    let windows = x.padded(&geometry.amounts, Scalar::zero(dtype))?.slid(&slide)?;
+    let pixels: Dims = windows.shape()[2..2 + axes].into();
+    // Dimensions by name: 0 batch, 1 group, 2 channel in the group, 3.. pixels, then the kernel's.
     let split: Dims =
-        [batch, groups, within].into_iter().chain(places.iter().copied()).chain(kernel.iter().copied()).collect();
+        [batch, groups, within].into_iter().chain(pixels.iter().copied()).chain(kernel.iter().copied()).collect();
     let mut strides: Vec<isize> = windows.layout.strides().to_vec();
     strides.insert(1, strides[1].saturating_mul(within as isize));
     let windows = Tensor { layout: Layout::new(&split, &strides, windows.layout.offset())?, node: windows.node };
@@ -243,8 +243,8 @@ fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tenso
     let kernel_at = 3 + axes..3 + 2 * axes;
 
     // The filters' side is the left one where channels come first, since rows of the result are channels then.
-    let last = place.channels == Channels::Last;
-    let together = last || elements(&places) < FEW_PLACES;
+    let last = geometry.channels == Channels::Last;
+    let together = last || elements(&pixels) < FEW_PIXELS;
     let image = match (together, last) {
         (false, _) => Role::Batch,
         (true, false) => Role::N,
@@ -288,11 +288,11 @@ fn convolve(x: &Tensor, w: &Tensor, place: &Place, dtype: DType) -> Result<Tenso
     images.check()?;
     filters.check()?;
     let inputs = if last { Inputs::from_buf([images, filters]) } else { Inputs::from_buf([filters, images]) };
-    let done = Tensor::new_node(Contraction { roles, accuracy: place.accuracy }, inputs)?;
+    let done = Tensor::new_node(Contraction { roles, accuracy: geometry.accuracy }, inputs)?;
     let joined: Dims = if last {
-        [batch].into_iter().chain(places).chain([groups * out]).collect()
+        [batch].into_iter().chain(pixels).chain([groups * out]).collect()
     } else {
-        [batch, groups * out].into_iter().chain(places).collect()
+        [batch, groups * out].into_iter().chain(pixels).collect()
     };
     Ok(done.reshape(&joined))
 }
@@ -319,15 +319,15 @@ fn finished(y: Tensor, bias: Option<&Tensor>, single: bool, axes: usize, channel
 impl Tensor {
     fn convolution(&self, w: &Tensor, bias: Option<&Tensor>, options: &Conv, axes: usize) -> Result<Tensor> {
         let (x, single, w, dtype) = operands(self, w, axes, options)?;
-        let y = convolve(&x, &grouped(&w, options.groups)?, &options.place(axes)?, dtype)?;
+        let y = convolve(&x, &grouped(&w, options.groups)?, &options.geometry(axes)?, dtype)?;
         finished(y, bias, single, axes, options.channels)
     }
 
     fn transposed_convolution(&self, w: &Tensor, bias: Option<&Tensor>, options: &Conv, axes: usize) -> Result<Tensor> {
         let (x, single, w, dtype) = operands(self, w, axes, options)?;
-        let place = options.place(axes)?;
+        let geometry = options.geometry(axes)?;
         let output = options.output.of(axes)?;
-        // Filters come as [in, out / groups, sizes..]: exchanged in each group, and turned around, they are those of a
+        // Filters come as [in, out / groups, sizes..]: exchanged in each group, and flipped, they are those of a
         // convolution over the input with zeros between its elements.
         let mut w = grouped(&w, options.groups)?;
         let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..3 + axes).collect();
@@ -337,32 +337,32 @@ impl Tensor {
         }
         w.check()?;
         let mut x = x;
-        if place.stride.contains(&0) || place.dilation.contains(&0) || w.shape().contains(&0) {
+        if geometry.stride.contains(&0) || geometry.dilation.contains(&0) || w.shape().contains(&0) {
             return Err(Error::argument("sizes, strides and dilations of filters are at least 1"));
         }
-        if place.stride.iter().any(|&s| s > 1) && !x.is_empty() {
+        if geometry.stride.iter().any(|&s| s > 1) && !x.is_empty() {
             let sizes = x.shape()[2..].to_vec();
             let lead: Dims = x.shape()[..2].into();
-            let apart: Dims = lead.iter().copied().chain(sizes.iter().flat_map(|&n| [n, 1])).collect();
-            let zeros: Vec<(usize, usize)> = place.stride.iter().flat_map(|&s| [(0, 0), (0, s - 1)]).collect();
-            let spread = x.reshape(&apart).padded(&zeros, Scalar::zero(dtype))?;
+            let spaced: Dims = lead.iter().copied().chain(sizes.iter().flat_map(|&n| [n, 1])).collect();
+            let zeros: Vec<(usize, usize)> = geometry.stride.iter().flat_map(|&s| [(0, 0), (0, s - 1)]).collect();
+            let spread = x.reshape(&spaced).padded(&zeros, Scalar::zero(dtype))?;
             let joined: Dims =
-                lead.iter().copied().chain(sizes.iter().zip(&place.stride).map(|(n, s)| n * s)).collect();
+                lead.iter().copied().chain(sizes.iter().zip(&geometry.stride).map(|(n, s)| n * s)).collect();
             x = spread.reshape(&joined);
-            for (a, (size, stride)) in sizes.iter().zip(&place.stride).enumerate() {
+            for (a, (size, stride)) in sizes.iter().zip(&geometry.stride).enumerate() {
                 let n = (size - 1) * stride + 1;
                 x = x.slice(2 + a as isize, 0, n as isize, 1);
             }
         }
         let mut amounts = Vec::with_capacity(axes);
         for (a, &more) in output.iter().enumerate() {
-            // In wide numbers, since any amount may be asked for.
-            let reach = (w.shape()[3 + a] as i128 - 1) * place.dilation[a] as i128;
-            if more >= place.stride[a].max(place.dilation[a]) {
+            // In wide numbers, since any amount may be given.
+            let reach = (w.shape()[3 + a] as i128 - 1) * geometry.dilation[a] as i128;
+            if more >= geometry.stride[a].max(geometry.dilation[a]) {
                 return Err(Error::argument("output_padding must be smaller than the stride or the dilation"));
             }
             // Padding of the result cuts it: what is cut beyond the filter's reach is cut from the input.
-            let (low, high) = place.amounts[a];
+            let (low, high) = geometry.amounts[a];
             let around = |cut: usize, added: usize| reach + added as i128 - cut as i128;
             let (before, after) = (around(low, 0), around(high, more));
             let n = x.shape()[2 + a] as i128;
@@ -374,8 +374,8 @@ impl Tensor {
             amounts.push((amount(before)?, amount(after)?));
         }
         let ones = vec![1; axes];
-        let place = Place { stride: ones, amounts, ..place };
-        let y = convolve(&x, &w, &place, dtype)?;
+        let geometry = Geometry { stride: ones, amounts, ..geometry };
+        let y = convolve(&x, &w, &geometry, dtype)?;
         finished(y, bias, single, axes, options.channels)
     }
 

@@ -188,7 +188,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Tensor {
-        places(rows, columns).eq(diagonal).cast(dtype)
+        diagonal_of(rows, columns).eq(diagonal).cast(dtype)
     }
 
     /// The lower triangles of matrices: zeros above diagonal number `diagonal`.
@@ -201,13 +201,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tril(&self, diagonal: i64) -> Tensor {
-        self.triangle("tril", |place| place.le(diagonal))
+        self.triangle("tril", |diagonals| diagonals.le(diagonal))
     }
 
     /// The upper triangles of matrices: zeros below diagonal number `diagonal`.
     #[track_caller]
     pub fn triu(&self, diagonal: i64) -> Tensor {
-        self.triangle("triu", |place| place.ge(diagonal))
+        self.triangle("triu", |diagonals| diagonals.ge(diagonal))
     }
 
     #[track_caller]
@@ -217,7 +217,7 @@ impl Tensor {
             let [.., rows, columns] = *self.shape() else {
                 return Err(Error::shape(format!("a tensor of shape {:?} is no matrix", self.shape())));
             };
-            Ok(keep(places(rows, columns)).choose(self, &self.zeros_like()))
+            Ok(keep(diagonal_of(rows, columns)).choose(self, &self.zeros_like()))
         })
     }
 
@@ -270,7 +270,7 @@ const STEEP: f64 = 64.0 * f64::EPSILON;
 
 /// The number of the diagonal of each element.
 #[track_caller]
-fn places(rows: usize, columns: usize) -> Tensor {
+fn diagonal_of(rows: usize, columns: usize) -> Tensor {
     indices(columns) - indices(rows).unsqueeze(1)
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::graph::{Contraction, Inputs, Role, Roles};
 use crate::{Keep, Tensor};
 
-/// A label of a dimension: a letter of the formula, or the place, counted from the end, of a dimension under an ellipsis.
+/// A label of a dimension: a letter of the formula, or the position, counted from the end, of a dimension under an ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Hidden(std::cmp::Reverse<usize>),
@@ -165,12 +165,12 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
         Labelled { tensor: inputs[1].clone(), labels: b.labels },
     );
     let inputs = Inputs::from_buf([a.ordered(&left)?, b.ordered(&right)?]);
-    let product = Contraction { roles, accuracy: Accuracy::Full };
-    Ok(Labelled { tensor: Tensor::new_node(product, inputs)?, labels: out })
+    let contraction = Contraction { roles, accuracy: Accuracy::Full };
+    Ok(Labelled { tensor: Tensor::new_node(contraction, inputs)?, labels: out })
 }
 
 impl Tensor {
-    /// Sums of products by Einstein's notation, as in NumPy: `"bij,bjk->bik"` is a product of matrices, `"ii->i"` a diagonal,
+    /// Sums of products by Einstein's notation, as in NumPy: `"bij,bjk->bik"` is a matmul, `"ii->i"` a diagonal,
     /// `"ij->j"` a sum of columns. Letters name dimensions; `...` stands for any others, which broadcast. Without `->` the
     /// letters that stand once come out, in alphabetical order. Of several operands the first two are contracted, then the
     /// result with the next. Half types are summed in f32, integers wrap.
@@ -295,8 +295,8 @@ impl Tensor {
             other.check()?;
             let named = |x: &Tensor| -> Result<Labelled> {
                 let at = x.axis(axis)?;
-                let places = (0..x.rank()).map(|d| Label::Hidden(std::cmp::Reverse(x.rank() - 1 - d)));
-                let labels = places.enumerate().map(|(d, l)| if d == at { Label::Letter('k') } else { l }).collect();
+                let hidden = (0..x.rank()).map(|d| Label::Hidden(std::cmp::Reverse(x.rank() - 1 - d)));
+                let labels = hidden.enumerate().map(|(d, l)| if d == at { Label::Letter('k') } else { l }).collect();
                 Ok(Labelled { tensor: x.clone(), labels })
             };
             let (a, b) = (named(self)?, named(other)?);

@@ -328,7 +328,7 @@ impl Tensor {
     pub fn matrix_norm(&self, norm: MatrixNorm, keep: Keep) -> Tensor {
         Tensor::build("matrix_norm", || {
             let (batch, ..) = self.matrix_sizes()?;
-            let sums = |axis: isize| self.abs().sum(&[axis], Keep::Yes);
+            let totals = |axis: isize| self.abs().sum(&[axis], Keep::Yes);
             let of = |s: Tensor| {
                 let shape: Dims =
                     batch.iter().copied().chain((keep == Keep::Yes).then_some([1, 1]).into_iter().flatten()).collect();
@@ -339,10 +339,10 @@ impl Tensor {
                 MatrixNorm::Nuclear => of(self.svdvals().sum(&[-1], Keep::No)),
                 MatrixNorm::Two => of(self.svdvals().max(&[-1], Keep::No)),
                 MatrixNorm::MinusTwo => of(self.svdvals().min(&[-1], Keep::No)),
-                MatrixNorm::One => of(sums(-2).max(&[-2, -1], Keep::No)),
-                MatrixNorm::MinusOne => of(sums(-2).min(&[-2, -1], Keep::No)),
-                MatrixNorm::Infinity => of(sums(-1).max(&[-2, -1], Keep::No)),
-                MatrixNorm::MinusInfinity => of(sums(-1).min(&[-2, -1], Keep::No)),
+                MatrixNorm::One => of(totals(-2).max(&[-2, -1], Keep::No)),
+                MatrixNorm::MinusOne => of(totals(-2).min(&[-2, -1], Keep::No)),
+                MatrixNorm::Infinity => of(totals(-1).max(&[-2, -1], Keep::No)),
+                MatrixNorm::MinusInfinity => of(totals(-1).min(&[-2, -1], Keep::No)),
             };
             made.check()?;
             Ok(made)
@@ -474,10 +474,10 @@ impl Tensor {
             }
             let mut square = if n < 0 { self.inv() } else { self.clone() };
             let mut left = n.unsigned_abs();
-            let mut product: Option<Tensor> = None;
+            let mut power: Option<Tensor> = None;
             loop {
                 if left & 1 == 1 {
-                    product = Some(product.map_or_else(|| square.clone(), |p| p.matmul(&square)));
+                    power = Some(power.map_or_else(|| square.clone(), |p| p.matmul(&square)));
                 }
                 left >>= 1;
                 if left == 0 {
@@ -485,7 +485,7 @@ impl Tensor {
                 }
                 square = square.matmul(&square);
             }
-            let made = product.ok_or_else(|| Error::internal("a power without factors"))?;
+            let made = power.ok_or_else(|| Error::internal("a power without factors"))?;
             made.check()?;
             Ok(made)
         })

@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matmuls.
 
 use millstream_core::what::{Dims, broadcast_shapes};
 use millstream_core::{Accuracy, Error};
@@ -7,7 +7,7 @@ use crate::Tensor;
 use crate::graph::{Contraction, Inputs, Role, Roles};
 
 impl Tensor {
-    /// The matrix product over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,
+    /// Matrix multiplication over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,
     /// on the right a column, and the added dimension goes again. Half types are summed in f32, integers wrap.
     ///
     /// ```

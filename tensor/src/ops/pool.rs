@@ -136,15 +136,15 @@ fn images(x: &Tensor, axes: usize, channels: Channels) -> Result<(Tensor, bool)>
     Ok((channels_first(&x, channels), single))
 }
 
-/// An empty list with room for so many elements of a table, or an error: any number of windows may be asked for.
+/// An empty list with room for so many elements of a table, or an error: any number of windows may be given.
 fn room<T>(elements: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     let room = list.try_reserve_exact(elements);
     room.map(|()| list).map_err(|_| Error::shape(format!("a table of {elements} elements for windows does not fit")))
 }
 
-/// Windows along so many axes of `[batch, channels, sizes..]` as `[batch, channels, places.., elements..]`, channels moved behind
-/// the places where they belong there: so the result is computed in its own order.
+/// Windows along so many axes of `[batch, channels, sizes..]` as `[batch, channels, pixels.., elements..]`, channels moved behind
+/// the pixels where they belong there: so the result is computed in its own order.
 fn slid(x: &Tensor, slide: &Slide, channels: Channels) -> Result<Tensor> {
     let (all, axes) = (x.slid(slide)?, slide.size.len());
     Ok(match channels {
@@ -179,7 +179,7 @@ impl Tensor {
         let windows = pool.windows(&x.shape()[2..])?;
         let inner: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
         let padded = x.padded(&windows.amounts, Scalar::zero(x.dtype()))?;
-        let sums = slid(&padded, &windows.slide, pool.channels)?.sum(&inner, Keep::No);
+        let totals = slid(&padded, &windows.slide, pool.channels)?.sum(&inner, Keep::No);
         // How many elements each window has along each axis. What ceil adds beyond the padding never counts.
         let mut whole = 1.0;
         let mut uneven: Vec<(usize, Vec<f64>)> = Vec::new();
@@ -198,8 +198,8 @@ impl Tensor {
                 uneven.push((a, counts));
             }
         }
-        let dtype = sums.dtype();
-        let mut y = sums;
+        let dtype = totals.dtype();
+        let mut y = totals;
         if uneven.is_empty() {
             y = y / whole;
         } else {

@@ -155,8 +155,8 @@ impl Tensor {
                 Err(Error::argument(format!("a probability of {probability} does not lie from 0 up to but without 1")))
             });
         }
-        let kept = generator.uniform(self.shape(), DType::F32).ge(probability);
-        kept.choose(&(self / (1.0 - probability)), 0)
+        let passed = generator.uniform(self.shape(), DType::F32).ge(probability);
+        passed.choose(&(self / (1.0 - probability)), 0)
     }
 }
 

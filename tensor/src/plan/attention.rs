@@ -1,10 +1,10 @@
-//! Attention written by hand: `softmax(scale * q k' + mask) v` from products, maps and reductions becomes one operation,
+//! Attention written by hand: `softmax(scale * q k' + mask) v` from matmuls, maps and reductions becomes one operation,
 //! whose scores are never in memory.
 //!
-//! What is recognised is exactly this: a product, perhaps times or divided by a number; perhaps numbers added or elements
+//! What is recognised is exactly this: a matmul, perhaps times or divided by a number; perhaps numbers added or elements
 //! replaced by minus infinity under a condition; the softmax along the last axis in its safe form, with the maximum
-//! subtracted; and a second product. Nobody else may want anything between. All is f32 or f64: of half types the
-//! scores would be rounded between the products. Whether the operation is taken is decided by the cost model.
+//! subtracted; and a second matmul. Nobody else may want anything between. All is f32 or f64: of half types the
+//! scores would be rounded between the matmuls. Whether the operation is taken is decided by the cost model.
 //!
 //! One thing differs: a query that sees no key gives NaN by hand and zeros by the operation. Where there is a mask, a
 //! value that is NaN for such queries and zero for all others is added to the result, so that both give the same.
@@ -15,9 +15,9 @@ use smallvec::smallvec;
 use super::capture::{Edge, Graph, GraphNode, Number, Source};
 use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role, is_whole, row_layout};
 
-/// What a product that is attention is made of.
+/// What a matmul that is attention is made of.
 struct Found {
-    /// The second product.
+    /// The second matmul.
     out: usize,
     /// What only it needs.
     inside: Vec<usize>,
@@ -37,9 +37,9 @@ enum Mask {
 
 /// The graph with every attention in it as one node, and for each of its nodes the number it had; `None` if there is none.
 pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
-    let products = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(..))).count();
+    let contractions = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(..))).count();
     let has_exp = graph.nodes.iter().any(|n| matches!(n.kind, Kind::Unary(Unary::Exp)));
-    if products < 2 || !has_exp {
+    if contractions < 2 || !has_exp {
         return Ok(None);
     }
     let mut readers = vec![0usize; graph.nodes.len()];
@@ -51,7 +51,7 @@ pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
     let look = Look { graph, readers: &readers };
     let mut found: Vec<Found> = Vec::new();
     for out in 0..graph.nodes.len() {
-        // In a chain of products and softmaxes, the second product of one may be the first of the next: it is taken once.
+        // In a chain of matmuls and softmaxes, the second matmul of one may be the first of the next: it is taken once.
         let taken = |n: &usize| found.iter().any(|f| f.out == *n || f.inside.contains(n));
         found.extend(look.attention(out)?.filter(|f| !f.inside.iter().any(taken)));
     }
@@ -92,8 +92,8 @@ impl<'a> Look<'a> {
         Ok((is && walks(&edge.layout) && self.readers[p] == 1 && !self.graph.outputs.contains(&p)).then_some(p))
     }
 
-    /// The operands of a product of matrices: `[batch.., m, k]` and `[batch.., k, n]`.
-    fn product(&self, n: usize) -> Option<[&'a Edge; 2]> {
+    /// The operands of a matmul: `[batch.., m, k]` and `[batch.., k, n]`.
+    fn matmul(&self, n: usize) -> Option<[&'a Edge; 2]> {
         let node = self.node(n);
         let Kind::Contract(Contraction { roles, .. }) = &node.kind else { return None };
         let rank = roles.len();
@@ -113,7 +113,7 @@ impl<'a> Look<'a> {
     }
 
     fn attention(&self, out: usize) -> Result<Option<Found>> {
-        let Some([left, v]) = self.product(out) else { return Ok(None) };
+        let Some([left, v]) = self.matmul(out) else { return Ok(None) };
         let shape = left.layout.shape();
         let dtype = self.node(out).dtype;
         if !matches!(dtype, DType::F32 | DType::F64) || shape.contains(&0) {
@@ -182,7 +182,7 @@ impl<'a> Look<'a> {
             inside.push(at);
             (at, readers) = (next, 1);
         }
-        let Some([q, k]) = self.product(at) else { return Ok(None) };
+        let Some([q, k]) = self.matmul(at) else { return Ok(None) };
         debug_assert_eq!(self.readers[at], readers);
         let rank = shape.len();
         let same_batch = self.node(at).shape[..rank - 2] == self.node(out).shape[..rank - 2];
@@ -196,37 +196,37 @@ impl<'a> Look<'a> {
         Ok(Some(Found { out, inside, q: q.clone(), k, v: v.clone(), mask, scale }))
     }
 
-    /// Whether a node is a product, perhaps times or divided by a number.
+    /// Whether a node is a matmul, perhaps times or divided by a number.
     fn is_score(&self, n: usize) -> bool {
         let node = self.node(n);
         match (&node.kind, &node.inputs[..]) {
             (Kind::Contract(..), _) => true,
             (Kind::Binary(Binary::Mul | Binary::Div), [a, b]) => {
-                let product = |e: &Edge| self.inner(e, 1).is_some_and(|p| self.product(p).is_some());
-                (product(a) && self.number(b).is_some()) || (product(b) && self.number(a).is_some())
+                let is_matmul = |e: &Edge| self.inner(e, 1).is_some_and(|p| self.matmul(p).is_some());
+                (is_matmul(a) && self.number(b).is_some()) || (is_matmul(b) && self.number(a).is_some())
             }
             _ => false,
         }
     }
 }
 
-/// The graph without what is inside, each second product replaced.
+/// The graph without what is inside, each second matmul replaced.
 fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> {
     let gone: Vec<usize> = found.iter().flat_map(|f| f.inside.iter().copied()).collect();
-    let mut place = vec![usize::MAX; graph.nodes.len()];
+    let mut renumbered = vec![usize::MAX; graph.nodes.len()];
     let (mut nodes, mut origin): (Vec<GraphNode>, Vec<usize>) = (Vec::new(), Vec::new());
     for (n, node) in graph.nodes.iter().enumerate() {
         if gone.contains(&n) {
             continue;
         }
         let moved = |edge: &Edge| match edge.source {
-            Source::Node(p) => Edge { source: Source::Node(place[p]), ..edge.clone() },
+            Source::Node(p) => Edge { source: Source::Node(renumbered[p]), ..edge.clone() },
             Source::Leaf(_) => edge.clone(),
         };
         let Some(at) = found.iter().position(|f| f.out == n) else {
             nodes.push(GraphNode { inputs: node.inputs.iter().map(moved).collect(), ..node.clone() });
             origin.push(n);
-            place[n] = nodes.len() - 1;
+            renumbered[n] = nodes.len() - 1;
             continue;
         };
         let f = found.swap_remove(at);
@@ -278,8 +278,8 @@ fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> 
             last = push(Kind::Binary(Binary::Add), &node.shape, vec![result, wide], none);
         }
         origin[last] = n;
-        place[n] = last;
+        renumbered[n] = last;
     }
-    let outputs = graph.outputs.iter().map(|&o| place[o]).collect();
+    let outputs = graph.outputs.iter().map(|&o| renumbered[o]).collect();
     Ok((Graph { nodes, outputs }, origin))
 }

@@ -299,9 +299,9 @@ impl Header {
     pub fn elements(&self) -> Result<usize> {
         // An empty array, too, must have strides that fit: its sizes other than 0 are checked as if it were not empty.
         let most = isize::MAX as usize / self.dtype.size();
-        let product = self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)).filter(|&n| n <= most));
-        let product = product.ok_or_else(|| self.too_large())?;
-        Ok(if self.shape.contains(&0) { 0 } else { product })
+        let count = self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)).filter(|&n| n <= most));
+        let count = count.ok_or_else(|| self.too_large())?;
+        Ok(if self.shape.contains(&0) { 0 } else { count })
     }
 
     /// The error of a shape that no machine holds.

@@ -3,7 +3,7 @@
 //! - Versions 1.0, 2.0 and 3.0, both byte orders, both element orders. A column-major file becomes a transposed view.
 //! - A file is never believed: everything its header says is checked before it is used, memory is only taken for bytes that
 //!   are really there, and what does not fit is an error of kind `Format` that says what and where.
-//! - Writing goes to a file of its own beside the target that takes the target's place when it is complete, so that neither a
+//! - Writing goes to a file of its own beside the target that replaces the target when it is complete, so that neither a
 //!   crash nor a full disk leaves half a file.
 
 mod header;
@@ -55,7 +55,7 @@ impl Tensor {
 
     /// Writes the tensor to a `.npy` file, row-major, in this machine's byte order. Computes it if need be.
     ///
-    /// The file appears whole or not at all; a file that was there stays until then. `bf16` has no place in the format: cast it.
+    /// The file appears whole or not at all; a file that was there stays until then. `bf16` does not exist in the format: cast it.
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let (head, data) = self.npy_parts("save_npy")?;
@@ -183,8 +183,8 @@ fn read(input: &mut impl Read, size: Option<u64>) -> std::result::Result<Tensor,
         && let Some(at) = data.iter().position(|&b| b > 1)
     {
         let byte = data.get(at).copied().unwrap_or_default();
-        let place = start.total + at;
-        return Err(Error::format(format!("the bool at byte {place} is {byte}, neither 0 nor 1")).into());
+        let position = start.total + at;
+        return Err(Error::format(format!("the bool at byte {position} is {byte}, neither 0 nor 1")).into());
     }
     Ok(header.tensor(&data)?)
 }
@@ -196,7 +196,7 @@ fn swap(data: &mut [u8], width: usize) {
     }
 }
 
-/// Puts a file in the place of `path` that holds these parts.
+/// Puts a file instead of `path` that holds these parts.
 pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     // Through a link, the file that it names is replaced. What is no file (a device, a pipe) is written to as it is.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

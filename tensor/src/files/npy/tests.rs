@@ -74,14 +74,14 @@ fn a_column_major_file_is_read_in_the_right_order() {
 }
 
 #[test]
-fn big_endian_numbers_are_turned() {
+fn big_endian_numbers_are_swapped() {
     let data: Vec<u8> = [1.5f64, -2.25].iter().flat_map(|v| v.to_be_bytes()).collect();
     let x = Tensor::from_npy_bytes(&file(1, &head(">f8", false, "(2,)"), &data)).unwrap();
     assert_eq!(x.to_vec::<f64>().unwrap(), [1.5, -2.25]);
     let complex: Vec<u8> = [1.5f32, -2.25].iter().flat_map(|v| v.to_be_bytes()).collect();
     let z = Tensor::from_npy_bytes(&file(1, &head(">c8", false, "()"), &complex)).unwrap();
     let z = z.item::<num_complex::Complex<f32>>().unwrap();
-    assert_eq!((z.re, z.im), (1.5, -2.25), "each part is turned by itself");
+    assert_eq!((z.re, z.im), (1.5, -2.25), "each part is swapped by itself");
 }
 
 #[test]
@@ -281,8 +281,8 @@ proptest! {
         shorten in any::<bool>(),
     ) {
         let mut bytes = file(2, &head("<f4", true, "(3, 2, 2)"), &[1; 48]);
-        for (place, byte) in changes {
-            let at = place.index(bytes.len());
+        for (position, byte) in changes {
+            let at = position.index(bytes.len());
             bytes[at] = byte;
         }
         if shorten {
