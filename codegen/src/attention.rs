@@ -1,6 +1,6 @@
 //! Attention: a group takes a few queries and walks the keys piece by piece.
 //!
-//! Scores of a piece lie in shared memory. The largest score so far, the sum of the powers and the sums of values are
+//! Scores of a piece lie in shared memory. The largest score so far, the sum of the powers and the accumulators of values are
 //! corrected whenever a larger score is met, so that no scores are ever in the device's memory.
 
 use millstream_core::{Binary, Body, DType, Error, Op, Result};
@@ -55,17 +55,17 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
     // A query that does not exist is computed as the last one and not written.
     let query = text.name("i", format!("min(first + own, {m} - idx(1))"));
     let index = |q: &str, k: &str, c: &str, v: &str| {
-        let places = [q.to_string(), k.to_string(), c.to_string(), v.to_string()];
+        let own = [q.to_string(), k.to_string(), c.to_string(), v.to_string()];
         let outer = outer.clone();
-        move |dim: usize| Some(if dim < at { outer[dim].clone() } else { places[dim - at].clone() })
+        move |dim: usize| Some(if dim < at { outer[dim].clone() } else { own[dim - at].clone() })
     };
-    let sums = LONGEST / LANES;
-    for s in 0..sums {
+    let accumulators = LONGEST / LANES;
+    for s in 0..accumulators {
         text.line(format!("var sum{s} = {zero};"));
     }
     text.line(format!("var most = {lowest};"));
     text.line(format!("var powers = {zero};"));
-    // The first key that no query of the group sees; the last query has the place of the last key.
+    // The first key that no query of the group sees; the last query has the index of the last key.
     let limit =
         if body.causal { text.name("i", format!("min({n}, first + idx({QUERIES}) + {n} - {m})")) } else { n.clone() };
     text.line(format!("for (var start = idx(0); start < {limit}; start += idx({KEYS})) {{"));
@@ -79,15 +79,15 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
         let q = frame.read(&mut text, 0, &index(&query, "idx(0)", "c", "idx(0)"));
         text.line(format!("{dot} = fma({q}, tile[{key} * idx({tile}) + c], {dot});"));
         text.line("}");
-        let place = text.name("j", format!("start + {key}"));
+        let key_index = text.name("j", format!("start + {key}"));
         let score = text.fresh("t");
         text.line(format!("var {score} = {};", binary(Binary::Mul, of, &dot, "scale")));
-        let mut seen = vec![format!("{place} < {n}")];
+        let mut seen = vec![format!("{key_index} < {n}")];
         if body.causal {
-            seen.push(format!("{place} + {m} <= {query} + {n}"));
+            seen.push(format!("{key_index} + {m} <= {query} + {n}"));
         }
         if body.mask {
-            let inside = text.name("j", format!("min({place}, {n} - idx(1))"));
+            let inside = text.name("j", format!("min({key_index}, {n} - idx(1))"));
             let mask = frame.read(&mut text, 3, &index(&query, &inside, "idx(0)", "idx(0)"));
             if op.inputs[3].dtype == DType::Bool {
                 seen.push(mask);
@@ -110,21 +110,21 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
     text.line("workgroupBarrier();");
     text.line(format!("let none = more == {lowest};"));
     for s in 0..KEYS / LANES {
-        let place = format!("scores[own * idx({row}) + part + idx({})]", s * LANES);
-        let power = text.name("t", format!("exp_{register}({place} - more)"));
-        text.line(format!("{place} = select({power}, {zero}, none);"));
+        let cell = format!("scores[own * idx({row}) + part + idx({})]", s * LANES);
+        let power = text.name("t", format!("exp_{register}({cell} - more)"));
+        text.line(format!("{cell} = select({power}, {zero}, none);"));
     }
     fill(&mut frame, &mut text, 2, &n, &e, zero, &|k, c| index("idx(0)", k, "idx(0)", c));
     text.line("workgroupBarrier();");
     text.line(format!("let less = select(exp_{register}(most - more), {zero}, most == {lowest});"));
     text.line("powers = powers * less;");
-    for s in 0..sums {
+    for s in 0..accumulators {
         text.line(format!("sum{s} = sum{s} * less;"));
     }
     text.line(format!("for (var j = idx(0); j < idx({KEYS}); j += idx(1)) {{"));
     let power = text.name("t", format!("scores[own * idx({row}) + j]"));
     text.line(format!("powers = powers + {power};"));
-    for s in 0..sums {
+    for s in 0..accumulators {
         let column = format!("part + idx({})", s * LANES);
         text.line(format!("sum{s} = fma({power}, tile[j * idx({tile}) + {column}], sum{s});"));
     }
@@ -134,16 +134,16 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
     text.line("}");
     text.line(format!("if (first + own < {m}) {{"));
     let output = frame.output(0);
-    for s in 0..sums {
+    for s in 0..accumulators {
         let column = text.name("c", format!("part + idx({})", s * LANES));
         text.line(format!("if ({column} < {e}) {{"));
         let share = binary(Binary::Div, of, &format!("sum{s}"), "powers");
         // Where every key is seen, a sum of 0 comes from scores of minus infinity: the quotient is NaN, as it should.
         let blind = if body.mask || body.causal { String::new() } else { format!(" && {n} == idx(0)") };
         let value = text.name("t", format!("select({share}, {zero}, powers == {zero}{blind})"));
-        let place = frame.place(output, &index(&query, "idx(0)", "idx(0)", &column));
-        let place = text.name("p", place);
-        frame.store(&mut text, output, &place, &value);
+        let offset = frame.offset(output, &index(&query, "idx(0)", "idx(0)", &column));
+        let offset = text.name("p", offset);
+        frame.store(&mut text, output, &offset, &value);
         text.line("}");
     }
     text.line("}");
@@ -166,11 +166,11 @@ fn fill<I: Fn(usize) -> Option<String>>(
     text.line(format!("for (var f = lane; f < idx({}); f += idx({THREADS})) {{", KEYS * LONGEST));
     let key = text.name("k", format!("quotient(f, idx({LONGEST}))"));
     let column = text.name("c", format!("f - {key} * idx({LONGEST})"));
-    let place = text.name("k", format!("start + {key}"));
+    let key_index = text.name("k", format!("start + {key}"));
     let value = text.fresh("t");
     text.line(format!("var {value} = {zero};"));
-    text.line(format!("if ({place} < {keys} && {column} < {width}) {{"));
-    let read = frame.read(text, operand, &index(&place, &column));
+    text.line(format!("if ({key_index} < {keys} && {column} < {width}) {{"));
+    let read = frame.read(text, operand, &index(&key_index, &column));
     text.line(format!("{value} = {read};"));
     text.line("}");
     text.line(format!("tile[{key} * idx({tile}) + {column}] = {value};"));

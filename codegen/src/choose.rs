@@ -51,7 +51,7 @@ pub fn supports(op: &Op, target: &Target) -> Support {
             }
             let bytes = attention::shared(op.outputs[0].dtype);
             if bytes > target.shared_memory {
-                return no(format!("attention takes {bytes} bytes of shared memory, and the device has fewer"));
+                return no(format!("attention takes {bytes} bytes of shared memory, and the device has less"));
             }
             Support::Native
         }
@@ -153,7 +153,7 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
                 c.traffic.matmuls = products;
                 c
             });
-            matrices.chain(tiles).chain(row_products(op, c, target, profile, index)).collect()
+            matrices.chain(tiles).chain(row_dots(op, c, target, profile, index)).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
@@ -164,7 +164,7 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
 
 /// The candidate for a walk over the rows of an operation.
 fn walked(op: &Op, w: Walk, index: IndexWidth, target: &Target) -> Candidate {
-    let family = if w.across { COLUMNS } else { ROWS };
+    let family = if w.columns { COLUMNS } else { ROWS };
     let split = if w.split { Split::TwoPass } else { Split::Whole };
     let tile = Tile::new([Block { m: w.rows, n: w.lanes, k: w.held }]);
     let mut candidate = Candidate::tiled(Variant { family, index, tile, split });
@@ -181,7 +181,7 @@ fn walked(op: &Op, w: Walk, index: IndexWidth, target: &Target) -> Candidate {
 }
 
 /// The cheapest walk over rows for a matrix by a vector, of which every element is read for one result.
-fn row_products(
+fn row_dots(
     op: &Op,
     contract: &Contract,
     target: &Target,
@@ -190,11 +190,11 @@ fn row_products(
 ) -> Option<Candidate> {
     let s = ContractSizes::of(op)?;
     let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
-    let rows = rows::of_products(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
+    let rows = rows::of_contract(op).filter(|_| s.m.min(s.n) == 1 && s.k > 0 && room)?;
     let seconds = |c: &Candidate| cost(&rows, Some(&c.traffic), profile).seconds;
     let all = walks(&rows, contract.k, target).into_iter().map(|w| walked(&rows, w, index, target));
     let best = all.map(|c| (seconds(&c), c)).reduce(|a, b| if b.0 < a.0 { b } else { a })?.1;
-    // As a contraction it is priced by its products.
+    // As a contraction it is priced as one.
     Some(Candidate::tiled(best.variant))
 }
 
@@ -212,10 +212,10 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
         (&[thread, group], f) if *f == MATRICES => matrix::generate(op, target, Blocks { thread, group }),
         (&[thread, group], f) if *f == TILES => contract::generate(op, target, Blocks { thread, group }, *split, wide),
         (&[b], f) if *f == ROWS || *f == COLUMNS => {
-            let (across, split) = (*f == COLUMNS, *split == Split::TwoPass);
-            let walk = Walk { lanes: b.n, rows: b.m, held: b.k, across, split };
-            match rows::of_products(op) {
-                Some(products) => rows::generate(&products, target, walk, wide),
+            let (columns, split) = (*f == COLUMNS, *split == Split::TwoPass);
+            let walk = Walk { lanes: b.n, rows: b.m, held: b.k, columns, split };
+            match rows::of_contract(op) {
+                Some(rows) => rows::generate(&rows, target, walk, wide),
                 None => rows::generate(op, target, walk, wide),
             }
         }
@@ -232,13 +232,13 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
     // An operand that all rows share stays near, whichever way it lies.
     let own = |a: &&Access| (0..inner).any(|d| !a.ignores(d) && op.dims[d] != 1);
     let along = |d: usize| op.inputs.iter().filter(own).any(|a| a.strides[d] == 1 && op.dims[d] != 1);
-    let across = inner > 0 && inner < rank && lies(inner - 1) && !(inner..rank).any(along);
+    let columns = inner > 0 && inner < rank && lies(inner - 1) && !(inner..rank).any(along);
     // Threads that share a row: enough for its length, at least a warp's worth of neighbours for lines of memory.
     let threads = most.min(256);
     let share = |each: usize| length.div_ceil(each).next_power_of_two().clamp(1, most);
     let mut list = Vec::new();
-    let walk = |lanes: usize, rows: usize, held: usize| Walk { lanes, rows, held, across, split: false };
-    if across {
+    let walk = |lanes: usize, rows: usize, held: usize| Walk { lanes, rows, held, columns, split: false };
+    if columns {
         let lanes = (most / 32).min(length.next_power_of_two()).max(1);
         list.push(walk(lanes, 32.min(most), 0));
         list.push(walk((threads / 32).max(1), 32.min(most), 0));
@@ -254,15 +254,15 @@ fn walks(op: &Op, inner: usize, target: &Target) -> Vec<Walk> {
         list.push(walk(lanes, (threads / lanes).max(1), 0));
     }
     // Few long rows do not fill the device: groups share them.
-    // Where all threads of the device have enough to do, larger groups leave fewer parts to join. They pay off only where their threads
+    // Where all threads of the device have enough to do, larger groups leave not so many parts to join. They pay off only where their threads
     // need not all meet after every step.
     let meets_seldom = target.dialect.language().half_barrier().is_some();
     let many = meets_seldom && count == 1 && length >= target.units * 2048 * 16;
-    let (lanes, rows) = match across {
+    let (lanes, rows) = match columns {
         true => ((threads / 32).max(1), 32.min(threads)),
         false => (if many { most } else { threads }, 1),
     };
-    let split = Walk { lanes, rows, held: 0, across, split: true };
+    let split = Walk { lanes, rows, held: 0, columns, split: true };
     if length > 1 {
         list.push(split);
     }

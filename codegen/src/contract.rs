@@ -2,14 +2,14 @@
 //!
 //! A group of threads computes a block of the result. It walks along k: the next pieces of both operands are read from memory
 //! (through their accesses and expressions) while the present ones, in shared memory, are multiplied. Each thread holds a
-//! tile of sums in registers. Where sums are f32 and the tile's sides are multiples of four, shared memory is read by fours.
+//! tile of accumulators in registers. Where they are f32 and the tile's sides are multiples of four, shared memory is read as vec4.
 //!
-//! An access is affine, so that what the operand's own index and what the place along k add to an element's place, and to the coordinates of
-//! its guards, are computed apart: the former once, the latter for each piece. Where k has several dimensions, as in a convolution,
-//! a thread for each place along k does the latter and leaves it in shared memory: divisions for each element read would take longer
+//! An access is affine, so that what the operand's own index and what the index along K add to an element's offset, and to the coordinates of
+//! its guards, are computed separately: the former once, the latter for each piece. Where k has several dimensions, as in a convolution,
+//! a thread for each index along K does the latter and leaves it in shared memory: divisions for each element read would take longer
 //! than the arithmetic.
 //!
-//! Where there are few blocks, groups share the depth of each: every part's sums go to scratch memory, and a second launch adds the parts
+//! Where there are few blocks, groups share the K of each (split K): every part's accumulators go to scratch memory, and a second launch adds the parts
 //! in their order.
 
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Blocks {
         k.div_ceil(splits.max(1)).next_multiple_of(self.group.k.max(1))
     }
 
-    /// Bytes of shared memory for sums of this dtype, with so many numbers for each place along k.
+    /// Bytes of shared memory for accumulators of this dtype, with so many numbers for each index along K.
     pub(crate) fn shared(self, acc: DType, steps: usize) -> usize {
         ((self.group.m + self.group.n + 2 * PAD) * acc.size().max(4) + steps.next_multiple_of(4) * 8) * self.group.k
     }
@@ -67,45 +67,45 @@ struct Writer<'a, 'f> {
     blocks: Blocks,
     /// Whether several groups share K.
     shares: bool,
-    /// Whether sums, and shared memory, are moved by fours.
+    /// Whether accumulators and shared memory are moved as vec4.
     vector: bool,
-    /// For each operand: whether it is read from memory by fours.
-    fours: [bool; 2],
+    /// For each operand: whether it is read from memory as vec4.
+    vec4: [bool; 2],
     batch: Vec<String>,
-    /// Places along k in a piece, once they are written.
-    depths: Vec<(String, Depth)>,
+    /// Indices along K in a piece, once they are written.
+    k_indices: Vec<(String, KIndex)>,
 }
 
-/// A place along k in the present piece: its number, the indices, and what it adds for each operand.
+/// An index along K in the present piece: its number, the indices, and what it adds for each operand.
 #[derive(Clone, Default)]
-struct Depth {
+struct KIndex {
     k: String,
     index: Vec<String>,
     steps: [Position; 2],
 }
 
-/// What some of the indices add to the place of an operand's element, and to the coordinates of its guards. Nothing, where they add
+/// What some of the indices add to the offset of an operand's element, and to the coordinates of its guards. Nothing, where they add
 /// nothing.
 #[derive(Clone, Default)]
 struct Position {
-    place: String,
+    offset: String,
     guards: Vec<String>,
 }
 
-/// Whether elements of this dtype are moved by fours in contractions whose sums are f32.
+/// Whether elements of this dtype are moved as vec4 in contractions that accumulate in f32.
 fn is_moved_by_four(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Whether outputs of a contraction are written by fours: they lie side by side along the last dimension of n.
+/// Whether outputs of a contraction are written as vec4: they are contiguous along the last dimension of N.
 pub(crate) fn writes_by_four(op: &Op, contract: &Contract) -> bool {
     let last = contract.k.wrapping_sub(1);
     contract.k > contract.n
         && op.outputs.iter().all(|a| op.dims[last] != 1 && a.strides[last] == 1 && is_moved_by_four(a.dtype))
 }
 
-/// Whether an operand is a plain input of floats, side by side along the last dimension of k or of its own: it can then be read by
-/// fours.
+/// Whether an operand is a plain input of floats, contiguous along the last dimension of K or of its own: it can then be read as
+/// vec4.
 pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] {
     let rank = op.dims.len();
     [(&contract.lhs, contract.m..contract.n), (&contract.rhs, contract.n..contract.k)].map(|(expr, own)| {
@@ -122,7 +122,7 @@ pub(crate) fn reads_by_four(op: &Op, contract: &Contract) -> [Option<usize>; 2] 
     })
 }
 
-/// A contraction whose products share their left operand along some dimensions of the batch, with those as columns: fewer blocks
+/// A batch of matmuls that share their left operand along some dimensions of the batch, with those as columns: not so many blocks
 /// reach over an edge. `None` where there are no such dimensions.
 pub(crate) fn widened(op: &Op) -> Option<Op> {
     let Body::Contract(c) = &op.body else { return None };
@@ -132,12 +132,12 @@ pub(crate) fn widened(op: &Op) -> Option<Op> {
         (a.strides[d] == 0 || op.dims[d] == 1) && a.guards.iter().all(|g| g.coefficients[d] == 0)
     };
     let moves = |d: &usize| op.inputs.iter().enumerate().all(|(i, a)| !left(i) || still(a, *d));
-    let (moved, kept): (Vec<usize>, Vec<usize>) = (0..c.m).partition(moves);
+    let (moved, batch): (Vec<usize>, Vec<usize>) = (0..c.m).partition(moves);
     if moved.is_empty() || op.exprs().any(|e| (0..rank).any(|d| e.uses_index(d))) {
         return None;
     }
-    let order: Vec<usize> = kept.iter().copied().chain(c.m..c.n).chain(moved).chain(c.n..rank).collect();
-    let turn = |a: &Access| {
+    let order: Vec<usize> = batch.iter().copied().chain(c.m..c.n).chain(moved).chain(c.n..rank).collect();
+    let permute = |a: &Access| {
         let mut a = a.clone();
         a.strides = order.iter().map(|&d| a.strides[d]).collect();
         for g in &mut a.guards {
@@ -145,11 +145,11 @@ pub(crate) fn widened(op: &Op) -> Option<Op> {
         }
         a
     };
-    let m = kept.len();
+    let m = batch.len();
     Some(Op {
         dims: order.iter().map(|&d| op.dims[d]).collect(),
-        inputs: op.inputs.iter().map(turn).collect(),
-        outputs: op.outputs.iter().map(turn).collect(),
+        inputs: op.inputs.iter().map(permute).collect(),
+        outputs: op.outputs.iter().map(permute).collect(),
         body: Body::Contract(Box::new(Contract { m, n: m + c.n - c.m, ..(**c).clone() })),
     })
 }
@@ -175,7 +175,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, w
     frame.has_workspace = shares;
     let possible = reads_by_four(op, contract).map(|d| d.is_some());
     let by_four = vector && possible == [true, true];
-    for fours in if by_four { &[true, false][..] } else { &[false][..] } {
+    for vec4 in if by_four { &[true, false][..] } else { &[false][..] } {
         let mut text = Text::inside(1);
         let writer = Writer {
             frame: &mut frame,
@@ -183,28 +183,28 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, w
             blocks,
             shares,
             vector,
-            fours: if *fours { possible } else { [false, false] },
+            vec4: if *vec4 { possible } else { [false, false] },
             batch: Vec::new(),
-            depths: Vec::new(),
+            k_indices: Vec::new(),
         };
-        writer.entry(&mut text, *fours);
-        frame.entry(if *fours { "contract_by_four" } else { "contract_by_one" }, blocks.threads() as u32, text);
+        writer.entry(&mut text, *vec4);
+        frame.entry(if *vec4 { "contract_by_four" } else { "contract_by_one" }, blocks.threads() as u32, text);
     }
     if shares {
         let mut text = Text::inside(1);
         join(&mut frame, &mut text, contract);
         frame.entry("contract_parts", JOINING, text);
     }
-    Program::new(frame, Shape::Contract { blocks, split, fours: by_four, widened })
+    Program::new(frame, Shape::Contract { blocks, split, vec4: by_four, widened })
 }
 
-/// Numbers that are kept for each place along k, where it has several dimensions.
+/// Numbers in shared memory for each index along K, where it has several dimensions.
 pub(crate) fn steps(op: &Op, contract: &Contract) -> usize {
-    let kept = |e: &Expr| match e.as_input() {
+    let numbers = |e: &Expr| match e.as_input() {
         Some(input) => 1 + op.inputs[input as usize].guards.len(),
         None => op.dims.len() - contract.k,
     };
-    kept(&contract.lhs) + kept(&contract.rhs)
+    numbers(&contract.lhs) + numbers(&contract.rhs)
 }
 
 /// Adds up the parts of each sum, in their order, and writes the results.
@@ -221,8 +221,8 @@ fn join(frame: &mut Frame<'_>, text: &mut Text, c: &Contract) {
         text.line(format!("while (part + idx({}) < {parts}) {{", together - 1));
         let mut values = Vec::new();
         for p in 0..together {
-            let place = text.name("p", format!("{base} + ((part + idx({p})) * {count} + n) * idx({})", acc.words()));
-            values.push(text.name("x", from_words(register_dtype(acc), |k| format!("work[{place} + idx({k})]"))));
+            let offset = text.name("p", format!("{base} + ((part + idx({p})) * {count} + n) * idx({})", acc.words()));
+            values.push(text.name("x", from_words(register_dtype(acc), |k| format!("work[{offset} + idx({k})]"))));
         }
         for value in values {
             text.line(format!("sum = {};", binary(millstream_core::Binary::Add, c.acc, "sum", &value)));
@@ -237,16 +237,16 @@ fn join(frame: &mut Frame<'_>, text: &mut Text, c: &Contract) {
 }
 
 impl<'a> Writer<'a, '_> {
-    fn entry(mut self, text: &mut Text, fours: bool) {
+    fn entry(mut self, text: &mut Text, vec4: bool) {
         let Blocks { thread, group } = self.blocks;
-        let across = group.n / thread.n;
+        let threads_n = group.n / thread.n;
         let number: Vec<String> = (0..6).map(|n| self.frame.arg(Word::Number(n))).collect();
         let [tiles_n, tiles, total, m, n, k] = &number[..] else { return };
         text.line(format!("let size_m = {m};"));
         text.line(format!("let size_n = {n};"));
         text.line(format!("let size_k = {k};"));
-        text.line(format!("let y = quotient(lane, idx({across}));"));
-        text.line(format!("let x = lane - y * idx({across});"));
+        text.line(format!("let y = quotient(lane, idx({threads_n}));"));
+        text.line(format!("let x = lane - y * idx({threads_n});"));
         text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
         text.line(format!("let slice = quotient(tile, {tiles});"));
         text.line(format!("let within = tile - slice * {tiles};"));
@@ -254,11 +254,11 @@ impl<'a> Writer<'a, '_> {
         text.line(format!("let first_m = tile_m * idx({});", group.m));
         text.line(format!("let first_n = (within - tile_m * {tiles_n}) * idx({});", group.n));
         if self.shares {
-            let [batches, depth] = [6, 7].map(|n| self.frame.arg(Word::Number(n)));
+            let [batches, part_k] = [6, 7].map(|n| self.frame.arg(Word::Number(n)));
             text.line(format!("let part = quotient(slice, {batches});"));
             text.line(format!("let batch = slice - part * {batches};"));
-            text.line(format!("let begin = part * {depth};"));
-            text.line(format!("let until = min(size_k, begin + {depth});"));
+            text.line(format!("let begin = part * {part_k};"));
+            text.line(format!("let until = min(size_k, begin + {part_k});"));
         } else {
             text.line("let batch = slice;");
             text.line("let begin = idx(0);");
@@ -309,26 +309,26 @@ impl<'a> Writer<'a, '_> {
             text.line(release);
         }
         if self.shares {
-            self.leave_sums(text);
+            self.leave_accumulators(text);
         } else {
-            self.results(text, fours);
+            self.results(text, vec4);
         }
         text.line("}");
     }
 
-    /// What a place along k, given by its indices, adds for an operand that is a plain input.
+    /// What an index along K, given by its parts, adds for an operand that is a plain input.
     fn step(&mut self, side: Side, index: &[String]) -> Position {
         let Some(input) = self.operand(side).as_input().map(usize::from) else { return Position::default() };
         let (first, rank) = (self.contract.k, self.frame.op.dims.len());
         let at = |d: usize| index.get(d - first).cloned();
         let guards = 0..self.frame.access(input).guards.len();
         Position {
-            place: self.frame.moved(input, first..rank, &at),
+            offset: self.frame.moved(input, first..rank, &at),
             guards: guards.map(|g| self.frame.guard_moved(input, g, first..rank, &at)).collect(),
         }
     }
 
-    /// Computes what the places along k of a whole piece add, one for each of the first threads.
+    /// Computes what the indices along K of a whole piece add, one for each of the first threads.
     fn look_ahead(&mut self, text: &mut Text, first: &str, names: &[String]) {
         text.line(format!("if (lane < idx({})) {{", self.blocks.group.k));
         let k = text.name("k", format!("{first} + lane"));
@@ -337,8 +337,8 @@ impl<'a> Writer<'a, '_> {
         for side in [Side::Left, Side::Right] {
             let numbers: Vec<String> = match self.operand(side).as_input() {
                 Some(_) => {
-                    let Position { place, guards } = self.step(side, &index);
-                    [place].into_iter().chain(guards).map(|sum| format!("idx(0){sum}")).collect()
+                    let Position { offset, guards } = self.step(side, &index);
+                    [offset].into_iter().chain(guards).map(|sum| format!("idx(0){sum}")).collect()
                 }
                 None => index.clone(),
             };
@@ -353,63 +353,63 @@ impl<'a> Writer<'a, '_> {
     /// Puts what was computed for a piece into shared memory.
     fn leave_steps(&self, text: &mut Text, names: &[String]) {
         text.line(format!("if (lane < idx({})) {{", self.blocks.group.k));
-        let fours = names.chunks(4).len();
+        let count = names.chunks(4).len();
         for (f, four) in names.chunks(4).enumerate() {
             let parts: Vec<&str> = (0..4).map(|i| four.get(i).map_or("idx(0)", String::as_str)).collect();
-            text.line(format!("steps[lane * idx({fours}) + idx({f})] = vec4<idx>({});", parts.join(", ")));
+            text.line(format!("steps[lane * idx({count}) + idx({f})] = vec4<idx>({});", parts.join(", ")));
         }
         text.line("}");
     }
 
-    /// A place along k in the present piece.
-    fn depth(&mut self, text: &mut Text, place: &str) -> Depth {
-        if let Some((_, known)) = self.depths.iter().find(|(p, _)| p == place) {
+    /// An index along K in the present piece.
+    fn k_index(&mut self, text: &mut Text, offset: &str) -> KIndex {
+        if let Some((_, known)) = self.k_indices.iter().find(|(p, _)| p == offset) {
             return known.clone();
         }
-        let k = text.name("k", format!("k0 + {place}"));
-        let mut depth = Depth { k: k.clone(), ..Depth::default() };
+        let k = text.name("k", format!("k0 + {offset}"));
+        let mut found = KIndex { k: k.clone(), ..KIndex::default() };
         let dims = self.frame.op.dims.len() - self.contract.k;
         if dims > 1 {
             let count = steps(self.frame.op, self.contract);
-            let fours = count.div_ceil(4);
-            let read = |f: usize| format!("steps[{place} * idx({fours}) + idx({f})]");
-            let names: Vec<String> = (0..fours).map(|f| text.name("s", read(f))).collect();
+            let each = count.div_ceil(4);
+            let read = |f: usize| format!("steps[{offset} * idx({each}) + idx({f})]");
+            let names: Vec<String> = (0..each).map(|f| text.name("s", read(f))).collect();
             let mut numbers = (0..count).map(|i| format!("{}.{}", names[i / 4], ["x", "y", "z", "w"][i % 4]));
             for side in [Side::Left, Side::Right] {
                 match self.operand(side).as_input().map(usize::from) {
                     Some(input) => {
                         let guards = self.frame.access(input).guards.len();
                         let mut next = || numbers.next().map_or(String::new(), |n| format!(" + {n}"));
-                        let place = next();
-                        depth.steps[side as usize] = Position { place, guards: (0..guards).map(|_| next()).collect() };
+                        let offset = next();
+                        found.steps[side as usize] = Position { offset, guards: (0..guards).map(|_| next()).collect() };
                     }
-                    None => depth.index = numbers.by_ref().take(dims).collect(),
+                    None => found.index = numbers.by_ref().take(dims).collect(),
                 }
             }
         } else {
-            depth.index = if dims == 1 { vec![k] } else { Vec::new() };
-            depth.steps = [Side::Left, Side::Right].map(|side| self.step(side, &depth.index));
+            found.index = if dims == 1 { vec![k] } else { Vec::new() };
+            found.steps = [Side::Left, Side::Right].map(|side| self.step(side, &found.index));
         }
-        self.depths.push((place.into(), depth.clone()));
-        depth
+        self.k_indices.push((offset.into(), found.clone()));
+        found
     }
 
-    /// Leaves this part's sums in scratch memory.
-    fn leave_sums(&mut self, text: &mut Text) {
+    /// Leaves this part's accumulators in scratch memory.
+    fn leave_accumulators(&mut self, text: &mut Text) {
         let Blocks { thread, .. } = self.blocks;
         let acc = Register::of(self.contract.acc);
         let base = self.frame.arg(Word::Work);
         let columns: Vec<String> =
-            (0..thread.n).map(|j| text.name("n", format!("first_n + {}", self.offset(Side::Right, j)))).collect();
+            (0..thread.n).map(|j| text.name("n", format!("first_n + {}", self.tile_offset(Side::Right, j)))).collect();
         for i in 0..thread.m {
-            let m = text.name("m", format!("first_m + {}", self.offset(Side::Left, i)));
+            let m = text.name("m", format!("first_m + {}", self.tile_offset(Side::Left, i)));
             text.line(format!("if ({m} < size_m) {{"));
             let row = text.name("p", format!("(slice * size_m + {m}) * size_n"));
             for (j, n) in columns.iter().enumerate() {
                 text.line(format!("if ({n} < size_n) {{"));
-                let place = text.name("p", format!("{base} + ({row} + {n}) * idx({})", acc.words()));
+                let offset = text.name("p", format!("{base} + ({row} + {n}) * idx({})", acc.words()));
                 for (k, word) in to_words(acc, &format!("sum_{i}_{j}")).into_iter().enumerate() {
-                    text.line(format!("work[{place} + idx({k})] = {word};"));
+                    text.line(format!("work[{offset} + idx({k})] = {word};"));
                 }
                 text.line("}");
             }
@@ -426,9 +426,9 @@ impl<'a> Writer<'a, '_> {
             Side::Right => (group.n, "first_n", "size_n", self.contract.n..self.contract.k),
         };
         let along_k = self.lies_along_k(side);
-        let width = if self.fours[side as usize] { 4 } else { 1 };
+        let width = if self.vec4[side as usize] { 4 } else { 1 };
         let count = size * group.k / width;
-        // Neighbouring threads read what lies side by side.
+        // Neighbouring threads read neighbouring elements.
         let inner = if along_k { group.k / width } else { size / width };
         let q = text.name("q", format!("quotient(lane, idx({inner}))"));
         let r = text.name("r", format!("(lane - {q} * idx({inner})) * idx({width})"));
@@ -456,12 +456,12 @@ impl<'a> Writer<'a, '_> {
                 }
             };
             let (k, o) = if along_k { (r, q) } else { (q, r) };
-            let mine = match owns.iter().find(|(place, _)| *place == o) {
+            let mine = match owns.iter().find(|(offset, _)| *offset == o) {
                 Some((_, mine)) => mine.clone(),
                 None => {
                     let position = text.name("o", format!("{first} + {o}"));
                     let inside = text.name("inside", format!("{position} < {most}"));
-                    // Beyond the end the first element is read: its sums go nowhere.
+                    // Beyond the end the first element is read: its accumulators go nowhere.
                     let position = text.name("o", format!("select(idx(0), {position}, {inside})"));
                     let index =
                         if own.is_empty() { Vec::new() } else { self.frame.indices(text, &position, own.clone()) };
@@ -494,10 +494,10 @@ impl<'a> Writer<'a, '_> {
             None => batch.get(d).cloned(),
         };
         let end = self.contract.m;
-        let place = self.frame.arg(Word::Base(input))
+        let offset = self.frame.arg(Word::Base(input))
             + &self.frame.moved(input, 0..end, &at)
             + &self.frame.moved(input, own.clone(), &at);
-        let place = text.name("p", place);
+        let offset = text.name("p", offset);
         let mut guards = Vec::new();
         for g in 0..self.frame.access(input).guards.len() {
             let sum = self.frame.arg(Word::GuardOffset(input, g))
@@ -505,10 +505,10 @@ impl<'a> Writer<'a, '_> {
                 + &self.frame.guard_moved(input, g, own.clone(), &at);
             guards.push(text.name("g", sum));
         }
-        Position { place, guards }
+        Position { offset, guards }
     }
 
-    /// Whether neighbouring threads read neighbouring places along k, judged by the operand's first input: it lies side by side there, and not
+    /// Whether neighbouring threads read neighbouring elements along K, as the operand's first input says: it is contiguous there, and not
     /// along its own dimension. Windows over an image do both, or nearly so, and are short along k.
     fn lies_along_k(&self, side: Side) -> bool {
         let own = match side {
@@ -551,7 +551,7 @@ impl<'a> Writer<'a, '_> {
     /// Reads a slot's elements of the piece at `k0`; zeros where there are none.
     fn fetch(&mut self, text: &mut Text, slot: &Slot) {
         let zero = Register::of(self.contract.acc).zero();
-        let Depth { k, index, steps } = self.depth(text, &slot.k);
+        let KIndex { k, index, steps } = self.k_index(text, &slot.k);
         let real = slot.real.as_ref().map_or(String::new(), |real| format!(" & ({real})"));
         let expr = self.operand(slot.side);
         let Some(input) = expr.as_input().map(usize::from) else {
@@ -571,12 +571,12 @@ impl<'a> Writer<'a, '_> {
             return;
         };
         let (own, step) = (&slot.own.position, &steps[slot.side as usize]);
-        let place = text.name("p", format!("{}{}", own.place, step.place));
+        let offset = text.name("p", format!("{}{}", own.offset, step.offset));
         let mut exists = String::new();
         if let Some(fill) = &slot.fill {
             let add = |(own, step): (&String, &String)| text.name("g", format!("{own}{step}"));
             let coordinates: Vec<String> = own.guards.iter().zip(&step.guards).map(add).collect();
-            exists = format!(" & {}", self.frame.exists(input, &place, &coordinates));
+            exists = format!(" & {}", self.frame.exists(input, &offset, &coordinates));
             text.line(format!("{} = select({zero}, {fill}, {k} < until);", slot.names[0]));
         } else {
             for name in &slot.names {
@@ -586,12 +586,12 @@ impl<'a> Writer<'a, '_> {
         text.line(format!("if (({k} < until){real}{exists}) {{"));
         let dtype = self.frame.access(input).dtype;
         let values = if slot.names.len() == 4 {
-            self.frame.fours = true;
-            let four = self.frame.load_four(text, input, &place);
-            self.frame.fours = false;
+            self.frame.vec4 = true;
+            let four = self.frame.load_four(text, input, &offset);
+            self.frame.vec4 = false;
             four.to_vec()
         } else {
-            vec![text.name("x", self.frame.load(input, &place))]
+            vec![text.name("x", self.frame.load(input, &offset))]
         };
         for (name, value) in slot.names.iter().zip(values) {
             text.line(format!("{name} = {};", cast(dtype, self.contract.acc, &value)));
@@ -613,12 +613,12 @@ impl<'a> Writer<'a, '_> {
             text.line(format!("{array}[{at} >> 2u] = vec4<f32>({});", slot.names.join(", ")));
         } else {
             for (l, name) in slot.names.iter().enumerate() {
-                let place = if l == 0 { at.clone() } else { format!("({at} + idx({}))", l * row) };
+                let offset = if l == 0 { at.clone() } else { format!("({at} + idx({}))", l * row) };
                 if self.vector {
-                    text.line(format!("{} = {name};", self.frame.language().component(array, &place)));
+                    text.line(format!("{} = {name};", self.frame.language().component(array, &offset)));
                 } else {
                     let value = Register::of(self.contract.acc).put(name);
-                    text.line(format!("{array}[{place}] = {value};"));
+                    text.line(format!("{array}[{offset}] = {value};"));
                 }
             }
         }
@@ -628,14 +628,14 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Where in the group's block the thread's row `i` (or column) lies.
-    fn offset(&self, side: Side, i: usize) -> String {
+    fn tile_offset(&self, side: Side, i: usize) -> String {
         let Blocks { thread, group } = self.blocks;
         let (own, size, each) = match side {
             Side::Left => ("y", group.m, thread.m),
             Side::Right => ("x", group.n, thread.n),
         };
         if self.vector {
-            // Fours of one thread lie apart, so that neighbouring threads read neighbouring fours.
+            // The vec4s of one thread are not neighbours, so that neighbouring threads read neighbouring vec4s.
             let stride = size / (each / 4);
             format!("{own} * idx(4) + idx({})", (i / 4) * stride + i % 4)
         } else {
@@ -654,12 +654,12 @@ impl<'a> Writer<'a, '_> {
         {
             let row = size + PAD;
             for i in (0..each).step_by(if self.vector { 4 } else { 1 }) {
-                let place = format!("kk * idx({row}) + {}", self.offset(side, i));
+                let offset = format!("kk * idx({row}) + {}", self.tile_offset(side, i));
                 if self.vector {
-                    let v = text.name("v", format!("{array}[({place}) >> 2u]"));
+                    let v = text.name("v", format!("{array}[({offset}) >> 2u]"));
                     names[side as usize].extend(["x", "y", "z", "w"].map(|p| format!("{v}.{p}")));
                 } else {
-                    let value = Register::of(acc).get(format!("{array}[{place}]"));
+                    let value = Register::of(acc).get(format!("{array}[{offset}]"));
                     names[side as usize].push(text.name("v", value));
                 }
             }
@@ -679,22 +679,22 @@ impl<'a> Writer<'a, '_> {
         text.line("}");
     }
 
-    /// Computes the epilogue on the sums and writes the results.
-    fn results(&mut self, text: &mut Text, fours: bool) {
+    /// Computes the epilogue on the accumulators and writes the results.
+    fn results(&mut self, text: &mut Text, vec4: bool) {
         let Blocks { thread, .. } = self.blocks;
         let c = self.contract;
-        // Columns in fours are written together where every output lies side by side along n.
-        let wide = self.vector && fours && writes_by_four(self.frame.op, c);
+        // Four columns are written together where every output is contiguous along N.
+        let wide = self.vector && vec4 && writes_by_four(self.frame.op, c);
         let mut columns = Vec::new();
         for j in 0..thread.n {
-            let place = self.offset(Side::Right, j);
-            let n = text.name("n", format!("first_n + {place}"));
+            let offset = self.tile_offset(Side::Right, j);
+            let n = text.name("n", format!("first_n + {offset}"));
             let index = if c.n == c.k { Vec::new() } else { self.frame.indices(text, &n, c.n..c.k) };
             columns.push((n, index));
         }
         for i in 0..thread.m {
-            let place = self.offset(Side::Left, i);
-            let m = text.name("m", format!("first_m + {place}"));
+            let offset = self.tile_offset(Side::Left, i);
+            let m = text.name("m", format!("first_m + {offset}"));
             text.line(format!("if ({m} < size_m) {{"));
             let rows = if c.m == c.n { Vec::new() } else { self.frame.indices(text, &m, c.m..c.n) };
             let step = if wide { 4 } else { 1 };
@@ -712,7 +712,7 @@ impl<'a> Writer<'a, '_> {
 
 /// Computes the epilogue on `step` neighbouring columns of a row, 1 or 4, and writes the results: together, where there are 4.
 ///
-/// Given are the indices of the batch and of the row; `element` gives those of a column, and the sum there.
+/// Given are the indices of the batch and of the row; `element` gives those of a column, and the accumulator there.
 pub(crate) fn results<'a>(
     frame: &mut Frame<'a>,
     text: &mut Text,
@@ -751,16 +751,16 @@ pub(crate) fn results<'a>(
     }
     for (o, names) in results.iter().enumerate() {
         let operand = frame.output(o);
-        let place = frame.place(operand, &|d| first[d].clone());
-        let place = text.name("p", place);
+        let offset = frame.offset(operand, &|d| first[d].clone());
+        let offset = text.name("p", offset);
         match <&[String; 4]>::try_from(&names[..]) {
-            Ok(names) => frame.store_four(text, operand, &place, names),
-            Err(_) => frame.store(text, operand, &place, &names[0]),
+            Ok(names) => frame.store_four(text, operand, &offset, names),
+            Err(_) => frame.store(text, operand, &offset, &names[0]),
         }
     }
 }
 
-/// A place along an operand's own dimension: its indices, and what they add where the operand is a plain input.
+/// An index along an operand's own dimension: its indices, and what they add where the operand is a plain input.
 #[derive(Clone)]
 struct Own {
     index: Vec<String>,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use millstream_core::{Access, DType, Op};
 
-use crate::dialect::{Language, Module, Operand};
+use crate::dialect::{Draft, Language, Operand};
 use crate::notation::{needed, words};
 use crate::program::Entry;
 use crate::target::Target;
@@ -82,7 +82,7 @@ pub(crate) struct Frame<'a> {
     bodies: Vec<(Entry, String)>,
     pub(crate) has_workspace: bool,
     /// Whether the entry being written moves four elements at once.
-    pub(crate) fours: bool,
+    pub(crate) vec4: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -95,7 +95,7 @@ impl<'a> Frame<'a> {
             shared: String::new(),
             bodies: Vec::new(),
             has_workspace: false,
-            fours: false,
+            vec4: false,
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
     /// An operand as the language's loads and stores take it.
     fn operand(&self, number: usize) -> Operand {
         let last = self.op.dims.len().wrapping_sub(1);
-        let by_vector = self.fours && self.class(number, last) == Class::One;
+        let by_vector = self.vec4 && self.class(number, last) == Class::One;
         let is_output = number >= self.op.inputs.len();
         Operand { number, dtype: self.access(number).dtype, is_output, by_vector }
     }
@@ -171,13 +171,13 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Writes the place of an operand's element, given the text of each index; a dimension without text counts as 0.
-    pub(crate) fn place(&mut self, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
+    /// Writes the offset of an operand's element, given the text of each index; a dimension without text counts as 0.
+    pub(crate) fn offset(&mut self, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
         let base = self.arg(Word::Base(operand));
         base + &self.moved(operand, 0..self.op.dims.len(), index)
     }
 
-    /// What these dimensions add to the place of an operand's element; nothing, or a text that begins with a sign.
+    /// What these dimensions add to the offset of an operand's element; nothing, or a text that begins with a sign.
     pub(crate) fn moved(
         &mut self,
         operand: usize,
@@ -215,7 +215,7 @@ impl<'a> Frame<'a> {
         sum
     }
 
-    /// The conditions under which a guarded operand has an element: at this place, with these coordinates of its guards.
+    /// The conditions under which a guarded operand has an element: at this offset, with these coordinates of its guards.
     pub(crate) fn exists(&mut self, operand: usize, at: &str, coordinates: &[String]) -> String {
         let (low, high) = (self.arg(Word::Low(operand)), self.arg(Word::High(operand)));
         let mut conditions = vec![format!("in_range({at} - {low}, {high} - {low})")];
@@ -235,8 +235,8 @@ impl<'a> Frame<'a> {
     /// Writes the read of an operand at an index; gives the name of the value.
     pub(crate) fn read(&mut self, text: &mut Text, operand: usize, index: &dyn Fn(usize) -> Option<String>) -> String {
         let access = self.access(operand);
-        let place = self.place(operand, index);
-        let at = text.name("p", place);
+        let offset = self.offset(operand, index);
+        let at = text.name("p", offset);
         if access.is_plain() {
             return text.name("x", self.load(operand, &at));
         }
@@ -282,19 +282,19 @@ impl<'a> Frame<'a> {
         from_words(dtype, |k| words[k].clone())
     }
 
-    /// Takes a linear position over these dimensions apart; gives the names of the indices.
+    /// Writes the indices along these dimensions from a linear one; gives their names.
     pub(crate) fn indices(&mut self, text: &mut Text, linear: &str, dims: std::ops::Range<usize>) -> Vec<String> {
         let mut names = vec![String::new(); dims.len()];
         let mut rest = linear.to_string();
         for d in dims.clone().rev() {
-            let place = d - dims.start;
+            let i = d - dims.start;
             if d == dims.start {
-                names[place] = rest.clone();
+                names[i] = rest.clone();
                 break;
             }
             let size = self.arg(Word::Size(d));
             let q = text.name("q", format!("quotient({rest}, {size})"));
-            names[place] = text.name("i", format!("{rest} - {q} * {size}"));
+            names[i] = text.name("i", format!("{rest} - {q} * {size}"));
             rest = q;
         }
         names
@@ -312,7 +312,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The whole text, the entries, and what the arguments are.
-    pub(crate) fn finish(mut self) -> (String, Vec<Entry>, Layout) {
+    pub(crate) fn finish(mut self) -> (String, Vec<Entry>, Arguments) {
         let language = self.language();
         let mut used: usize = self.words.iter().map(|w| self.width(*w)).sum();
         let zero = language.zero_is_argument().then_some(used);
@@ -322,7 +322,7 @@ impl<'a> Frame<'a> {
         }
         let count = used.next_multiple_of(4).max(4);
         let bodies: String = self.bodies.iter().map(|(_, b)| b.as_str()).collect();
-        let module = Module {
+        let draft = Draft {
             operands: (0..self.operands()).map(|o| self.operand(o)).collect(),
             has_workspace: self.has_workspace,
             words: count,
@@ -332,9 +332,9 @@ impl<'a> Frame<'a> {
             shared: &self.shared,
             entries: self.bodies.iter().map(|(entry, body)| (entry, self.arguments(body) + body)).collect(),
         };
-        let text = module.text(language);
+        let text = draft.text(language);
         let entries = self.bodies.into_iter().map(|(entry, _)| entry).collect();
-        (text, entries, Layout { words: self.words, wide: self.wide, count, has_pointers: language.has_pointers() })
+        (text, entries, Arguments { words: self.words, wide: self.wide, count, has_pointers: language.has_pointers() })
     }
 }
 
@@ -348,7 +348,7 @@ pub(crate) enum Class {
 
 /// What the arguments of a kernel are.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct Arguments {
     pub(crate) words: Vec<Word>,
     pub(crate) wide: bool,
     pub(crate) count: usize,

@@ -18,7 +18,7 @@ pub(crate) const SHORTEST: u64 = 32;
 /// Neighbouring elements of a row that a thread takes at a time.
 const EACH: usize = 4;
 
-/// A walk along the result; each element is read where the places say.
+/// A walk along the result; each element is read where the indices say.
 pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Program> {
     let Body::Gather(lookups) = &op.body else {
         return Err(Error::internal("a kernel for lookups was asked to do something else"));
@@ -31,8 +31,8 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
     let rank = op.dims.len();
     let index = if rank == 0 { Vec::new() } else { frame.indices(&mut text, "n", 0..rank) };
     let at = |d: usize| Some(index[d].clone());
-    let place = frame.place(0, &at);
-    text.line(format!("var place = {place};"));
+    let offset = frame.offset(0, &at);
+    text.line(format!("var offset = {offset};"));
     text.line("var exists = true;");
     for j in 0..lookups.len() {
         let (stride, size) = (frame.arg(Word::Number(1 + 2 * j)), frame.arg(Word::Number(2 + 2 * j)));
@@ -49,18 +49,18 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
             _ => text.name("w", format!("select({value}, {value} + {limit}, {value} < {zero})")),
         };
         text.line(format!("exists = exists && {wanted} >= {zero} && {wanted} < {limit};"));
-        text.line(format!("place += idx(select({zero}, {wanted}, exists)) * {stride};"));
+        text.line(format!("offset += idx(select({zero}, {wanted}, exists)) * {stride};"));
     }
     let dtype = op.inputs[0].dtype;
     let words: Vec<String> = (0..dtype.size().div_ceil(4)).map(|k| frame.arg(Word::Fill(0, k))).collect();
     text.line(format!("var value = {};", from_words(dtype, |k| words[k].clone())));
     text.line("if (exists) {");
-    text.line(format!("value = {};", frame.load(0, "place")));
+    text.line(format!("value = {};", frame.load(0, "offset")));
     text.line("}");
     let output = frame.output(0);
-    let place = frame.place(output, &at);
-    let place = text.name("p", place);
-    frame.store(&mut text, output, &place, "value");
+    let offset = frame.offset(output, &at);
+    let offset = text.name("p", offset);
+    frame.store(&mut text, output, &offset, "value");
     text.line("}");
     frame.entry("gather", THREADS, text);
     Program::new(frame, Shape::Gather { threads: THREADS })
@@ -81,7 +81,7 @@ impl Joined {
             Reduce::Prod => Binary::Mul,
             Reduce::Max => Binary::Max,
             Reduce::Min => Binary::Min,
-            Reduce::ArgMax | Reduce::ArgMin => return Err(Error::internal("places are not scanned")),
+            Reduce::ArgMax | Reduce::ArgMin => return Err(Error::internal("argmax and argmin are not scanned")),
         };
         let half = matches!(dtype, DType::F16 | DType::BF16);
         let computed = if half { register_dtype(Register::of(dtype)) } else { dtype };
@@ -144,9 +144,9 @@ pub(crate) fn generate_scan_columns(op: &Op, target: &Target, wide: bool) -> Res
                 if !is_total {
                     let at = |d: usize| Some(if d < inner { outer[d].clone() } else { i.clone() });
                     let output = frame.output(0);
-                    let place = frame.place(output, &at);
-                    let place = text.name("p", place);
-                    frame.store(&mut text, output, &place, "carry");
+                    let offset = frame.offset(output, &at);
+                    let offset = text.name("p", offset);
+                    frame.store(&mut text, output, &offset, "carry");
                 }
             }
             text.line(format!("i += idx({together});"));
@@ -227,9 +227,9 @@ pub(crate) fn generate_scan(op: &Op, target: &Target, wide: bool) -> Result<Prog
         text.line(format!("if ({i} < {length}) {{"));
         let value = text.name("t", binary(join, computed, "before", total));
         let at = |d: usize| Some(if d < inner { outer[d].clone() } else { i.clone() });
-        let place = frame.place(output, &at);
-        let place = text.name("p", place);
-        frame.store(&mut text, output, &place, &value);
+        let offset = frame.offset(output, &at);
+        let offset = text.name("p", offset);
+        frame.store(&mut text, output, &offset, &value);
         text.line("}");
     }
     text.line("workgroupBarrier();");

@@ -1,4 +1,4 @@
-//! Element-wise kernels: a loop over the index space, by single elements or by four that lie side by side.
+//! Element-wise kernels: a loop over the index space, by single elements or by four contiguous ones.
 
 use millstream_core::what::elements;
 use millstream_core::{Body, DType, Error, Expr, Node, Op, Result};
@@ -27,7 +27,7 @@ fn expr(op: &Op) -> Result<&Expr> {
     }
 }
 
-/// Whether every operand lies still or side by side along the last dimension, so that four elements can be moved at once.
+/// Whether every operand has stride 0 or 1 along the last dimension, so that four elements can be moved at once.
 pub(crate) fn by_four(frame: &Frame<'_>) -> bool {
     let Some(last) = frame.op.dims.len().checked_sub(1) else { return false };
     (0..frame.operands()).all(|o| frame.access(o).is_plain() && frame.class(o, last) != Class::Other)
@@ -38,23 +38,23 @@ pub(crate) fn by_four(frame: &Frame<'_>) -> bool {
 pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> {
     let expr = expr(op)?;
     let mut frame = Frame::new(op, target, wide);
-    let fours = by_four(&frame);
+    let vec4 = by_four(&frame);
     let head = |frame: &mut Frame<'_>, text: &mut Text| {
         let count = frame.arg(Word::Number(0));
         text.line(format!("let step = groups * idx({THREADS});"));
         text.line(format!("for (var n = group * idx({THREADS}) + lane; n < {count}; n += step) {{"));
     };
-    if fours {
-        frame.fours = true;
+    if vec4 {
+        frame.vec4 = true;
         let mut text = Text::inside(1);
         if expr.flop() <= LIGHT {
-            // What takes little arithmetic waits for memory: two turns at once keep more of it on the way.
+            // What takes little arithmetic waits for memory: unrolling twice keeps more loads in flight.
             let count = frame.arg(Word::Number(0));
             text.line(format!("let step = groups * idx({THREADS});"));
             text.line(format!("var n = group * idx({THREADS}) + lane;"));
             text.line(format!("while (n + step < {count}) {{"));
-            let places = [text.name("n", "n * idx(4)"), text.name("n", "(n + step) * idx(4)")];
-            four(&mut frame, &mut text, expr, &places);
+            let starts = [text.name("n", "n * idx(4)"), text.name("n", "(n + step) * idx(4)")];
+            four(&mut frame, &mut text, expr, &starts);
             text.line("n += step * idx(2);");
             text.line("}");
             text.line(format!("if (n < {count}) {{"));
@@ -74,14 +74,14 @@ pub(crate) fn generate(op: &Op, target: &Target, wide: bool) -> Result<Program> 
             text.line("}");
         }
         frame.entry("map_by_four", THREADS, text);
-        frame.fours = false;
+        frame.vec4 = false;
     }
     let mut text = Text::inside(1);
     head(&mut frame, &mut text);
     one(&mut frame, &mut text, expr, "n");
     text.line("}");
     frame.entry("map_by_one", THREADS, text);
-    Program::new(frame, Shape::Map { fours, threads: THREADS })
+    Program::new(frame, Shape::Map { vec4, threads: THREADS })
 }
 
 /// Computes one element.
@@ -93,9 +93,9 @@ fn one(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, linear: &str) {
     values.write(text, expr, expr.outputs(), |text, _, node, dtype| leaf(frame, text, node, dtype, &at));
     for (o, &id) in expr.outputs().iter().enumerate() {
         let operand = frame.output(o);
-        let place = frame.place(operand, &at);
-        let place = text.name("p", place);
-        frame.store(text, operand, &place, values.get(id));
+        let offset = frame.offset(operand, &at);
+        let offset = text.name("p", offset);
+        frame.store(text, operand, &offset, values.get(id));
     }
 }
 
@@ -119,11 +119,11 @@ pub(crate) fn leaf(
     }
 }
 
-/// Computes four elements that lie side by side, at each of these places; all is read before anything is written.
-fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, places: &[String]) {
+/// Computes four contiguous elements from each of these linear indices; all is read before anything is written.
+fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, starts: &[String]) {
     let rank = frame.op.dims.len();
     let mut done = Vec::new();
-    for linear in places {
+    for linear in starts {
         let index = frame.indices(text, linear, 0..rank);
         let values = four_values(frame, text, expr, &|d| Some(index[d].clone()), &mut vec![Values::new(expr); 4]);
         done.push((index, values));
@@ -131,9 +131,9 @@ fn four(frame: &mut Frame<'_>, text: &mut Text, expr: &Expr, places: &[String]) 
     for (index, results) in done {
         for (o, values) in results.iter().enumerate() {
             let operand = frame.output(o);
-            let place = frame.place(operand, &|d| Some(index[d].clone()));
-            let place = text.name("p", place);
-            frame.store_four(text, operand, &place, values);
+            let offset = frame.offset(operand, &|d| Some(index[d].clone()));
+            let offset = text.name("p", offset);
+            frame.store_four(text, operand, &offset, values);
         }
     }
 }
@@ -154,9 +154,9 @@ pub(crate) fn four_values(
             continue;
         }
         let names = if frame.class(operand, last) == Class::One {
-            let place = frame.place(operand, index);
-            let place = text.name("p", place);
-            frame.load_four(text, operand, &place)
+            let offset = frame.offset(operand, index);
+            let offset = text.name("p", offset);
+            frame.load_four(text, operand, &offset)
         } else {
             let name = frame.read(text, operand, index);
             [name.clone(), name.clone(), name.clone(), name]
@@ -180,7 +180,7 @@ pub(crate) fn four_values(
     expr.outputs().iter().map(|&id| std::array::from_fn(|l| lanes[l].get(id).to_string())).collect()
 }
 
-/// The dimension along which an input lies side by side while the output, and so the walk, goes along the last one: where
+/// The dimension along which an input is contiguous while the output, and so the walk, goes along the last one: where
 /// there is such an input, a walk by squares reads and writes whole lines of memory.
 fn transposed(op: &Op, target: &Target) -> Option<usize> {
     let frame = Frame::new(op, target, false);
@@ -199,8 +199,8 @@ fn transposed(op: &Op, target: &Target) -> Option<usize> {
 pub(crate) fn edges(op: &Op, target: &Target) -> Vec<usize> {
     let Some(side) = transposed(op, target) else { return Vec::new() };
     let frame = Frame::new(op, target, false);
-    let turned = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One);
-    let bytes: usize = turned.map(|o| 4 * Register::of(op.inputs[o].dtype).words()).sum();
+    let transposed = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One);
+    let bytes: usize = transposed.map(|o| 4 * Register::of(op.inputs[o].dtype).words()).sum();
     let most = target.shared_memory.min(48 << 10);
     let mut list: Vec<usize> = EDGES.into_iter().filter(|edge| edge * edge * bytes <= most).collect();
     // Every unit should have several squares.
@@ -211,27 +211,28 @@ pub(crate) fn edges(op: &Op, target: &Target) -> Vec<usize> {
     list
 }
 
-/// Walks the index space by squares over the last dimension and the one along which some inputs lie side by side. Those
-/// are read along their own direction and turned in shared memory.
+/// Walks the index space by squares over the last dimension and the one along which some inputs are contiguous. Those
+/// are read along their own direction and transposed in shared memory.
 pub(crate) fn generate_tiled(op: &Op, target: &Target, edge: usize, wide: bool) -> Result<Program> {
     let expr = expr(op)?;
     let side = transposed(op, target).ok_or_else(|| Error::internal("this map needs no walk by squares"))?;
     let mut frame = Frame::new(op, target, wide);
     let (rank, last) = (op.dims.len(), op.dims.len() - 1);
     let mut text = Text::inside(1);
-    let (across, down, total) = (frame.arg(Word::Number(0)), frame.arg(Word::Number(1)), frame.arg(Word::Number(2)));
+    let (tiles_x, tiles_y, total) =
+        (frame.arg(Word::Number(0)), frame.arg(Word::Number(1)), frame.arg(Word::Number(2)));
     let rows = THREADS as usize / edge;
     text.line(format!("let x = lane % idx({edge});"));
     text.line(format!("let y = quotient(lane, idx({edge}));"));
     text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
-    text.line(format!("let q = quotient(tile, {across});"));
-    text.line(format!("let column = tile - q * {across};"));
+    text.line(format!("let q = quotient(tile, {tiles_x});"));
+    text.line(format!("let column = tile - q * {tiles_x};"));
     text.line(format!("let left = column * idx({edge});"));
-    text.line(format!("let batch = quotient(q, {down});"));
-    // Along diagonals: squares in one column of a matrix whose rows are a power of two apart would all ask the same part of
+    text.line(format!("let batch = quotient(q, {tiles_y});"));
+    // Along diagonals: squares in one column of a matrix with a stride of a power of two would all read from the same part of
     // the memory.
-    text.line(format!("let slant = q - batch * {down} + column;"));
-    text.line(format!("let top = (slant - quotient(slant, {down}) * {down}) * idx({edge});"));
+    text.line(format!("let slant = q - batch * {tiles_y} + column;"));
+    text.line(format!("let top = (slant - quotient(slant, {tiles_y}) * {tiles_y}) * idx({edge});"));
     // The other dimensions, from the batch.
     let mut index = vec![String::new(); rank];
     let mut rest = "batch".to_string();
@@ -241,20 +242,20 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, edge: usize, wide: bool) 
         index[d] = text.name("i", format!("{rest} - {q} * {size}"));
         rest = q;
     }
-    let turned: Vec<usize> = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One).collect();
+    let transposed: Vec<usize> = (0..op.inputs.len()).filter(|&o| frame.class(o, side) == Class::One).collect();
     let (width, height) = (frame.arg(Word::Size(last)), frame.arg(Word::Size(side)));
-    for &o in &turned {
+    for &o in &transposed {
         let register = Register::of(frame.access(o).dtype);
         frame.share(&format!("square{o}"), register.shared(), edge * edge);
     }
     // Rows lie slanted, so that neither a row nor a column is in one bank of the shared memory.
     let cell = |row: &str, column: &str| format!("{row} * idx({edge}) + ({column} ^ ({row} & idx(31)))");
-    // All is read, at places that exist, before anything is put down: nothing waits for one read before it asks for the next.
+    // All is read, at indices that exist, before anything is stored: no load waits for another.
     let mut read = Vec::new();
     let i = text.name("i", format!("min(top + x, {height} - idx(1))"));
     for r in (0..edge).step_by(rows) {
         let j = text.name("i", format!("min(left + y + idx({r}), {width} - idx(1))"));
-        for &o in &turned {
+        for &o in &transposed {
             let at = |d: usize| {
                 Some(if d == side {
                     i.clone()
@@ -286,17 +287,17 @@ pub(crate) fn generate_tiled(op: &Op, target: &Target, edge: usize, wide: bool) 
         };
         let mut values = Values::new(expr);
         values.write(&mut text, expr, expr.outputs(), |text, _, node, dtype| match node {
-            Node::Input(n) if turned.contains(&(n as usize)) => {
-                let place = format!("square{n}[{}]", cell("x", &format!("(y + idx({r}))")));
-                text.name("x", Register::of(dtype).get(place))
+            Node::Input(n) if transposed.contains(&(n as usize)) => {
+                let cell = format!("square{n}[{}]", cell("x", &format!("(y + idx({r}))")));
+                text.name("x", Register::of(dtype).get(cell))
             }
             _ => leaf(&mut frame, text, node, dtype, &at),
         });
         for (o, &id) in expr.outputs().iter().enumerate() {
             let operand = frame.output(o);
-            let place = frame.place(operand, &at);
-            let place = text.name("p", place);
-            frame.store(&mut text, operand, &place, values.get(id));
+            let offset = frame.offset(operand, &at);
+            let offset = text.name("p", offset);
+            frame.store(&mut text, operand, &offset, values.get(id));
         }
         text.line("}");
     }

@@ -1,8 +1,8 @@
 //! Contractions of f16 on matrix units: WGSL's cooperative matrices.
 //!
 //! A group of subgroups computes a block of the result. It walks along k as [`crate::contract`] does: the next pieces of both
-//! operands are read from memory, by fours that stay f16, while the present ones, in shared memory, are multiplied. A subgroup
-//! holds its part of the block as squares of sums in f32. The squares go through shared memory to the epilogue, one
+//! operands are read from memory, as vec4 of f16, while the present ones, in shared memory, are multiplied. A subgroup
+//! holds its part of the block as squares of accumulators in f32. The squares go through shared memory to the epilogue, one
 //! after the other, so that each thread knows which elements it has.
 //!
 //! Written only for devices whose subgroups all have one size, which is part of the [`Target`]: the number of subgroups of a group is
@@ -20,7 +20,7 @@ use crate::text::Text;
 
 /// The side of the squares that a subgroup multiplies.
 const SQUARE: usize = 16;
-/// Fours added to each row in shared memory, so that rows begin in different banks; two, so that each is aligned to 16 bytes.
+/// vec4s added to each row in shared memory, so that rows begin in different banks; two, so that each is aligned to 16 bytes.
 const PAD: usize = 2;
 
 /// The blocks for a contraction, if it can be computed in this way: what a subgroup holds, and what a group holds.
@@ -43,12 +43,12 @@ pub(crate) fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<Block
 
 /// Bytes of shared memory, whichever way the operands lie.
 fn shared(b: Blocks) -> usize {
-    let fours = |own: usize| (own * (b.group.k / 4 + PAD)).max(b.group.k * (own / 4 + PAD));
-    8 * (fours(b.group.m) + fours(b.group.n)) + 4 * SQUARE * SQUARE * b.threads()
+    let count = |own: usize| (own * (b.group.k / 4 + PAD)).max(b.group.k * (own / 4 + PAD));
+    8 * (count(b.group.m) + count(b.group.n)) + 4 * SQUARE * SQUARE * b.threads()
 }
 
 /// One operand in shared memory.
-struct Operand {
+struct SharedOperand {
     input: usize,
     /// `left` or `right`.
     array: &'static str,
@@ -58,28 +58,28 @@ struct Operand {
     most: &'static str,
     /// Its own dimensions.
     dims: std::ops::Range<usize>,
-    /// Whether it lies side by side along k, in memory and in shared memory.
+    /// Whether it is contiguous along K, in memory and in shared memory.
     along_k: bool,
-    /// Fours from one row to the next in shared memory.
+    /// vec4s from one row to the next in shared memory.
     row: usize,
     k: usize,
 }
 
-impl Operand {
+impl SharedOperand {
     /// Loads the square at these elements from shared memory.
     fn square(&self, units: &dyn MatrixUnits, role: char, own: &str, k: usize) -> String {
         let row = self.row;
-        let place = match self.along_k {
+        let offset = match self.along_k {
             true => format!("({own}) * {row}u + {}u", k / 4),
             false => format!("{}u + ({own}) / 4u", k * row),
         };
         // The left operand's rows are its own dimension, the right one's are k.
         let by_rows = self.along_k == (self.array == "left");
-        units.load(role, &format!("{}[{place}]", self.array), row, by_rows)
+        units.load(role, &format!("{}[{offset}]", self.array), row, by_rows)
     }
 }
 
-/// A four of an operand that a thread reads for every piece of k.
+/// A vec4 of an operand that a thread reads for every piece of k.
 struct Slot {
     operand: usize,
     k: String,
@@ -87,7 +87,7 @@ struct Slot {
     /// The index of its own dimension.
     own: String,
     name: String,
-    place: String,
+    offset: String,
     /// Whether it exists for this thread.
     real: Option<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
     let operand = |input: u16, array, own, first, most, dims, dim: usize| {
         let along_k = dim == k;
         let row = if along_k { blocks.group.k } else { own } / 4 + PAD;
-        Operand { input: input as usize, array, own, first, most, dims, along_k, row, k: blocks.group.k }
+        SharedOperand { input: input as usize, array, own, first, most, dims, along_k, row, k: blocks.group.k }
     };
     let operands = [
         operand(l, "left", blocks.group.m, "first_m", "size_m", contract.m..contract.n, left),
@@ -119,7 +119,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
     }
     frame.share("staged", "f32", SQUARE * SQUARE * blocks.threads());
     let threads = blocks.threads() * size as usize;
-    for fours in [true, false] {
+    for vec4 in [true, false] {
         let mut text = Text::inside(1);
         let writer = Writer {
             frame: &mut frame,
@@ -128,13 +128,13 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
             blocks,
             operands: &operands,
             threads,
-            fours,
+            vec4,
             batch: Vec::new(),
         };
         writer.entry(&mut text);
-        frame.entry(if fours { "matrices_by_four" } else { "matrices_by_one" }, threads as u32, text);
+        frame.entry(if vec4 { "matrices_by_four" } else { "matrices_by_one" }, threads as u32, text);
     }
-    Program::new(frame, Shape::Contract { blocks, split: Split::Whole, fours: true, widened: false })
+    Program::new(frame, Shape::Contract { blocks, split: Split::Whole, vec4: true, widened: false })
 }
 
 struct Writer<'a, 'f> {
@@ -142,10 +142,10 @@ struct Writer<'a, 'f> {
     units: &'a dyn MatrixUnits,
     contract: &'a Contract,
     blocks: Blocks,
-    operands: &'f [Operand; 2],
+    operands: &'f [SharedOperand; 2],
     threads: usize,
-    /// Whether memory is read and written by fours.
-    fours: bool,
+    /// Whether memory is read and written as vec4.
+    vec4: bool,
     batch: Vec<String>,
 }
 
@@ -157,9 +157,9 @@ impl Writer<'_, '_> {
         text.line(format!("let size_m = {m};"));
         text.line(format!("let size_n = {n};"));
         text.line(format!("let size_k = {k};"));
-        let across = group.n / thread.n;
-        text.line(format!("let own_m = (subgroup / {across}u) * {}u;", thread.m));
-        text.line(format!("let own_n = (subgroup % {across}u) * {}u;", thread.n));
+        let subgroups_n = group.n / thread.n;
+        text.line(format!("let own_m = (subgroup / {subgroups_n}u) * {}u;", thread.m));
+        text.line(format!("let own_n = (subgroup % {subgroups_n}u) * {}u;", thread.n));
         text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
         text.line(format!("let batch = quotient(tile, {tiles});"));
         text.line(format!("let within = tile - batch * {tiles};"));
@@ -202,7 +202,7 @@ impl Writer<'_, '_> {
             let at = text.name("s", format!("lane + idx({})", t * self.threads));
             let q = text.name("q", format!("quotient({at}, idx({inner}))"));
             let r = text.name("r", format!("{at} - {q} * idx({inner})"));
-            let place = text.name("a", format!("{q} * idx({}) + {r}", o.row));
+            let offset = text.name("a", format!("{q} * idx({}) + {r}", o.row));
             let four = text.name("r", format!("{r} * idx(4)"));
             let (k, own) = if o.along_k { (four, q) } else { (q, four) };
             let position = text.name("o", format!("{} + {own}", o.first));
@@ -212,7 +212,7 @@ impl Writer<'_, '_> {
             let own = text.name("o", format!("select(idx(0), {position}, {inside})"));
             let name = text.fresh("v");
             text.line(format!("var {name} = vec4<f16>();"));
-            slots.push(Slot { operand, k, inside, own, name, place, real });
+            slots.push(Slot { operand, k, inside, own, name, offset, real });
         }
         slots
     }
@@ -230,7 +230,7 @@ impl Writer<'_, '_> {
             if let Some(real) = &slot.real {
                 text.line(format!("if ({real}) {{"));
             }
-            text.line(format!("{}[{}] = {};", self.operands[slot.operand].array, slot.place, slot.name));
+            text.line(format!("{}[{}] = {};", self.operands[slot.operand].array, slot.offset, slot.name));
             if slot.real.is_some() {
                 text.line("}");
             }
@@ -244,8 +244,8 @@ impl Writer<'_, '_> {
         text.line(format!("{name} = vec4<f16>();"));
         let k = text.name("k", format!("{k0} + {}", slot.k));
         text.line(format!("if ({} && {k} < size_k) {{", slot.inside));
-        // With fours the dimension side by side is a multiple of four: the four is inside as a whole.
-        for l in 0..if self.fours { 1 } else { 4 } {
+        // With vec4 the contiguous dimension is a multiple of four: the vec4 is inside as a whole.
+        for l in 0..if self.vec4 { 1 } else { 4 } {
             let step = |i: &str, yes: bool| if yes && l > 0 { format!("({i} + idx({l}))") } else { i.to_string() };
             let (own, k) = (step(&slot.own, !o.along_k), step(&k, o.along_k));
             let (first, c) = (o.dims.start, self.contract);
@@ -256,14 +256,14 @@ impl Writer<'_, '_> {
                 d if d >= c.k => Some(k.clone()),
                 _ => None,
             };
-            let place = self.frame.place(o.input, &index);
-            if self.fours {
-                text.line(format!("{name} = h{}[({place}) >> 2u];", o.input));
+            let offset = self.frame.offset(o.input, &index);
+            if self.vec4 {
+                text.line(format!("{name} = h{}[({offset}) >> 2u];", o.input));
                 continue;
             }
             let inside = if o.along_k { format!("{k} < size_k") } else { format!("{own} < {}", o.most) };
             text.line(format!("if ({inside}) {{"));
-            text.line(format!("{name}[{l}] = e{}[{place}];", o.input));
+            text.line(format!("{name}[{l}] = e{}[{offset}];", o.input));
             text.line("}");
         }
         text.line("}");
@@ -296,17 +296,17 @@ impl Writer<'_, '_> {
         let area = SQUARE * SQUARE;
         text.line(self.units.store(&format!("sum_{i}_{j}"), &format!("staged[subgroup * {area}u]"), SQUARE));
         text.line("workgroupBarrier();");
-        let wide = self.fours && writes_by_four(self.frame.op, c);
+        let wide = self.vec4 && writes_by_four(self.frame.op, c);
         let step = if wide { 4 } else { 1 };
-        let (count, across) = (self.blocks.threads() * area / step, group.n / thread.n);
+        let (count, subgroups_n) = (self.blocks.threads() * area / step, group.n / thread.n);
         let e = text.fresh("e");
         text.line(format!("for (var {e} = lane; {e} < idx({count}); {e} += idx({})) {{", self.threads));
         let at = text.name("a", format!("u32({e}) * {step}u"));
         // The square of which subgroup, and where in it.
         let s = text.name("s", format!("{at} / {area}u"));
         let r = text.name("r", format!("({at} % {area}u) / {SQUARE}u"));
-        let m = format!("first_m + idx(({s} / {across}u) * {}u + {}u + {r})", thread.m, i * SQUARE);
-        let n = format!("first_n + idx(({s} % {across}u) * {}u + {}u + {at} % {SQUARE}u)", thread.n, j * SQUARE);
+        let m = format!("first_m + idx(({s} / {subgroups_n}u) * {}u + {}u + {r})", thread.m, i * SQUARE);
+        let n = format!("first_n + idx(({s} % {subgroups_n}u) * {}u + {}u + {at} % {SQUARE}u)", thread.n, j * SQUARE);
         let (m, n) = (text.name("m", m), text.name("n", n));
         text.line(format!("if ({m} < size_m && {n} < size_n) {{"));
         let rows = if c.m == c.n { Vec::new() } else { self.frame.indices(text, &m, c.m..c.n) };

@@ -115,7 +115,7 @@ fn is(list: &[Token<'_>], at: usize, sign: &str) -> bool {
     matches!(list.get(at), Some(Token::Other(s)) if *s == sign)
 }
 
-/// `fn name(a: f32, b: u32) -> f32 {`: writes the head up to the brace, gives the place of the brace.
+/// `fn name(a: f32, b: u32) -> f32 {`: writes the head up to the brace, gives the position of the brace.
 fn function_head(list: &[Token<'_>], at: usize, spelling: &Spelling, out: &mut String) -> usize {
     let word = |at: usize| if let Some(Token::Word(w)) = list.get(at) { *w } else { "" };
     let mut at = next(list, at + 1);

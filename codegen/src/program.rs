@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::attention;
 use crate::contract::{Blocks, JOINING, reads_by_four, widened, writes_by_four};
-use crate::frame::{Frame, Layout, Word};
+use crate::frame::{Arguments, Frame, Word};
 use crate::indexed;
 use crate::rows::{self, Walk, writes_elements};
 use crate::target::Target;
@@ -44,7 +44,7 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub struct Program {
     source: Source,
-    layout: Layout,
+    arguments: Arguments,
     shape: Shape,
     target: Target,
 }
@@ -80,15 +80,15 @@ pub struct Dispatch<'a> {
 /// Which kind of kernel a program is, and what its grid follows from.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
-    /// A walk along the output; if `fours`, the first entry moves four elements at once.
-    Map { fours: bool, threads: u32 },
+    /// A walk along the output; if `vec4`, the first entry moves four elements at once.
+    Map { vec4: bool, threads: u32 },
     /// A walk by squares over the last dimension and `side`.
     Squares { side: usize, edge: usize, threads: u32 },
-    /// Rows; if `fours`, the first half of the entries moves four elements at once.
-    Rows { walk: Walk, fours: bool, passes: usize, accumulators: usize, inner: usize },
-    /// Blocks of a contraction; if `fours`, the first entry moves four elements at once. If `widened`, the kernel is that of the
+    /// Rows; if `vec4`, the first half of the entries moves four elements at once.
+    Rows { walk: Walk, vec4: bool, passes: usize, accumulators: usize, inner: usize },
+    /// Blocks of a contraction; if `vec4`, the first entry moves four elements at once. If `widened`, the kernel is that of the
     /// contraction with part of its batch as columns.
-    Contract { blocks: Blocks, split: Split, fours: bool, widened: bool },
+    Contract { blocks: Blocks, split: Split, vec4: bool, widened: bool },
     /// A walk along the result of a lookup.
     Gather { threads: u32 },
     /// A group for each row.
@@ -112,7 +112,7 @@ struct Step {
 pub struct Prepared {
     by_four: Option<Vec<Step>>,
     by_one: Vec<Step>,
-    /// For each operand that is moved by fours: its number and the alignment this takes.
+    /// For each operand that is moved as vec4: its number and the alignment this takes.
     aligned: SmallVec<[(usize, usize); 4]>,
     patches: SmallVec<[(usize, Word); 8]>,
     /// For each operand: the size of an element.
@@ -138,15 +138,15 @@ fn scalar_word(value: Scalar, k: usize) -> u32 {
 impl Program {
     pub(crate) fn new(frame: Frame<'_>, shape: Shape) -> Result<Program> {
         let (operands, has_workspace, target) = (frame.operands(), frame.has_workspace, frame.target.clone());
-        let (text, entries, layout) = frame.finish();
-        let source = Source { text, entries, operands, has_workspace, words: layout.count };
-        Ok(Program { source, layout, shape, target })
+        let (text, entries, arguments) = frame.finish();
+        let source = Source { text, entries, operands, has_workspace, words: arguments.count };
+        Ok(Program { source, arguments, shape, target })
     }
 
     /// Fixes sizes, strides and grid for one operation with the kernel key that the program was generated for.
     pub fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Prepared> {
         let other = match self.shape {
-            Shape::Rows { .. } => rows::of_products(op),
+            Shape::Rows { .. } => rows::of_contract(op),
             Shape::Contract { widened: true, .. } => widened(op),
             _ => None,
         };
@@ -155,12 +155,12 @@ impl Program {
         if op.inputs.len() + op.outputs.len() != self.operands {
             return Err(Error::internal("a kernel was prepared for another operation"));
         }
-        let mut base = vec![0u32; self.layout.count];
+        let mut base = vec![0u32; self.arguments.count];
         let mut patches = SmallVec::new();
         let mut numbers = Vec::new();
-        let wide = self.layout.wide;
+        let wide = self.arguments.wide;
         let mut at = 0;
-        for &word in &self.layout.words {
+        for &word in &self.arguments.words {
             let value = match word {
                 Word::Size(d) => op.dims[d] as i64,
                 Word::Stride(o, d) => access(o).strides[d] as i64,
@@ -210,7 +210,7 @@ impl Program {
             bases: (0..self.operands).map(|o| access(o).base).collect(),
             workspace: plan.workspace,
             wide,
-            has_pointers: self.layout.has_pointers,
+            has_pointers: self.arguments.has_pointers,
         })
     }
 
@@ -233,27 +233,27 @@ impl Program {
         let rank = op.dims.len();
         let all = elements(&op.dims) as u64;
         match self.shape {
-            Shape::Map { fours, threads } => {
-                let by_one = vec![(usize::from(fours), self.groups_for(all, threads), vec![all as i64])];
-                let aligned = if fours { self.fours(op, rank - 1, rank == 1) } else { None };
+            Shape::Map { vec4, threads } => {
+                let by_one = vec![(usize::from(vec4), self.groups_for(all, threads), vec![all as i64])];
+                let aligned = if vec4 { self.vec4_alignments(op, rank - 1, rank == 1) } else { None };
                 // A thread for every four: groups that begin and end all the time keep the memory busier than few that walk on.
                 let groups = (all / 4).div_ceil(u64::from(threads)).clamp(1, u64::from(self.target.max_grid));
                 let by_four = aligned.is_some().then(|| vec![(0, groups, vec![(all / 4) as i64, (all % 4) as i64])]);
                 Ok(Plan { by_four, by_one, aligned: aligned.unwrap_or_default(), workspace: 0 })
             }
             Shape::Squares { side, edge, threads } => {
-                let (across, down) = (op.dims[rank - 1].div_ceil(edge) as u64, op.dims[side].div_ceil(edge) as u64);
+                let (tiles_x, tiles_y) = (op.dims[rank - 1].div_ceil(edge) as u64, op.dims[side].div_ceil(edge) as u64);
                 let others: u64 = (0..rank - 1).filter(|&d| d != side).map(|d| op.dims[d] as u64).product();
-                let total = across * down * others;
+                let total = tiles_x * tiles_y * others;
                 let groups = total.min(self.groups_for(u64::MAX / 2, threads));
-                Ok(Plan::simple(vec![(0, groups, vec![across as i64, down as i64, total as i64])]))
+                Ok(Plan::simple(vec![(0, groups, vec![tiles_x as i64, tiles_y as i64, total as i64])]))
             }
-            Shape::Rows { walk, fours, passes, accumulators, inner } => {
-                self.plan_rows(op, walk, fours, passes, accumulators, inner)
+            Shape::Rows { walk, vec4, passes, accumulators, inner } => {
+                self.plan_rows(op, walk, vec4, passes, accumulators, inner)
             }
-            Shape::Contract { blocks, split, fours, .. } => {
+            Shape::Contract { blocks, split, vec4, .. } => {
                 let splits = (split == Split::TwoPass).then_some(schedule.splits);
-                self.plan_contract(op, blocks, splits, fours)
+                self.plan_contract(op, blocks, splits, vec4)
             }
             Shape::Gather { threads } => {
                 let Body::Gather(lookups) = &op.body else { return Err(Error::internal("not a lookup")) };
@@ -300,14 +300,14 @@ impl Program {
         &self,
         op: &Op,
         walk: Walk,
-        fours: bool,
+        vec4: bool,
         passes: usize,
         accumulators: usize,
         inner: usize,
     ) -> Result<Plan> {
         let (count, length) = (elements(&op.dims[..inner]), elements(&op.dims[inner..]));
         let teams = count.div_ceil(walk.rows).max(1) as u64;
-        let aligned = if fours { self.fours(op, op.dims.len() - 1, false) } else { None };
+        let aligned = if vec4 { self.vec4_alignments(op, op.dims.len() - 1, false) } else { None };
         if count == 0 {
             return Ok(Plan::simple(Vec::new()));
         }
@@ -317,7 +317,7 @@ impl Program {
             let step = |entry: usize| vec![(entry, teams.min(most), list.clone())];
             return Ok(Plan {
                 by_four: aligned.is_some().then(|| step(0)),
-                by_one: step(usize::from(fours)),
+                by_one: step(usize::from(vec4)),
                 aligned: aligned.unwrap_or_default(),
                 workspace: 0,
             });
@@ -332,13 +332,13 @@ impl Program {
         };
         Ok(Plan {
             by_four: aligned.is_some().then(|| steps(0)),
-            by_one: steps(if fours { passes + 1 } else { 0 }),
+            by_one: steps(if vec4 { passes + 1 } else { 0 }),
             aligned: aligned.unwrap_or_default(),
             workspace: accumulators * count * parts as usize * 4,
         })
     }
 
-    fn plan_contract(&self, op: &Op, blocks: Blocks, splits: Option<usize>, fours: bool) -> Result<Plan> {
+    fn plan_contract(&self, op: &Op, blocks: Blocks, splits: Option<usize>, vec4: bool) -> Result<Plan> {
         let Body::Contract(c) = &op.body else { return Err(Error::internal("not a contraction")) };
         let size = |range: std::ops::Range<usize>| elements(&op.dims[range]) as u64;
         let (batch, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..op.dims.len()));
@@ -349,13 +349,13 @@ impl Program {
             return Ok(Plan::simple(Vec::new()));
         }
         // A sum over nothing has one part, too.
-        let depth = splits.map_or(k, |splits| blocks.part(k as usize, splits) as u64).max(1);
-        let parts = k.div_ceil(depth).max(1);
+        let part_k = splits.map_or(k, |splits| blocks.part(k as usize, splits) as u64).max(1);
+        let parts = k.div_ceil(part_k).max(1);
         let total = tiles * batch * parts;
-        let list: Vec<i64> = [tiles_n, tiles, total, m, n, k, batch, depth, count, parts].map(|v| v as i64).to_vec();
+        let list: Vec<i64> = [tiles_n, tiles, total, m, n, k, batch, part_k, count, parts].map(|v| v as i64).to_vec();
         let mut aligned: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        let mut can = fours;
-        if fours {
+        let mut can = vec4;
+        if vec4 {
             for (dim, expr) in reads_by_four(op, c).into_iter().zip([&c.lhs, &c.rhs]) {
                 match (dim, expr.as_input()) {
                     (Some(dim), Some(input)) => {
@@ -365,7 +365,7 @@ impl Program {
                     _ => can = false,
                 }
             }
-            // Outputs are written by fours where they lie so; the kernel then relies on it.
+            // Outputs are written as vec4 where they are contiguous; the kernel then relies on it.
             if writes_by_four(op, c) {
                 for (o, a) in op.outputs.iter().enumerate() {
                     can &= fits(a, &op.dims, c.k - 1);
@@ -374,20 +374,20 @@ impl Program {
             }
         }
         let steps = |entry: usize| {
-            let join = splits.map(|_| (1 + usize::from(fours), self.groups_for(count, JOINING), list.clone()));
+            let join = splits.map(|_| (1 + usize::from(vec4), self.groups_for(count, JOINING), list.clone()));
             [(entry, total, list.clone())].into_iter().chain(join).collect::<Vec<_>>()
         };
         let bytes = 4 * Register::of(c.acc).words() as u64 * count * parts;
         Ok(Plan {
             by_four: can.then(|| steps(0)),
-            by_one: steps(usize::from(fours)),
+            by_one: steps(usize::from(vec4)),
             aligned,
             workspace: if splits.is_some() { bytes as usize } else { 0 },
         })
     }
 
-    /// If all operands can be moved by fours along this dimension: which of them must be aligned, and to how many bytes.
-    fn fours(&self, op: &Op, dim: usize, has_tail: bool) -> Option<SmallVec<[(usize, usize); 4]>> {
+    /// If all operands can be moved as vec4 along this dimension: which of them must be aligned, and to how many bytes.
+    fn vec4_alignments(&self, op: &Op, dim: usize, has_tail: bool) -> Option<SmallVec<[(usize, usize); 4]>> {
         let mut list = SmallVec::new();
         for (o, a) in op.inputs.iter().chain(&op.outputs).enumerate() {
             if a.strides[dim] == 1 && op.dims[dim] != 1 {
@@ -397,19 +397,19 @@ impl Program {
                 list.push((o, 4 * a.dtype.size()));
             }
         }
-        // Operands that lie still along the dimension do not care, but the dimension must come in fours.
+        // Operands of stride 0 along the dimension do not care, but its length must be a multiple of four.
         (has_tail || op.dims[dim].is_multiple_of(4)).then_some(list)
     }
 }
 
-/// Whether every four elements along a dimension of stride 1 lie in a whole four of the operand, if its memory is aligned.
+/// Whether every four elements along a dimension of stride 1 lie in one vec4 of the operand, if its memory is aligned.
 fn fits(access: &Access, dims: &[usize], dim: usize) -> bool {
     dims[dim].is_multiple_of(4)
         && access.base % 4 == 0
         && (0..dims.len()).all(|d| d == dim || dims[d] == 1 || access.strides[d] % 4 == 0)
 }
 
-/// Rounds of groups that a grid has at most; each thread of a longer walk takes several turns.
+/// Rounds of groups that a grid has at most; each thread of a longer walk takes several iterations.
 const WAVES: u64 = 4;
 
 struct Plan {

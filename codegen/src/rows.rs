@@ -1,4 +1,4 @@
-//! Row programs: maps and reductions over rows, each row kept by a group of threads.
+//! Row programs: maps and reductions over rows, each row computed by a group of threads.
 //!
 //! A program is cut into passes: a pass computes the reductions that need nothing but inputs and earlier reductions. The threads
 //! that share a row each gather a part of it, join what they gathered in shared memory, and go on to the next pass;
@@ -21,10 +21,10 @@ pub(crate) struct Walk {
     pub(crate) lanes: usize,
     /// Rows that a group of threads works on at a time.
     pub(crate) rows: usize,
-    /// Fours of elements that each thread keeps in registers, so that a row is read once; 0: read again in each pass.
+    /// Vectors of four elements that each thread keeps in registers, so that a row is read once; 0: read again in each pass.
     pub(crate) held: usize,
     /// Whether neighbouring threads take neighbouring rows rather than neighbouring elements of a row.
-    pub(crate) across: bool,
+    pub(crate) columns: bool,
     /// Whether several groups share a row; they meet in scratch memory, with a launch for each pass.
     pub(crate) split: bool,
 }
@@ -102,13 +102,13 @@ struct Chunk {
     lanes: Vec<Values>,
 }
 
-/// One accumulator: its value and, for places, the place it was found at.
+/// One accumulator: its value and, for argmax and argmin, the index it was found at.
 struct Accumulator {
     id: Id,
     reduce: Reduce,
     dtype: DType,
     value: String,
-    place: Option<String>,
+    index: Option<String>,
 }
 
 struct Writer<'a, 'f> {
@@ -137,7 +137,7 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
     for &id in passes.reductions.iter().flatten() {
         let Node::Reduce(reduce, of) = expr.node(id) else { continue };
         types.push(Register::of(expr.dtype(of)).shared());
-        if is_place(reduce) {
+        if is_arg(reduce) {
             types.push("idx");
         }
     }
@@ -146,12 +146,12 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
     for t in types {
         frame.share(&format!("all_{t}"), t, walk.threads());
     }
-    let fours = !walk.across && by_four(&frame, *inner);
-    let widths: &[usize] = if fours { &[4, 1] } else { &[1] };
+    let vec4 = !walk.columns && by_four(&frame, *inner);
+    let widths: &[usize] = if vec4 { &[4, 1] } else { &[1] };
     for &width in widths {
         let steps = if walk.split { passes.reductions.len() + 1 } else { 1 };
         for step in 0..steps {
-            frame.fours = width == 4;
+            frame.vec4 = width == 4;
             let mut text = Text::inside(1);
             let writer = Writer {
                 row: Values::new(expr),
@@ -165,7 +165,7 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
                 frame: &mut frame,
             };
             writer.entry(&mut text, walk.split.then_some(step));
-            frame.fours = false;
+            frame.vec4 = false;
             let name = match (walk.split, step + 1 == steps) {
                 (false, _) => format!("rows_by_{width}"),
                 (true, false) => format!("part_{step}_by_{width}"),
@@ -183,13 +183,13 @@ pub(crate) fn generate(op: &Op, target: &Target, walk: Walk, wide: bool) -> Resu
             _ => 0,
         })
         .sum();
-    let shape = Shape::Rows { walk, fours, passes: passes.reductions.len(), accumulators, inner: *inner };
+    let shape = Shape::Rows { walk, vec4, passes: passes.reductions.len(), accumulators, inner: *inner };
     Program::new(frame, shape)
 }
 
-/// A contraction as a row program over the same dimensions: a row of products for each result, and its sum. `None` for what is no
+/// A contraction as a row program over the same dimensions: for each result the reduction of a row. `None` for what is no
 /// contraction.
-pub(crate) fn of_products(op: &Op) -> Option<Op> {
+pub(crate) fn of_contract(op: &Op) -> Option<Op> {
     let Body::Contract(c) = &op.body else { return None };
     let mut b = ExprBuilder::new();
     let mut factors = Vec::new();
@@ -206,7 +206,7 @@ pub(crate) fn of_products(op: &Op) -> Option<Op> {
     Some(Op { dims: op.dims.clone(), inputs: op.inputs.clone(), outputs: op.outputs.clone(), body })
 }
 
-/// Adds the nodes of an expression, with another node in the place of a contraction's value; gives their new numbers.
+/// Adds the nodes of an expression, with another node instead of a contraction's value; gives their new numbers.
 fn copy(b: &mut ExprBuilder, e: &Expr, acc: Option<Id>) -> Vec<Id> {
     let mut at: Vec<Id> = Vec::with_capacity(e.nodes().len());
     for &(node, dtype) in e.nodes() {
@@ -219,21 +219,21 @@ fn copy(b: &mut ExprBuilder, e: &Expr, acc: Option<Id>) -> Vec<Id> {
     at
 }
 
-fn is_place(reduce: Reduce) -> bool {
+fn is_arg(reduce: Reduce) -> bool {
     matches!(reduce, Reduce::ArgMax | Reduce::ArgMin)
 }
 
-/// Words of scratch memory that one accumulator takes. Places take two, so that their width does not matter.
+/// Words of scratch memory that one accumulator takes. Indices take two, so that their width does not matter.
 fn words_of(reduce: Reduce, dtype: DType) -> usize {
-    Register::of(dtype).words() + if is_place(reduce) { 2 } else { 0 }
+    Register::of(dtype).words() + if is_arg(reduce) { 2 } else { 0 }
 }
 
 impl Writer<'_, '_> {
     /// Writes one entry: the whole program, or for a row shared by groups one of its steps.
     fn entry(mut self, text: &mut Text, step: Option<usize>) {
-        let Walk { lanes, rows, across, .. } = self.walk;
+        let Walk { lanes, rows, columns, .. } = self.walk;
         let (count, length) = (self.frame.arg(Word::Number(0)), self.frame.arg(Word::Number(1)));
-        if across {
+        if columns {
             text.line(format!("let member = quotient(lane, idx({rows}));"));
             text.line(format!("let beside = lane - member * idx({rows});"));
         } else {
@@ -274,9 +274,9 @@ impl Writer<'_, '_> {
             if step == Some(pass) {
                 self.leave(text, &accumulators, &joined, done_words);
             } else {
-                for (a, (value, place)) in accumulators.iter().zip(joined) {
-                    let value = match place {
-                        Some(place) => text.name("r", format!("i64(max({place}, idx(0)))")),
+                for (a, (value, index)) in accumulators.iter().zip(joined) {
+                    let value = match index {
+                        Some(index) => text.name("r", format!("i64(max({index}, idx(0)))")),
                         None => value,
                     };
                     self.row.set(a.id, value);
@@ -290,7 +290,7 @@ impl Writer<'_, '_> {
         text.line("}");
     }
 
-    /// The chunk that begins at a place along the row.
+    /// The chunk that begins at an index along the row.
     fn chunk(&mut self, text: &mut Text, at: String, inside: Option<String>) -> Chunk {
         let rank = self.frame.op.dims.len();
         let index = if self.inner == rank { Vec::new() } else { self.frame.indices(text, &at, self.inner..rank) };
@@ -344,9 +344,9 @@ impl Writer<'_, '_> {
                 let index = &chunk.index;
                 let (outer, inner) = (self.outer.clone(), self.inner);
                 let at = |d: usize| if d < inner { Some(outer[d].clone()) } else { Some(index[d - inner].clone()) };
-                let place = self.frame.place(n as usize, &at);
-                let place = text.name("p", place);
-                for (lane, name) in chunk.lanes.iter_mut().zip(self.frame.load_four(text, n as usize, &place)) {
+                let offset = self.frame.offset(n as usize, &at);
+                let offset = text.name("p", offset);
+                for (lane, name) in chunk.lanes.iter_mut().zip(self.frame.load_four(text, n as usize, &offset)) {
                     lane.set(id, name);
                 }
             }
@@ -370,9 +370,9 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Calls `body` for each chunk of this thread's part of the row; `turns` of them at once, while there are so many, to
-    /// keep more of the memory on its way.
-    fn each(&mut self, text: &mut Text, turns: usize, body: &mut dyn FnMut(&mut Self, &mut Text, &mut Chunk)) {
+    /// Calls `body` for each chunk of this thread's part of the row; unrolled `unroll` times, to keep more
+    /// loads in flight.
+    fn each(&mut self, text: &mut Text, unroll: usize, body: &mut dyn FnMut(&mut Self, &mut Text, &mut Chunk)) {
         if self.walk.held > 0 {
             let mut held = std::mem::take(&mut self.held);
             for chunk in &mut held {
@@ -381,27 +381,27 @@ impl Writer<'_, '_> {
             self.held = held;
             return;
         }
-        // The parts of a row lie between each other, so that all groups together read one place after the other.
+        // The parts of a row lie between each other, so that all groups together read one element after the other.
         let (width, lanes) = (self.width, self.walk.lanes);
         let e = text.fresh("e");
         text.line(format!("var {e} = (part * idx({lanes}) + member) * idx({width});"));
         let step = text.name("step", format!("parts * idx({})", width * lanes));
-        let last = if turns > 1 { format!("{e} + {step} * idx({})", turns - 1) } else { e.clone() };
+        let last = if unroll > 1 { format!("{e} + {step} * idx({})", unroll - 1) } else { e.clone() };
         text.line(format!("while ({last} < length) {{"));
-        for turn in 0..turns {
-            let at = text.name("e", format!("{e} + {step} * idx({turn})"));
+        for u in 0..unroll {
+            let at = text.name("e", format!("{e} + {step} * idx({u})"));
             let mut chunk = self.chunk(text, at, None);
             body(self, text, &mut chunk);
         }
-        text.line(format!("{e} += {step} * idx({turns});"));
+        text.line(format!("{e} += {step} * idx({unroll});"));
         text.line("}");
-        if turns > 1 {
-            // What is left is fewer than `turns` chunks. They too are fetched at once: one after the other, each would
+        if unroll > 1 {
+            // What is left is less than `unroll` chunks. They too are fetched at once: one after the other, each would
             // cost the way to the memory and back.
             text.line(format!("if ({e} < length) {{"));
-            for turn in 0..turns - 1 {
-                let at = text.name("e", format!("{e} + {step} * idx({turn})"));
-                let inside = (turn > 0).then(|| text.name("inside", format!("{at} < length")));
+            for u in 0..unroll - 1 {
+                let at = text.name("e", format!("{e} + {step} * idx({u})"));
+                let inside = (u > 0).then(|| text.name("inside", format!("{at} < length")));
                 let at = match &inside {
                     Some(inside) => text.name("e", format!("select({e}, {at}, {inside})")),
                     None => at,
@@ -426,12 +426,12 @@ impl Writer<'_, '_> {
                     _ => literal(reduce.identity(dtype)),
                 };
                 text.line(format!("var {value} = {start};"));
-                let place = is_place(reduce).then(|| {
-                    let place = text.fresh("place");
-                    text.line(format!("var {place} = idx(-1);"));
-                    place
+                let index = is_arg(reduce).then(|| {
+                    let index = text.fresh("index");
+                    text.line(format!("var {index} = idx(-1);"));
+                    index
                 });
-                Some(Accumulator { id, reduce, dtype, value, place })
+                Some(Accumulator { id, reduce, dtype, value, index })
             })
             .collect()
     }
@@ -443,8 +443,8 @@ impl Writer<'_, '_> {
         self.write_row(text, &operands);
         let accumulators = self.start(text, pass);
         let expr = self.expr;
-        let turns = if expr.flop() <= LIGHT { if self.width == 4 { 4 } else { 8 } } else { 1 };
-        self.each(text, turns, &mut |writer, text, chunk| {
+        let unroll = if expr.flop() <= LIGHT { if self.width == 4 { 4 } else { 8 } } else { 1 };
+        self.each(text, unroll, &mut |writer, text, chunk| {
             writer.write_chunk(text, chunk, &operands);
             for a in &accumulators {
                 let Some(of) = expr.node(a.id).operands().next() else { continue };
@@ -458,27 +458,27 @@ impl Writer<'_, '_> {
         accumulators
     }
 
-    /// Joins what the threads of a row have gathered; gives the value, and for places the place, of each accumulator.
+    /// Joins what the threads of a row have gathered; gives the value, and for argmax and argmin the index, of each accumulator.
     fn join(&mut self, text: &mut Text, accumulators: &[Accumulator]) -> Vec<(String, Option<String>)> {
-        let Walk { lanes, rows, across, .. } = self.walk;
+        let Walk { lanes, rows, columns, .. } = self.walk;
         if lanes == 1 {
-            return accumulators.iter().map(|a| (a.value.clone(), a.place.clone())).collect();
+            return accumulators.iter().map(|a| (a.value.clone(), a.index.clone())).collect();
         }
-        let (stride, head) = if across { (rows, "beside".to_string()) } else { (1, format!("beside * idx({lanes})")) };
+        let (stride, head) = if columns { (rows, "beside".to_string()) } else { (1, format!("beside * idx({lanes})")) };
         let mut results = Vec::new();
         for a in accumulators {
             let register = Register::of(a.dtype);
             let all = format!("all_{}", register.shared());
             text.line(format!("{all}[lane] = {};", register.put(&a.value)));
-            if let Some(place) = &a.place {
-                text.line(format!("all_idx[lane] = {place};"));
+            if let Some(index) = &a.index {
+                text.line(format!("all_idx[lane] = {index};"));
             }
             text.line("workgroupBarrier();");
             text.line(format!("for (var half = idx({}); half > idx(0); half = half >> 1u) {{", lanes / 2));
             text.line("if (member < half) {");
             let own = register.get(format!("{all}[lane]"));
             let other = register.get(format!("{all}[lane + half * idx({stride})]"));
-            match a.place {
+            match a.index {
                 None => {
                     let sum = binary(operator(a.reduce), a.dtype, &own, &other);
                     text.line(format!("{all}[lane] = {};", register.put(&sum)));
@@ -498,13 +498,13 @@ impl Writer<'_, '_> {
             }
             text.line("}");
             // Where the last halves of a row lie within a warp, only that has to wait for itself.
-            let half = self.frame.language().half_barrier().filter(|_| !across);
+            let half = self.frame.language().half_barrier().filter(|_| !columns);
             text.line(half.unwrap_or("workgroupBarrier();"));
             text.line("}");
             let value = text.name("r", register.get(format!("{all}[{head}]")));
-            let place = a.place.as_ref().map(|_| text.name("r", format!("all_idx[{head}]")));
+            let index = a.index.as_ref().map(|_| text.name("r", format!("all_idx[{head}]")));
             text.line("workgroupBarrier();");
-            results.push((value, place));
+            results.push((value, index));
         }
         results
     }
@@ -526,12 +526,12 @@ impl Writer<'_, '_> {
     ) {
         text.line("if (live && member == idx(0)) {");
         let mut k = first_word;
-        for (a, (value, place)) in accumulators.iter().zip(joined) {
+        for (a, (value, index)) in accumulators.iter().zip(joined) {
             let mut words = to_words(Register::of(a.dtype), value);
-            if let Some(place) = place {
-                words.push(format!("u32({place})"));
-                // The place's upper half, in kernels whose indices have 64 bits.
-                words.push(if self.frame.wide { format!("u32({place} >> 32u)") } else { "0u".into() });
+            if let Some(index) = index {
+                words.push(format!("u32({index})"));
+                // The index's upper half, in kernels whose indices have 64 bits.
+                words.push(if self.frame.wide { format!("u32({index} >> 32u)") } else { "0u".into() });
             }
             for word in words {
                 let cell = self.cell(k, "part");
@@ -553,9 +553,9 @@ impl Writer<'_, '_> {
             let cells: Vec<String> = (0..words_of(a.reduce, a.dtype)).map(|i| self.cell(k + i, "s")).collect();
             k += cells.len();
             let x = text.name("x", from_words(register_dtype(register), |i| cells[i].clone()));
-            match &a.place {
+            match &a.index {
                 None => text.line(format!("{} = {};", a.value, binary(operator(a.reduce), a.dtype, &a.value, &x))),
-                Some(place) => {
+                Some(index) => {
                     let n = register.words();
                     let low = format!("idx(bitcast<i32>({}))", cells[n]);
                     let j = if self.frame.wide {
@@ -565,10 +565,10 @@ impl Writer<'_, '_> {
                     };
                     let (better, worse) = (beats(a, &x, &a.value), beats(a, &a.value, &x));
                     text.line(format!(
-                        "if ({j} >= idx(0) && ({place} < idx(0) || {better} || (!{worse} && {j} < {place}))) {{"
+                        "if ({j} >= idx(0) && ({index} < idx(0) || {better} || (!{worse} && {j} < {index}))) {{"
                     ));
                     text.line(format!("{} = {x};", a.value));
-                    text.line(format!("{place} = {j};"));
+                    text.line(format!("{index} = {j};"));
                     text.line("}");
                 }
             }
@@ -593,10 +593,10 @@ impl Writer<'_, '_> {
             for &o in &rows {
                 let (operand, id) = (self.frame.output(o), expr.outputs()[o]);
                 let outer = self.outer.clone();
-                let place = self.frame.place(operand, &|d| outer.get(d).cloned());
-                let place = text.name("p", place);
+                let offset = self.frame.offset(operand, &|d| outer.get(d).cloned());
+                let offset = text.name("p", offset);
                 let value = self.row.get(id).to_string();
-                self.frame.store(text, operand, &place, &value);
+                self.frame.store(text, operand, &offset, &value);
             }
             text.line("}");
         }
@@ -612,13 +612,13 @@ impl Writer<'_, '_> {
                 let (operand, id) = (writer.frame.output(o), expr.outputs()[o]);
                 let (outer, index) = (writer.outer.clone(), &chunk.index);
                 let at = |d: usize| if d < inner { outer.get(d).cloned() } else { index.get(d - inner).cloned() };
-                let place = writer.frame.place(operand, &at);
-                let place = text.name("p", place);
+                let offset = writer.frame.offset(operand, &at);
+                let offset = text.name("p", offset);
                 if writer.width == 4 {
                     let values = std::array::from_fn(|l| chunk.lanes[l].get(id).to_string());
-                    writer.frame.store_four(text, operand, &place, &values);
+                    writer.frame.store_four(text, operand, &offset, &values);
                 } else {
-                    writer.frame.store(text, operand, &place, chunk.lanes[0].get(id));
+                    writer.frame.store(text, operand, &offset, chunk.lanes[0].get(id));
                 }
             }
             text.line("}");
@@ -636,7 +636,7 @@ fn operator(reduce: Reduce) -> Binary {
     }
 }
 
-/// Whether `x` goes before `y` in the search for a place: larger (or smaller), or the first NaN.
+/// Whether `x` goes before `y` for argmax and argmin: larger (or smaller), or the first NaN.
 fn beats(a: &Accumulator, x: &str, y: &str) -> String {
     let register = Register::of(a.dtype);
     let than = if a.reduce == Reduce::ArgMax { Binary::Gt } else { Binary::Lt };
@@ -652,7 +652,7 @@ fn beats(a: &Accumulator, x: &str, y: &str) -> String {
 /// Adds one element to an accumulator, where it exists.
 fn add(text: &mut Text, a: &Accumulator, x: &str, e: &str, inside: Option<&str>) {
     let value = &a.value;
-    match &a.place {
+    match &a.index {
         None => {
             let sum = binary(operator(a.reduce), a.dtype, value, x);
             match inside {
@@ -660,12 +660,12 @@ fn add(text: &mut Text, a: &Accumulator, x: &str, e: &str, inside: Option<&str>)
                 None => text.line(format!("{value} = {sum};")),
             }
         }
-        Some(place) => {
+        Some(index) => {
             let better = beats(a, x, value);
             let exists = inside.map_or(String::new(), |i| format!("{i} && "));
-            text.line(format!("if ({exists}({place} < idx(0) || {better})) {{"));
+            text.line(format!("if ({exists}({index} < idx(0) || {better})) {{"));
             text.line(format!("{value} = {x};"));
-            text.line(format!("{place} = {e};"));
+            text.line(format!("{index} = {e};"));
             text.line("}");
         }
     }

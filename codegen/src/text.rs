@@ -6,25 +6,25 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: String,
-    depth: usize,
+    indent: usize,
     names: usize,
 }
 
 impl Text {
     /// A text whose lines stand inside so many blocks.
-    pub(crate) fn inside(depth: usize) -> Text {
-        Text { depth, ..Text::default() }
+    pub(crate) fn inside(indent: usize) -> Text {
+        Text { indent, ..Text::default() }
     }
 
     /// Adds a line. A line that ends with an opening brace begins a block, one that begins with a closing one ends it.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         let line = line.as_ref();
         if line.starts_with('}') {
-            self.depth = self.depth.saturating_sub(1);
+            self.indent = self.indent.saturating_sub(1);
         }
-        let _ = writeln!(self.text, "{:width$}{line}", "", width = 4 * self.depth);
+        let _ = writeln!(self.text, "{:width$}{line}", "", width = 4 * self.indent);
         if line.ends_with('{') {
-            self.depth += 1;
+            self.indent += 1;
         }
     }
 

@@ -58,14 +58,14 @@ impl Register {
         }
     }
 
-    /// A value as it is kept in shared memory.
+    /// A value as it is stored in shared memory.
     pub(crate) fn put(self, value: &str) -> String {
         if self == Register::Bool { format!("select(0u, 1u, {value})") } else { value.into() }
     }
 
     /// A value from shared memory.
-    pub(crate) fn get(self, place: String) -> String {
-        if self == Register::Bool { format!("({place} != 0u)") } else { place }
+    pub(crate) fn get(self, at: String) -> String {
+        if self == Register::Bool { format!("({at} != 0u)") } else { at }
     }
 
     /// Words of 32 bits that one value takes in scratch memory.

@@ -10,12 +10,12 @@ use crate::types::{Register, literal, narrow};
 pub(crate) struct Values {
     names: Vec<Option<String>>,
     /// Blocks of random words of the element before, which may be this one's, too.
-    blocks: Vec<Block>,
+    blocks: Vec<RandomBlock>,
 }
 
 /// A block of four random words: the node, the variable that holds it, and the counter and the key that it was made of last.
 #[derive(Clone, Debug)]
-struct Block {
+struct RandomBlock {
     id: Id,
     name: String,
     of: [String; 3],
@@ -125,7 +125,7 @@ impl Values {
             None => {
                 let name = text.fresh("block");
                 text.line(format!("var {name} = {block};"));
-                self.blocks.push(Block { id, name: name.clone(), of: of.clone() });
+                self.blocks.push(RandomBlock { id, name: name.clone(), of: of.clone() });
                 name
             }
         };

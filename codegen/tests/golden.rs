@@ -86,7 +86,7 @@ fn the_softmax_of_short_rows() {
 }
 
 #[test]
-fn a_product_of_matrices_with_a_bias() {
+fn a_matmul_with_a_bias() {
     let mut right = ExprBuilder::new();
     let second = right.input(1, DType::F32);
     let mut epilogue = ExprBuilder::new();
@@ -110,7 +110,7 @@ fn a_product_of_matrices_with_a_bias() {
 }
 
 #[test]
-fn a_convolution_whose_depth_is_shared() {
+fn a_convolution_that_splits_k() {
     let mut right = ExprBuilder::new();
     let second = right.input(1, DType::F32);
     let contract = Contract {
@@ -123,7 +123,7 @@ fn a_convolution_whose_depth_is_shared() {
         epilogue: Expr::acc(DType::F32),
         accuracy: Default::default(),
     };
-    // 64 filters of 3 x 3 over 64 channels of 56 x 56 places, with a border of one.
+    // 64 filters of 3 x 3 over 64 channels of 56 x 56 pixels, with a border of one.
     let mut image = f32s(&[0, 56, 1, 3136, 56, 1]);
     let guard =
         |coefficients: [isize; 6]| Guard { coefficients: coefficients.as_slice().into(), offset: -1, limit: 56 };

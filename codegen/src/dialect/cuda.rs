@@ -1,6 +1,6 @@
 //! CUDA C++, as NVRTC takes it.
 
-use super::{Language, Module, memory_type};
+use super::{Draft, Language, memory_type};
 use crate::notation::{Spelling, translate};
 use crate::program::Entry;
 
@@ -23,18 +23,18 @@ impl Language for Cuda {
         translate(notation, &SPELLING)
     }
 
-    fn declarations(&self, module: &Module<'_>) -> String {
-        let index = if module.wide { "i64" } else { "i32" };
-        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n", module.words)
+    fn declarations(&self, draft: &Draft<'_>) -> String {
+        let index = if draft.wide { "i64" } else { "i32" };
+        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n", draft.words)
     }
 
-    fn head(&self, module: &Module<'_>, entry: &Entry, body: &str) -> String {
+    fn head(&self, draft: &Draft<'_>, entry: &Entry, body: &str) -> String {
         // Groups of the next kernel are placed when it is released. Where few groups have much to do, they would go to units that
         // happen to be free then, several to one: such kernels release the next one late.
         let begin = if body.contains("release();") { "wait_for_last" } else { "follow" };
         let mut parameters = Vec::new();
         let mut vectors = String::new();
-        for operand in &module.operands {
+        for operand in &draft.operands {
             let (kind, number) = (memory_type(operand.dtype), operand.number);
             // Inputs must not be `__restrict__`: they would be read by loads for which nothing else may ever write the memory,
             // while the kernel before this one still does until `follow` returns.
@@ -42,7 +42,7 @@ impl Language for Cuda {
             parameters.push(format!("{constant}{kind}* {alone}b{number}"));
             vectors += &format!("    auto const v{number} = ({constant}vec4<{kind}>*)b{number};\n");
         }
-        if module.has_workspace {
+        if draft.has_workspace {
             parameters.push("u32* __restrict__ work".into());
         }
         parameters.push("const __grid_constant__ Args args".into());

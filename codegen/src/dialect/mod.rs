@@ -43,7 +43,7 @@ pub(crate) struct Operand {
 }
 
 /// A kernel before it is put together, its parts in the common notation.
-pub(crate) struct Module<'a> {
+pub(crate) struct Draft<'a> {
     pub(crate) operands: Vec<Operand>,
     pub(crate) has_workspace: bool,
     /// The arguments in words of 32 bits.
@@ -60,7 +60,7 @@ pub(crate) struct Module<'a> {
     pub(crate) entries: Vec<(&'a Entry, String)>,
 }
 
-impl Module<'_> {
+impl Draft<'_> {
     /// Whether a text occurs in the bodies.
     pub(crate) fn uses(&self, text: &str) -> bool {
         self.entries.iter().any(|(_, body)| body.contains(text))
@@ -89,15 +89,15 @@ pub(crate) trait Language: Sync {
     fn translate(&self, notation: &str) -> String;
 
     /// What has to stand before the prelude.
-    fn directives(&self, _module: &Module<'_>) -> &'static str {
+    fn directives(&self, _module: &Draft<'_>) -> &'static str {
         ""
     }
 
     /// What stands between the prelude and the functions: the index type, the arguments, memory that is bound and not passed.
-    fn declarations(&self, module: &Module<'_>) -> String;
+    fn declarations(&self, draft: &Draft<'_>) -> String;
 
     /// The head of an entry up to its body, with `lane`, `group` and `groups`.
-    fn head(&self, module: &Module<'_>, entry: &Entry, body: &str) -> String;
+    fn head(&self, draft: &Draft<'_>, entry: &Entry, body: &str) -> String;
 
     /// A word of the arguments.
     fn argument(&self, word: usize) -> String;

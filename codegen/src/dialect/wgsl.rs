@@ -5,7 +5,7 @@
 
 use millstream_core::DType;
 
-use super::{Language, MatrixUnits, Module, Operand, memory_type};
+use super::{Draft, Language, MatrixUnits, Operand, memory_type};
 use crate::notation::words;
 use crate::program::Entry;
 use crate::text::Text;
@@ -22,23 +22,23 @@ impl Language for Wgsl {
         notation.into()
     }
 
-    fn directives(&self, module: &Module<'_>) -> &'static str {
-        if module.uses("coop_mat") { "enable f16;\nenable wgpu_cooperative_matrix;\n" } else { "" }
+    fn directives(&self, draft: &Draft<'_>) -> &'static str {
+        if draft.uses("coop_mat") { "enable f16;\nenable wgpu_cooperative_matrix;\n" } else { "" }
     }
 
-    fn declarations(&self, module: &Module<'_>) -> String {
-        let mut text = buffers(module);
-        if [&text, module.shared, &module.library].iter().any(|t| t.contains("c128")) || module.uses("c128") {
+    fn declarations(&self, draft: &Draft<'_>) -> String {
+        let mut text = buffers(draft);
+        if [&text, draft.shared, &draft.library].iter().any(|t| t.contains("c128")) || draft.uses("c128") {
             text.insert_str(0, "alias c128 = vec2<f64>;\n");
         }
-        text += &format!("@group(1) @binding(0) var<uniform> args: array<vec4<u32>, {}>;\n", module.words / 4);
-        if let Some(zero) = module.zero {
+        text += &format!("@group(1) @binding(0) var<uniform> args: array<vec4<u32>, {}>;\n", draft.words / 4);
+        if let Some(zero) = draft.zero {
             text += &format!("fn zero_word() -> u32 {{\n    return {};\n}}\n\n", self.argument(zero));
         }
         text
     }
 
-    fn head(&self, _: &Module<'_>, entry: &Entry, body: &str) -> String {
+    fn head(&self, _: &Draft<'_>, entry: &Entry, body: &str) -> String {
         let has_subgroup = words(body).iter().any(|w| w == "subgroup");
         let subgroup = if has_subgroup { ", @builtin(subgroup_id) subgroup: u32" } else { "" };
         format!(
@@ -147,7 +147,7 @@ impl Language for Wgsl {
 
 impl Wgsl {
     /// An element that is not packed, in memory. An entry must not name one buffer by two types, so that single elements of a buffer that
-    /// the entry also moves by fours are components of a vector.
+    /// the entry also moves as vec4 are components of a vector.
     fn element(&self, operand: Operand, at: &str) -> String {
         match operand.by_vector && operand.dtype.size() == 4 {
             true => self.component(&format!("v{}", operand.number), at),
@@ -176,30 +176,30 @@ impl MatrixUnits for Wgsl {
 }
 
 /// The declarations of the buffers, by every type under which the bodies name them.
-fn buffers(module: &Module<'_>) -> String {
+fn buffers(draft: &Draft<'_>) -> String {
     let mut text = String::new();
     let mut declare = |binding: usize, name: String, kind: &str| {
         text += &format!("@group(0) @binding({binding}) var<storage, read_write> {name}: array<{kind}>;\n");
     };
-    for &Operand { number, dtype, is_output, .. } in &module.operands {
+    for &Operand { number, dtype, is_output, .. } in &draft.operands {
         let kind = match packed(dtype) {
             1 => memory_type(dtype),
             _ if is_output => "atomic<u32>",
             _ => "u32",
         };
         declare(number, format!("b{number}"), kind);
-        // Halves as they are, alone or by fours, where a kernel does not compute with them itself.
+        // Halves as they are, alone or as vec4, where a kernel does not compute with them itself.
         for (name, kind) in [("e", "f16"), ("h", "vec4<f16>")] {
-            if module.uses(&format!(" {name}{number}[")) {
+            if draft.uses(&format!(" {name}{number}[")) {
                 declare(number, format!("{name}{number}"), kind);
             }
         }
-        if module.uses(&format!("v{number}[")) {
+        if draft.uses(&format!("v{number}[")) {
             declare(number, format!("v{number}"), &format!("vec4<{kind}>"));
         }
     }
-    if module.has_workspace {
-        declare(module.operands.len(), "work".into(), "u32");
+    if draft.has_workspace {
+        declare(draft.operands.len(), "work".into(), "u32");
     }
     text
 }
