@@ -89,10 +89,10 @@ pub struct CudaBackend {
     options: CudaOptions,
     target: Target,
     profile: DeviceProfile,
-    products: Arc<Shared>,
+    matmuls: Arc<Shared>,
     staging: Staging,
     measured: Mutex<Option<Measurements>>,
-    /// Kernels for measurements and tests, once one was asked for.
+    /// Kernels for measurements and tests, once one was needed.
     kernels: OnceLock<Result<measure::Kernels>>,
 }
 
@@ -102,7 +102,7 @@ impl CudaBackend {
         let context = Context::open(ordinal)?;
         let profile = profile::estimate(&context.properties);
         let target = profile::target(&context.properties);
-        let products = Arc::new(Shared {
+        let matmuls = Arc::new(Shared {
             context: context.clone(),
             library: Library::default(),
             target: target.clone(),
@@ -114,7 +114,7 @@ impl CudaBackend {
             options,
             target,
             profile,
-            products,
+            matmuls,
             staging: Staging::default(),
             measured: Mutex::new(None),
             kernels: OnceLock::new(),
@@ -165,7 +165,7 @@ impl CudaBackend {
     }
 
     fn offers_cublas(&self) -> bool {
-        self.options.cublas == Cublas::Offered && self.products.library.is_there()
+        self.options.cublas == Cublas::Offered && self.matmuls.library.is_there()
     }
 }
 
@@ -179,7 +179,7 @@ impl Backend for CudaBackend {
         *self.measured.lock() = Some(measurements);
         let mut profile = measure::complete(self.profile.clone(), &self.context, &measurements);
         if self.offers_cublas() {
-            profile.matrix_rates = measure::matrix_rates(&self.context, &self.products);
+            profile.matrix_rates = measure::matrix_rates(&self.context, &self.matmuls);
         }
         Ok(profile)
     }
@@ -252,7 +252,7 @@ impl Backend for CudaBackend {
     fn compile(&self, op: &Op, variant: &Variant) -> Result<Arc<dyn Kernel>> {
         self.context.enter()?;
         if variant.family == cublas::FAMILY {
-            return Ok(Arc::new(CublasKernel::new(self.products.clone(), op, None)?));
+            return Ok(Arc::new(CublasKernel::new(self.matmuls.clone(), op, None)?));
         }
         let program = generate(op, variant, &self.target)?;
         Ok(Arc::new(CudaKernel(Arc::new(Generated::compile(&self.context, program, &self.options.compile)?))))
@@ -261,7 +261,7 @@ impl Backend for CudaBackend {
     fn load(&self, op: &Op, variant: &Variant, bytes: &[u8]) -> Result<Arc<dyn Kernel>> {
         self.context.enter()?;
         if variant.family == cublas::FAMILY {
-            return Ok(Arc::new(CublasKernel::new(self.products.clone(), op, Some(bytes))?));
+            return Ok(Arc::new(CublasKernel::new(self.matmuls.clone(), op, Some(bytes))?));
         }
         let program = generate(op, variant, &self.target)?;
         Ok(Arc::new(CudaKernel(Arc::new(Generated::load(&self.context, program, &self.options.compile, bytes)?))))

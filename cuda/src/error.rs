@@ -1,4 +1,4 @@
-//! What the vendor's libraries say, in Millstream's words: one place maps every status to an error kind, keeps the
+//! What the vendor's libraries say, in Millstream's words: one table maps every status to an error kind, keeps the
 //! library's own name and text for it, and adds what a person can do.
 
 use std::ffi::{CStr, c_char};
@@ -50,7 +50,7 @@ fn driver_advice(code: Status) -> Option<&'static str> {
         214 => "the GPU's memory has a fault that ECC could not correct: see `nvidia-smi -q`, and reset the GPU",
         226 => "a fault of the GPU was contained in this process: start it again",
         700 => {
-            "a kernel touched memory that is not its own; the device must be opened again. compute-sanitizer finds the place"
+            "a kernel touched memory that is not its own; the device must be opened again. compute-sanitizer finds the instruction"
         }
         701 => "the kernel needs more registers or shared memory than a group may have: choose a smaller tile",
         702 => "a display's watchdog ended a long kernel: use another GPU, or work in smaller pieces",

@@ -35,7 +35,7 @@ impl EventPool {
     }
 
     /// Keeps an event for the next user. It may still be pending: recording it anew does not disturb who waits for the
-    /// earlier record, because waits refer to the record that was the last when they were asked for.
+    /// earlier record, because waits refer to the record that was the last when they were queued.
     pub(crate) fn give(&self, event: sys::Event, timed: bool) {
         self.idle.lock()[usize::from(timed)].push(event);
     }

@@ -122,7 +122,7 @@ impl CudaGraph {
     }
 
     /// Changes addresses in the launches of generated kernels: every operand that began in moved memory begins at the same
-    /// place of its new home. Gives the number of launches that changed. Replays queued before keep the old addresses.
+    /// address of its new home. Gives the number of launches that changed. Replays queued before keep the old addresses.
     ///
     /// Launches by libraries keep their addresses: where a graph has such ([`CudaGraph::nodes`] is larger than
     /// [`CudaGraph::launches`]), use [`CudaGraph::recapture`].

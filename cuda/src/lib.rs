@@ -12,7 +12,7 @@
 //! | `stream` `event` `gate` `watch` | order: queues, moments, waiting for the host, waiting for the device |
 //! | `memory` `staging`      | memory, and copies through pinned pieces                               |
 //! | `compile` `module` `kernel` | text to machine code to launches                                   |
-//! | `cublas`                | products of matrices by the vendor's library                           |
+//! | `cublas`                | matmuls by the vendor's library                                        |
 //! | `graph`                 | lists of launches that run as one                                      |
 //! | `measure`               | what the device really gives                                           |
 

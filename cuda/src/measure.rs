@@ -254,14 +254,14 @@ fn by_kernels(
     Ok(())
 }
 
-/// Operations a second of the library's products of large matrices, by dtype: what matrix units do. A dtype that the library does not take
+/// Operations a second of the library's matmuls of large matrices, by dtype: what matrix units do. A dtype that the library does not take
 /// is left out.
-pub(crate) fn matrix_rates(context: &Arc<Context>, products: &Arc<cublas::Shared>) -> Vec<(DType, f64)> {
+pub(crate) fn matrix_rates(context: &Arc<Context>, matmuls: &Arc<cublas::Shared>) -> Vec<(DType, f64)> {
     const SIZE: usize = 4096;
     let dtypes = [(DType::F16, DType::F32), (DType::BF16, DType::F32), (DType::F64, DType::F64)];
     let rate = |(dtype, acc): (DType, DType)| -> Result<(DType, f64)> {
-        let op = product(SIZE, dtype, acc)?;
-        let launch = CublasKernel::new(products.clone(), &op, None)?.prepare(&op, &Schedule::default())?;
+        let op = matmul(SIZE, dtype, acc)?;
+        let launch = CublasKernel::new(matmuls.clone(), &op, None)?.prepare(&op, &Schedule::default())?;
         context.enter()?;
         let stream = CudaStream::new(context, StreamId(u64::MAX), Priority::High)?;
         let watch = Stopwatch::new(&stream)?;
@@ -283,8 +283,8 @@ fn binding(room: &Room) -> Binding<'_> {
     Binding { memory: &room.0, offset: 0, start: 0, end: room.0.bytes, pack_cache: None }
 }
 
-/// A product of two square matrices.
-fn product(n: usize, dtype: DType, acc: DType) -> Result<Op> {
+/// A matmul of two square matrices.
+fn matmul(n: usize, dtype: DType, acc: DType) -> Result<Op> {
     let mut right = ExprBuilder::new();
     let second = right.input(1, dtype);
     let contract = Contract {

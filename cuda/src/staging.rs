@@ -30,10 +30,10 @@ const PIECE: usize = 2 << 20;
 const SHORT_PIECE: usize = 256 << 10;
 /// The most threads of one copy, the caller's included.
 const THREADS: usize = 4;
-/// Pieces of each thread.
-const DEPTH: usize = 2;
-/// Lanes that are kept for later copies.
-const KEPT: usize = 4;
+/// Pieces of each thread: one is filled while the other travels.
+const PIECES_EACH: usize = 2;
+/// Idle lanes that wait for later copies.
+const IDLE_LANES: usize = 4;
 
 /// A pinned piece and the event of its last use.
 struct Piece {
@@ -57,7 +57,7 @@ unsafe impl Send for Lane {}
 
 impl Lane {
     fn new(context: &Arc<Context>) -> Result<Lane> {
-        let count = THREADS * DEPTH;
+        let count = THREADS * PIECES_EACH;
         let mut memory = std::ptr::null_mut();
         // SAFETY: the driver writes an address.
         let status = unsafe { (context.driver.mem_host_alloc)(&mut memory, count * PIECE, number::HOST_PORTABLE) };
@@ -218,7 +218,7 @@ impl Staging {
         let threads = if long { THREADS.min(cores) } else { 1 };
         let outcome = if threads == 1 { job.work(&mut lane.pieces) } else { job.share(&mut lane.pieces) };
         let mut idle = self.idle.lock();
-        if idle.len() < KEPT {
+        if idle.len() < IDLE_LANES {
             idle.push(lane);
         }
         outcome
@@ -235,7 +235,7 @@ impl Job<'_> {
     /// Works with several threads, each with pieces of its own.
     fn share(&self, pieces: &mut [Piece]) -> Result<()> {
         std::thread::scope(|scope| {
-            let mut parts = pieces.chunks_mut(DEPTH);
+            let mut parts = pieces.chunks_mut(PIECES_EACH);
             let own = parts.next();
             let mut helpers = Vec::with_capacity(THREADS);
             for part in parts {
@@ -273,10 +273,10 @@ impl Job<'_> {
 
     fn fill(&self, pieces: &mut [Piece]) -> Result<()> {
         let (context, count) = (self.stream.context(), pieces.len());
-        let mut turn = 0;
+        let mut round = 0;
         while let Some((start, bytes)) = self.part() {
-            let piece = &mut pieces[turn % count];
-            turn += 1;
+            let piece = &mut pieces[round % count];
+            round += 1;
             piece.settle(context)?;
             // SAFETY: the source has these bytes, the piece has room for them, and nobody else uses either part.
             unsafe { std::ptr::copy_nonoverlapping(self.host.at(start), piece.host, bytes) };
@@ -292,15 +292,15 @@ impl Job<'_> {
 
     fn empty(&self, pieces: &mut [Piece]) -> Result<()> {
         let (context, count) = (self.stream.context(), pieces.len());
-        // Parts that travel into pieces, in the order in which they were asked for.
+        // Parts that travel into pieces, in the order of their copies.
         let mut travelling = std::collections::VecDeque::with_capacity(count);
-        let mut turn = 0;
+        let mut round = 0;
         loop {
             while travelling.len() < count
                 && let Some((start, bytes)) = self.part()
             {
-                let slot = turn % count;
-                turn += 1;
+                let slot = round % count;
+                round += 1;
                 let piece = &mut pieces[slot];
                 piece.settle(context)?;
                 let from = self.device + start as u64;

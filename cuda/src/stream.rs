@@ -153,7 +153,7 @@ impl CudaStream {
         let Some(info) = self.context.driver.capture_info else { return Ok(()) };
         let (mut state, mut id, mut graph) = (0, 0, sys::Graph::NULL);
         let (mut nodes, mut count) = (std::ptr::null::<sys::GraphNode>(), 0usize);
-        // SAFETY: the driver writes what it is asked for; the nodes are read before the next call on the stream.
+        // SAFETY: the driver writes what is requested; the nodes are read before the next call on the stream.
         let status = unsafe { info(self.raw, &mut state, &mut id, &mut graph, &mut nodes, &mut count) };
         self.context.check(status, "asking what a stream captures")?;
         // After a launch, the stream's next work depends on exactly that launch.

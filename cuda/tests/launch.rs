@@ -1,4 +1,4 @@
-//! Kernels, graphs of kernels and products through cuBLASLt on a CUDA device. Skipped where there is none.
+//! Kernels, graphs of kernels and matmuls through cuBLASLt on a CUDA device. Skipped where there is none.
 
 mod common;
 
@@ -250,8 +250,8 @@ fn what_cannot_be_captured_is_an_error_and_the_stream_goes_on() {
     s.synchronize().unwrap();
 }
 
-/// A product of matrices, row-major, perhaps with a bias for each column and a maximum with 0.
-fn product(m: usize, n: usize, k: usize, dtype: DType, biased: bool) -> Op {
+/// A matmul, row-major, perhaps with a bias for each column and a maximum with 0.
+fn matmul(m: usize, n: usize, k: usize, dtype: DType, biased: bool) -> Op {
     let operand = |i: u16| {
         let mut b = ExprBuilder::new();
         let x = b.input(i, dtype);
@@ -315,7 +315,7 @@ fn cublas_and_our_kernels_agree() {
     let s = stream(&backend, Priority::Normal);
     for (m, n, k) in [(512, 384, 256), (127, 65, 333)] {
         for biased in [false, true] {
-            let op = product(m, n, k, DType::F32, biased);
+            let op = matmul(m, n, k, DType::F32, biased);
             let variants = backend.variants(&op);
             let Some(cublas) = variants.iter().find(|v| v.role == Role::Library) else {
                 testing::left_out("cuda: cuBLASLt is not there to be compared with");
@@ -343,11 +343,11 @@ fn cublas_and_our_kernels_agree() {
 }
 
 #[test]
-fn large_products_in_every_way() {
+fn large_matmuls_in_every_way() {
     let Some(backend) = backend() else { return };
     let n = 4096;
     for dtype in [DType::F32, DType::BF16, DType::F16] {
-        let op = product(n, n, n, dtype, false);
+        let op = matmul(n, n, n, dtype, false);
         let rooms: Vec<Room<'_>> = (0..2)
             .map(|_| {
                 let room = Room::new(&backend, n * n * dtype.size(), MemoryKind::Device);

@@ -1,14 +1,14 @@
-//! A contraction as a product of matrices that cuBLAS knows: column-major, with a leading dimension.
+//! A contraction as a matmul that cuBLAS knows: column-major, with a leading dimension.
 
 use millstream_core::{Access, Body, DType, Expr, Node, Op};
 
-/// A matrix as cuBLAS stores it: `rows` x `columns`, column-major, columns `leading` elements apart.
+/// A matrix as cuBLAS stores it: `rows` x `columns`, column-major, columns `leading` elements from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Matrix {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     pub(crate) leading: usize,
-    /// Whether the product wants it transposed.
+    /// Whether the matmul wants it transposed.
     pub(crate) transposed: bool,
     /// Elements from one matrix of the batch to the next.
     pub(crate) batch: isize,
@@ -19,8 +19,8 @@ impl Matrix {
     fn of(rows: usize, columns: usize, row_stride: isize, column_stride: isize, batch: isize) -> Option<Matrix> {
         // A dimension of one element has any stride.
         let lies = |long: usize, stride: isize| long == 1 || stride == 1;
-        let leading = |apart: usize, stride: isize, inner: usize| -> Option<usize> {
-            if apart == 1 { Some(inner.max(1)) } else { usize::try_from(stride).ok().filter(|&s| s >= inner.max(1)) }
+        let leading = |count: usize, stride: isize, inner: usize| -> Option<usize> {
+            if count == 1 { Some(inner.max(1)) } else { usize::try_from(stride).ok().filter(|&s| s >= inner.max(1)) }
         };
         if lies(rows, row_stride)
             && let Some(leading) = leading(columns, column_stride, rows)
@@ -36,22 +36,22 @@ impl Matrix {
     }
 }
 
-/// A product as cuBLAS computes it: `d = a * b`, all column-major. For a row-major result, a and b are our right and left
-/// operand, because the transposed result is the product of the transposed operands in the other order.
+/// A matmul as cuBLAS computes it: `d = a * b`, all column-major. For a row-major result, a and b are our right and left
+/// operand, because the transposed result is the matmul of the transposed operands in the other order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Product {
+pub(crate) struct Matmul {
     /// The numbers of the inputs, and elements to their beginnings.
     pub(crate) lhs: usize,
     pub(crate) rhs: usize,
     pub(crate) lhs_base: isize,
     pub(crate) rhs_base: isize,
     pub(crate) out_base: isize,
-    /// The dtype of both operands, of the sums, and of what is written.
+    /// The dtype of both operands, of the accumulators, and of what is written.
     pub(crate) dtype: DType,
     pub(crate) acc: DType,
     pub(crate) out_dtype: DType,
     pub(crate) batches: usize,
-    /// Whether the result is the operation's output; else it is the sums, row-major without gaps.
+    /// Whether the result is the operation's output; else it is the accumulators, row-major without gaps.
     pub(crate) direct: bool,
     /// Whether a is our right operand.
     pub(crate) swapped: bool,
@@ -69,7 +69,7 @@ struct View {
     batches: usize,
 }
 
-/// The input that an operand is, as it stands or converted to the type of the sums.
+/// The input that an operand is, as it stands or converted to the accumulators' type.
 fn plain_input(expr: &Expr, op: &Op, acc: DType) -> Option<usize> {
     let input = match expr.nodes() {
         [(Node::Input(i), _)] => *i,
@@ -91,9 +91,9 @@ fn written(op: &Op, operands: DType, acc: DType) -> Option<DType> {
     (op.outputs.len() == 1).then_some(dtype)
 }
 
-impl Product {
-    /// The operation as a product, where it is one.
-    pub(crate) fn of(op: &Op) -> Option<Product> {
+impl Matmul {
+    /// The operation as a matmul, where it is one.
+    pub(crate) fn of(op: &Op) -> Option<Matmul> {
         let Body::Contract(c) = &op.body else { return None };
         let rank = op.dims.len();
         // At most one dimension of each kind, none of them empty.
@@ -126,11 +126,11 @@ impl Product {
             sizes: [size(m), size(n), size(k)],
             batches: size(batch),
         };
-        let base = |p: &mut Product| (p.lhs_base, p.rhs_base) = (l.base, r.base);
+        let base = |p: &mut Matmul| (p.lhs_base, p.rhs_base) = (l.base, r.base);
         if let Some(out_dtype) = written(op, dtype, c.acc) {
             let out = &op.outputs[0];
             let strides = [stride(out, m), stride(out, n), stride(out, batch)];
-            if let Some(mut p) = view.product(lhs, rhs, dtype, c.acc, out_dtype, strides) {
+            if let Some(mut p) = view.matmul(lhs, rhs, dtype, c.acc, out_dtype, strides) {
                 base(&mut p);
                 (p.out_base, p.direct) = (out.base, true);
                 return Some(p);
@@ -138,15 +138,15 @@ impl Product {
         }
         let (rows, columns) = (view.sizes[0] as isize, view.sizes[1] as isize);
         let strides = [columns, 1, rows.checked_mul(columns)?];
-        let mut p = view.product(lhs, rhs, dtype, c.acc, c.acc, strides)?;
+        let mut p = view.matmul(lhs, rhs, dtype, c.acc, c.acc, strides)?;
         base(&mut p);
         Some(p)
     }
 }
 
 impl View {
-    /// The product with a result of these strides along m, n and the batch.
-    fn product(
+    /// The matmul with a result of these strides along m, n and the batch.
+    fn matmul(
         &self,
         lhs: usize,
         rhs: usize,
@@ -154,7 +154,7 @@ impl View {
         acc: DType,
         out_dtype: DType,
         [along_m, along_n, batch]: [isize; 3],
-    ) -> Option<Product> {
+    ) -> Option<Matmul> {
         let [m, n, k] = self.sizes;
         if self.batches > 1 && (batch < 0 || self.batch.iter().any(|&b| b < 0)) {
             return None;
@@ -171,7 +171,7 @@ impl View {
             } else {
                 (Matrix::of(m, k, l[0], l[1], self.batch[0])?, Matrix::of(k, n, r[0], r[1], self.batch[1])?)
             };
-            return Some(Product {
+            return Some(Matmul {
                 lhs,
                 rhs,
                 lhs_base: 0,

@@ -1,8 +1,8 @@
-//! Products of matrices by cuBLASLt, as one more way to compute a contraction.
+//! Matmuls by cuBLASLt, as one more way to compute a contraction.
 //!
 //! The family `cublas` is offered where both operands are plain matrices: at most one batch, m, n and k dimension each, one
 //! of the two strides being 1, f32, f64, or a half type summed in f32 (never tf32). If the epilogue is the sum itself,
-//! perhaps rounded to the half type, cuBLASLt writes the output; else the sums go to scratch memory and a generated map
+//! perhaps rounded to the half type, cuBLASLt writes the output; else the accumulators go to scratch memory and a generated map
 //! computes the epilogue from there.
 //!
 //! The library is loaded, and its handle made, when the first such kernel is prepared: that takes a tenth of a second or
@@ -29,10 +29,10 @@ use crate::context::Context;
 use crate::kernel::Generated;
 use crate::stream::CudaStream;
 
-pub(crate) use matrix::Product;
+pub(crate) use matrix::Matmul;
 pub(crate) use plan::Library;
-use plan::Plan;
-use split::Split;
+use plan::MatmulPlan;
+use split::SplitEpilogue;
 
 /// The family.
 pub(crate) const FAMILY: Family = Family::new("cublas");
@@ -42,7 +42,7 @@ const LEAST: usize = 4096;
 
 /// The candidate for an operation, where cuBLASLt can compute it.
 ///
-/// Its tile tells the cost model what the library does: groups of threads that hold 128 x 256 sums and 8 x 8 in each
+/// Its tile tells the cost model what the library does: groups of threads that hold 128 x 256 accumulators and 8 x 8 in each
 /// thread, as its large kernels do. It has smaller ones as well and picks them where large ones would leave
 /// multiprocessors idle, so the tile is the largest that still fills the device.
 pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
@@ -50,7 +50,7 @@ pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
     if sizes.m.saturating_mul(sizes.n).saturating_mul(sizes.k).saturating_mul(sizes.batch) < LEAST {
         return None;
     }
-    Product::of(op)?;
+    Matmul::of(op)?;
     let tasks = |m: usize, n: usize| sizes.batch * sizes.m.div_ceil(m) * sizes.n.div_ceil(n);
     let choices = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
     let (m, n) = choices.into_iter().find(|&(m, n)| tasks(m, n) >= profile.units).unwrap_or((32, 32));
@@ -60,10 +60,10 @@ pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
     Some(Candidate { role: Role::Library, ..Candidate::new(Variant::plain(FAMILY), traffic) })
 }
 
-/// The map that comes behind the product, where there is one.
+/// The map that comes behind the matmul, where there is one.
 pub(crate) fn epilogue(op: &Op) -> Result<Option<Op>> {
-    match Product::of(op) {
-        Some(product) => Ok(Split::of(op, &product)?.map(|split| split.op)),
+    match Matmul::of(op) {
+        Some(matmul) => Ok(SplitEpilogue::of(op, &matmul)?.map(|split| split.op)),
         None => Ok(None),
     }
 }
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn epilogue(&self, split: &Split, bytes: Option<&[u8]>) -> Result<Arc<Generated>> {
+    fn epilogue(&self, split: &SplitEpilogue, bytes: Option<&[u8]>) -> Result<Arc<Generated>> {
         let first = variants(&split.op, &self.target, &self.profile).into_iter().next();
         let variant = first.map(|c| c.variant).ok_or_else(|| Error::internal("there is no kernel for an epilogue"))?;
         let program = generate(&split.op, &variant, &self.target)?;
@@ -94,22 +94,22 @@ impl Shared {
 pub(crate) struct CublasKernel {
     shared: Arc<Shared>,
     /// Epilogues by their own classes. Operations of one class may have epilogues of several, because a map joins
-    /// dimensions that a contraction keeps apart; the first is the one that was compiled with the kernel.
+    /// dimensions that a contraction keeps separate; the first is the one that was compiled with the kernel.
     epilogues: Mutex<Vec<(KernelClass, Arc<Generated>)>>,
 }
 
 impl CublasKernel {
     /// Compiles what the operation needs, or takes it from bytes.
     pub(crate) fn new(shared: Arc<Shared>, op: &Op, bytes: Option<&[u8]>) -> Result<CublasKernel> {
-        let product = Product::of(op).ok_or_else(not_a_product)?;
+        let matmul = Matmul::of(op).ok_or_else(not_a_matmul)?;
         let mut epilogues = Vec::new();
-        if let Some(split) = Split::of(op, &product)? {
+        if let Some(split) = SplitEpilogue::of(op, &matmul)? {
             epilogues.push((KernelClass::of(&split.op), shared.epilogue(&split, bytes)?));
         }
         Ok(CublasKernel { shared, epilogues: Mutex::new(epilogues) })
     }
 
-    fn epilogue(&self, split: &Split) -> Result<Arc<Generated>> {
+    fn epilogue(&self, split: &SplitEpilogue) -> Result<Arc<Generated>> {
         let mut list = self.epilogues.lock();
         if let Some((_, generated)) = list.iter().find(|(class, _)| class.holds(&split.op)) {
             return Ok(generated.clone());
@@ -120,52 +120,52 @@ impl CublasKernel {
     }
 }
 
-fn not_a_product() -> Error {
-    Error::internal("an operation that is no plain product of matrices was given to cuBLASLt")
+fn not_a_matmul() -> Error {
+    Error::internal("an operation that is no plain matmul was given to cuBLASLt")
 }
 
 impl Kernel for CublasKernel {
     fn bytes(&self) -> Option<Vec<u8>> {
-        // A product without an epilogue of its own has nothing to keep.
+        // A matmul without an epilogue of its own has nothing to keep.
         self.epilogues.lock().first().map(|(_, generated)| generated.bytes())
     }
 
     fn text(&self) -> String {
-        let mut text = format!("// a product of matrices by {}\n", self.shared.library.describe());
+        let mut text = format!("// a matmul by {}\n", self.shared.library.describe());
         if let Some((_, generated)) = self.epilogues.lock().first() {
-            text += "// then, from the sums in scratch memory:\n";
+            text += "// then, from the accumulators in scratch memory:\n";
             text += &generated.text();
         }
         text
     }
 
     fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
-        let product = Product::of(op).ok_or_else(not_a_product)?;
+        let matmul = Matmul::of(op).ok_or_else(not_a_matmul)?;
         let context = &self.shared.context;
         context.enter()?;
-        let epilogue = match Split::of(op, &product)? {
+        let epilogue = match SplitEpilogue::of(op, &matmul)? {
             Some(split) => {
                 let generated = self.epilogue(&split)?;
                 Some(Epilogue { prepared: generated.prepare(&split.op, &Schedule::default())?, generated, split })
             }
             None => None,
         };
-        let plan = Plan::new(self.shared.library.handle(context)?, &product)?;
-        Ok(Arc::new(CublasLaunch { _shared: self.shared.clone(), product, plan, epilogue }))
+        let plan = MatmulPlan::new(self.shared.library.handle(context)?, &matmul)?;
+        Ok(Arc::new(CublasLaunch { _shared: self.shared.clone(), matmul, plan, epilogue }))
     }
 }
 
 struct Epilogue {
-    split: Split,
+    split: SplitEpilogue,
     generated: Arc<Generated>,
     prepared: millstream_codegen::Prepared,
 }
 
-/// A product with its sizes, descriptors and algorithms fixed.
+/// A matmul with its sizes, descriptors and algorithms fixed.
 struct CublasLaunch {
     _shared: Arc<Shared>,
-    product: Product,
-    plan: Plan,
+    matmul: Matmul,
+    plan: MatmulPlan,
     epilogue: Option<Epilogue>,
 }
 
@@ -173,8 +173,8 @@ struct CublasLaunch {
 const ALIGNMENT: usize = 256;
 
 impl CublasLaunch {
-    /// Bytes of the sums in scratch memory.
-    fn sums(&self) -> usize {
+    /// Bytes of the accumulators in scratch memory.
+    fn accumulators(&self) -> usize {
         self.epilogue.as_ref().map_or(0, |e| e.split.bytes.next_multiple_of(ALIGNMENT))
     }
 }
@@ -182,7 +182,7 @@ impl CublasLaunch {
 impl Launch for CublasLaunch {
     fn workspace(&self) -> usize {
         let map = self.epilogue.as_ref().map_or(0, |e| e.prepared.workspace().next_multiple_of(ALIGNMENT));
-        match self.sums() + map + self.plan.workspace() {
+        match self.accumulators() + map + self.plan.workspace() {
             0 => 0,
             // The pool aligns blocks to less than the library wants.
             bytes => bytes + ALIGNMENT,
@@ -195,22 +195,22 @@ impl Launch for CublasLaunch {
         context.enter()?;
         let address = |b: &Binding<'_>| b.memory.address.wrapping_add(b.offset as u64);
         let operand = |list: &[Binding<'_>], i: usize, base: isize, size: usize| -> Result<u64> {
-            let binding = list.get(i).ok_or_else(|| Error::internal("an operand of a product is missing"))?;
+            let binding = list.get(i).ok_or_else(|| Error::internal("an operand of a matmul is missing"))?;
             Ok(address(binding).wrapping_add_signed((base * size as isize) as i64))
         };
-        // Scratch memory: the sums, what the map needs, what the library needs.
+        // Scratch memory: the accumulators, what the map needs, what the library needs.
         let scratch = bindings.workspace.map(|w| (w, address(&w).next_multiple_of(ALIGNMENT as u64)));
-        let (p, size) = (&self.product, self.product.dtype.size());
+        let (p, size) = (&self.matmul, self.matmul.dtype.size());
         let lhs = operand(bindings.inputs, p.lhs, p.lhs_base, size)?;
         let rhs = operand(bindings.inputs, p.rhs, p.rhs_base, size)?;
-        let missing = || Error::internal("a product was given no scratch memory");
+        let missing = || Error::internal("a matmul was given no scratch memory");
         let Some(epilogue) = &self.epilogue else {
             let out = operand(bindings.outputs, 0, p.out_base, p.out_dtype.size())?;
             return self.plan.run(lhs, rhs, out, scratch.map_or(0, |(_, at)| at), stream);
         };
         let (binding, at) = scratch.ok_or_else(missing)?;
         let map_bytes = epilogue.prepared.workspace().next_multiple_of(ALIGNMENT);
-        let map_at = at + self.sums() as u64;
+        let map_at = at + self.accumulators() as u64;
         self.plan.run(lhs, rhs, at, map_at + map_bytes as u64, stream)?;
         let part = |from: u64, bytes: usize| {
             let offset = (from - binding.memory.address) as usize;

@@ -1,11 +1,11 @@
-//! The library's side of a product: descriptors, algorithms, the call.
+//! The library's side of a matmul: descriptors, algorithms, the call.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::{DType, Error, Result};
 
-use super::matrix::{Matrix, Product};
+use super::matrix::{Matmul, Matrix};
 use crate::context::Context;
 use crate::error::cublas_error;
 use crate::stream::CudaStream;
@@ -82,8 +82,8 @@ impl Drop for Handle {
     }
 }
 
-/// Descriptors and algorithms of one product.
-pub(crate) struct Plan {
+/// Descriptors and algorithms of one matmul.
+pub(crate) struct MatmulPlan {
     handle: Arc<Handle>,
     operation: sys::MatmulDesc,
     layouts: [sys::Layout; 3],
@@ -95,9 +95,9 @@ pub(crate) struct Plan {
 }
 
 // SAFETY: the descriptors are not changed after `new`, and the library reads them from any thread.
-unsafe impl Send for Plan {}
+unsafe impl Send for MatmulPlan {}
 // SAFETY: as above.
-unsafe impl Sync for Plan {}
+unsafe impl Sync for MatmulPlan {}
 
 fn data_type(dtype: DType) -> Result<c_int> {
     match dtype {
@@ -105,44 +105,44 @@ fn data_type(dtype: DType) -> Result<c_int> {
         DType::BF16 => Ok(number::R_16BF),
         DType::F32 => Ok(number::R_32F),
         DType::F64 => Ok(number::R_64F),
-        other => Err(Error::internal(format!("cuBLASLt was asked for a product of {other}"))),
+        other => Err(Error::internal(format!("cuBLASLt has no matmul of {other}"))),
     }
 }
 
-impl Plan {
-    /// Describes the product and looks for algorithms. The context is current.
-    pub(crate) fn new(handle: Arc<Handle>, product: &Product) -> Result<Plan> {
-        let compute = if product.acc == DType::F64 { number::COMPUTE_64F } else { number::COMPUTE_32F };
-        let mut plan = Plan {
+impl MatmulPlan {
+    /// Describes the matmul and looks for algorithms. The context is current.
+    pub(crate) fn new(handle: Arc<Handle>, matmul: &Matmul) -> Result<MatmulPlan> {
+        let compute = if matmul.acc == DType::F64 { number::COMPUTE_64F } else { number::COMPUTE_32F };
+        let mut plan = MatmulPlan {
             operation: std::ptr::null_mut(),
             layouts: [std::ptr::null_mut(); 3],
             aligned: None,
             any: None,
-            swapped: product.swapped,
-            scale: product.acc,
+            swapped: matmul.swapped,
+            scale: matmul.acc,
             handle,
         };
         let library = plan.handle.library;
         let check = |code: i32, doing: &str| if code == 0 { Ok(()) } else { Err(cublas_error(library, code, doing)) };
-        let doing = "describing a product";
+        let doing = "describing a matmul";
         // SAFETY: the library writes a handle.
-        check(unsafe { (library.desc_create)(&mut plan.operation, compute, data_type(product.acc)?) }, doing)?;
-        for (attribute, matrix) in [(number::DESC_TRANSA, &product.a), (number::DESC_TRANSB, &product.b)] {
+        check(unsafe { (library.desc_create)(&mut plan.operation, compute, data_type(matmul.acc)?) }, doing)?;
+        for (attribute, matrix) in [(number::DESC_TRANSA, &matmul.a), (number::DESC_TRANSB, &matmul.b)] {
             let value = if matrix.transposed { number::OP_T } else { number::OP_N };
             // SAFETY: the attribute is a number of this size.
             let code =
                 unsafe { (library.desc_set)(plan.operation, attribute, (&raw const value).cast(), size_of::<c_int>()) };
             check(code, doing)?;
         }
-        let types = [product.dtype, product.dtype, product.out_dtype];
-        for (i, matrix) in [&product.a, &product.b, &product.d].into_iter().enumerate() {
-            plan.layouts[i] = plan.layout(matrix, types[i], product.batches)?;
+        let types = [matmul.dtype, matmul.dtype, matmul.out_dtype];
+        for (i, matrix) in [&matmul.a, &matmul.b, &matmul.d].into_iter().enumerate() {
+            plan.layouts[i] = plan.layout(matrix, types[i], matmul.batches)?;
         }
-        let half = product.out_dtype.size() == 2;
+        let half = matmul.out_dtype.size() == 2;
         plan.aligned = plan.search(ALIGNED, half)?;
-        plan.any = plan.search(product.dtype.size() as u32, half)?;
+        plan.any = plan.search(matmul.dtype.size() as u32, half)?;
         if plan.aligned.is_none() && plan.any.is_none() {
-            return Err(Error::unsupported("cuBLASLt has no algorithm for this product"));
+            return Err(Error::unsupported("cuBLASLt has no algorithm for this matmul"));
         }
         Ok(plan)
     }
@@ -234,7 +234,7 @@ impl Plan {
         [self.aligned, self.any].into_iter().flatten().map(|h| h.workspace).max().unwrap_or(0)
     }
 
-    /// Queues the product. The context is current; `scratch` has [`Plan::workspace`] bytes.
+    /// Queues the matmul. The context is current; `scratch` has [`MatmulPlan::workspace`] bytes.
     pub(crate) fn run(&self, lhs: u64, rhs: u64, out: u64, scratch: u64, stream: &CudaStream) -> Result<()> {
         let library = self.handle.library;
         let is_aligned = (lhs | rhs | out).is_multiple_of(u64::from(ALIGNED));
@@ -242,7 +242,7 @@ impl Plan {
         let Some(choice) = choice else {
             return Err(Error::unsupported("cuBLASLt has no algorithm for operands that are not aligned to 16 bytes"));
         };
-        // The result is 1 * product + 0 * what was there, in the type of the sums.
+        // The result is 1 * matmul + 0 * what was there, in the accumulators' type.
         let (single, double) = ([1f32, 0f32], [1f64, 0f64]);
         let [alpha, beta]: [*const c_void; 2] = match self.scale {
             DType::F64 => [(&raw const double[0]).cast(), (&raw const double[1]).cast()],
@@ -281,7 +281,7 @@ impl Plan {
     }
 }
 
-impl Drop for Plan {
+impl Drop for MatmulPlan {
     fn drop(&mut self) {
         let library = self.handle.library;
         // SAFETY: the descriptors are ours; the library keeps no reference to them after a call.

@@ -1,25 +1,25 @@
-//! An epilogue as an operation of its own: a map that reads the sums from scratch memory.
+//! An epilogue as an operation of its own: a map that reads the accumulators from scratch memory.
 
 use millstream_core::what::{Dims, row_major};
 use millstream_core::{Access, Body, Error, ExprBuilder, Id, Node, Op, Result};
 
-use super::matrix::Product;
+use super::matrix::Matmul;
 
-/// What comes behind a product whose sums lie in scratch memory.
+/// What comes behind a matmul whose accumulators lie in scratch memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Split {
-    /// The map: its input 0 is the sums.
+pub(crate) struct SplitEpilogue {
+    /// The map: its input 0 is the accumulators.
     pub(crate) op: Op,
     /// Which inputs of the contraction are the map's further inputs.
     pub(crate) inputs: Vec<usize>,
-    /// Bytes of the sums.
+    /// Bytes of the accumulators.
     pub(crate) bytes: usize,
 }
 
-impl Split {
-    /// The epilogue of a contraction; `None` where the product is its output already.
-    pub(crate) fn of(op: &Op, product: &Product) -> Result<Option<Split>> {
-        if product.direct {
+impl SplitEpilogue {
+    /// The epilogue of a contraction; `None` where the matmul is its output already.
+    pub(crate) fn of(op: &Op, matmul: &Matmul) -> Result<Option<SplitEpilogue>> {
+        if matmul.direct {
             return Ok(None);
         }
         let Body::Contract(c) = &op.body else {
@@ -30,30 +30,30 @@ impl Split {
         let mut accesses = vec![Access::new(c.acc, &strides)];
         let mut inputs: Vec<usize> = Vec::new();
         let mut b = ExprBuilder::new();
-        let mut places: Vec<Id> = Vec::with_capacity(c.epilogue.nodes().len());
+        let mut ids: Vec<Id> = Vec::with_capacity(c.epilogue.nodes().len());
         for &(node, dtype) in c.epilogue.nodes() {
-            let at = |id: Id| places[id.at()];
+            let at = |id: Id| ids[id.at()];
             let node = match node {
                 Node::Acc => Node::Input(0),
                 Node::Input(i) => {
                     let i = usize::from(i);
-                    let place = inputs.iter().position(|&j| j == i).unwrap_or_else(|| {
+                    let position = inputs.iter().position(|&j| j == i).unwrap_or_else(|| {
                         inputs.push(i);
                         accesses.push(without_k(&op.inputs[i], c.k));
                         inputs.len() - 1
                     });
-                    Node::Input(place as u16 + 1)
+                    Node::Input(position as u16 + 1)
                 }
                 Node::Reduce(..) => return Err(Error::internal("an epilogue cannot reduce")),
                 other => other.with_operands(at),
             };
-            places.push(b.push(node, dtype));
+            ids.push(b.push(node, dtype));
         }
-        let results: Vec<Id> = c.epilogue.outputs().iter().map(|id| places[id.at()]).collect();
+        let results: Vec<Id> = c.epilogue.outputs().iter().map(|id| ids[id.at()]).collect();
         let outputs = op.outputs.iter().map(|a| without_k(a, c.k)).collect();
         let bytes = millstream_core::what::elements(&dims) * c.acc.size();
         let op = Op::map(&dims, accesses, outputs, b.finish(&results))?;
-        Ok(Some(Split { op, inputs, bytes }))
+        Ok(Some(SplitEpilogue { op, inputs, bytes }))
     }
 }
 

@@ -1,9 +1,9 @@
-//! What is a product for cuBLAS and what is not, and the epilogue as a map; no library is needed for this.
+//! What is a matmul for cuBLAS and what is not, and the epilogue as a map; no library is needed for this.
 
 use millstream_core::{Access, Binary, Contract, DType, Expr, ExprBuilder, Guard, Node, Op, Scalar};
 
-use super::matrix::{Matrix, Product};
-use super::split::Split;
+use super::matrix::{Matmul, Matrix};
+use super::split::SplitEpilogue;
 
 fn operand(input: u16, dtype: DType) -> Expr {
     let mut b = ExprBuilder::new();
@@ -39,8 +39,8 @@ fn op(dims: [usize; 3], dtype: DType, a: [isize; 2], b: [isize; 2], c: [isize; 2
 
 const F32: DType = DType::F32;
 
-/// What cuBLAS would compute, element by element, from the strides of a product.
-fn positions(p: &Product, k: usize) -> Vec<(usize, Vec<(usize, usize)>)> {
+/// What cuBLAS would compute, element by element, from the strides of a matmul.
+fn positions(p: &Matmul, k: usize) -> Vec<(usize, Vec<(usize, usize)>)> {
     let at = |m: &Matrix, row: usize, column: usize| {
         let (r, c) = if m.transposed { (column, row) } else { (row, column) };
         assert!(r < m.rows && c < m.columns);
@@ -80,7 +80,7 @@ fn every_order_of_rows_and_columns_is_the_same_product() {
         for b in [[5, 1], [8, 1], [1, 7], [1, 10]] {
             for c in [[5, 1], [6, 1], [1, 3], [1, 9]] {
                 let op = op(dims, F32, a, b, c, Expr::acc(F32));
-                let p = Product::of(&op).unwrap();
+                let p = Matmul::of(&op).unwrap();
                 assert!(p.direct);
                 assert_eq!(positions(&p, 7), expected(&op, dims), "{a:?} {b:?} {c:?}");
             }
@@ -91,16 +91,16 @@ fn every_order_of_rows_and_columns_is_the_same_product() {
 #[test]
 fn what_is_no_plain_matrix_is_not_offered() {
     let good = || op([8, 8, 8], F32, [8, 1], [8, 1], [8, 1], Expr::acc(F32));
-    assert!(Product::of(&good()).is_some());
+    assert!(Matmul::of(&good()).is_some());
     for (a, b) in [([16, 2], [8, 1]), ([0, 1], [8, 1]), ([-8, 1], [8, 1]), ([8, 1], [8, -1]), ([4, 1], [8, 1])] {
-        assert!(Product::of(&op([8, 8, 8], F32, a, b, [8, 1], Expr::acc(F32))).is_none(), "{a:?} {b:?}");
+        assert!(Matmul::of(&op([8, 8, 8], F32, a, b, [8, 1], Expr::acc(F32))).is_none(), "{a:?} {b:?}");
     }
-    assert!(Product::of(&op([8, 8, 8], DType::I32, [8, 1], [8, 1], [8, 1], Expr::acc(DType::I32))).is_none());
-    assert!(Product::of(&op([8, 0, 8], F32, [8, 1], [8, 1], [8, 1], Expr::acc(F32))).is_none());
+    assert!(Matmul::of(&op([8, 8, 8], DType::I32, [8, 1], [8, 1], [8, 1], Expr::acc(DType::I32))).is_none());
+    assert!(Matmul::of(&op([8, 0, 8], F32, [8, 1], [8, 1], [8, 1], Expr::acc(F32))).is_none());
     let mut guarded = good();
     let guard = Guard { coefficients: [1, 0, 0].as_slice().into(), offset: 0, limit: 4 };
     guarded.inputs[0].guards.push(guard);
-    assert!(Product::of(&guarded).is_none());
+    assert!(Matmul::of(&guarded).is_none());
 }
 
 #[test]
@@ -108,13 +108,13 @@ fn half_types_are_summed_in_single_precision_and_written_as_either() {
     for dtype in [DType::F16, DType::BF16] {
         for out in [dtype, F32] {
             let op = op([8, 8, 8], dtype, [8, 1], [8, 1], [8, 1], rounded(F32, out));
-            let p = Product::of(&op).unwrap();
+            let p = Matmul::of(&op).unwrap();
             assert_eq!((p.dtype, p.acc, p.out_dtype, p.direct), (dtype, F32, out, true));
         }
         // The other half type is an epilogue like any other.
         let other = if dtype == DType::F16 { DType::BF16 } else { DType::F16 };
         let op = op([8, 8, 8], dtype, [8, 1], [8, 1], [8, 1], rounded(F32, other));
-        let p = Product::of(&op).unwrap();
+        let p = Matmul::of(&op).unwrap();
         assert_eq!((p.out_dtype, p.direct), (F32, false));
     }
 }
@@ -122,9 +122,9 @@ fn half_types_are_summed_in_single_precision_and_written_as_either() {
 #[test]
 fn an_output_that_cublas_cannot_write_goes_through_scratch_memory() {
     let op = op([4, 5, 6], F32, [6, 1], [5, 1], [-5, 1], Expr::acc(F32));
-    let p = Product::of(&op).unwrap();
+    let p = Matmul::of(&op).unwrap();
     assert!(!p.direct);
-    let split = Split::of(&op, &p).unwrap().unwrap();
+    let split = SplitEpilogue::of(&op, &p).unwrap().unwrap();
     assert_eq!((split.bytes, split.inputs.len()), (4 * 4 * 5, 0));
     assert_eq!(split.op.inputs.len(), 1);
     assert_eq!((p.d.leading, p.d.transposed, p.swapped), (5, false, true));
@@ -152,8 +152,8 @@ fn an_epilogue_becomes_a_map_over_the_sums_and_its_own_inputs() {
     let f = |s: &[isize]| Access::new(F32, s);
     let inputs = vec![f(&[6, 0, 1]), f(&[0, 1, 5]), f(&[1, 0, 0]), f(&[0, 1, 0])];
     let op = Op::contract(&[4, 5, 6], inputs, vec![f(&[5, 1, 0]), f(&[1, 4, 0])], contract).unwrap();
-    let p = Product::of(&op).unwrap();
-    let split = Split::of(&op, &p).unwrap().unwrap();
+    let p = Matmul::of(&op).unwrap();
+    let split = SplitEpilogue::of(&op, &p).unwrap().unwrap();
     assert_eq!(split.inputs, [3]);
     assert_eq!(&split.op.dims[..], [4, 5]);
     assert_eq!(&split.op.inputs[0].strides[..], [5, 1]);
@@ -178,7 +178,7 @@ fn one_batch_dimension_is_a_strided_batch_and_may_be_shared() {
     let f = |s: &[isize]| Access::new(F32, s);
     let inputs = vec![f(&[100, 6, 0, 1]), f(&[0, 0, 1, 5])];
     let op = Op::contract(&[3, 4, 5, 6], inputs, vec![f(&[20, 5, 1, 0])], contract).unwrap();
-    let p = Product::of(&op).unwrap();
+    let p = Matmul::of(&op).unwrap();
     assert_eq!((p.batches, p.direct), (3, true));
     // Row-major: our right operand comes first.
     assert_eq!((p.swapped, p.a.batch, p.b.batch, p.d.batch), (true, 0, 100, 20));

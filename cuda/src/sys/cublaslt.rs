@@ -1,4 +1,4 @@
-//! cuBLASLt: products of matrices by the vendor.
+//! cuBLASLt: matmuls by the vendor.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
