@@ -1,15 +1,18 @@
-//! What kernels are bound to: layouts by the number of buffers, and bind groups kept for the buffers that come again.
+//! What kernels are bound to: layouts by the number of buffers, and a cache of bind groups.
 
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
 use millstream_core::Result;
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use crate::gpu::{Gpu, What};
 use crate::memory::Block;
 
-/// How many bind groups are kept. A program uses few buffers, since the pool cuts tensors from large ones.
-const KEPT: usize = 1024;
+/// How many bind groups are cached, the most recently used ones. A program uses few buffers, since the pool cuts tensors from large ones.
+const CACHED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The buffers of a launch, by number.
 pub(crate) type Key = SmallVec<[u64; 8]>;
@@ -17,13 +20,13 @@ pub(crate) type Key = SmallVec<[u64; 8]>;
 /// Layouts and bind groups of one device.
 pub(crate) struct Binds {
     args: wgpu::BindGroupLayout,
-    layouts: Mutex<FxHashMap<usize, Layout>>,
-    groups: Mutex<FxHashMap<Key, wgpu::BindGroup>>,
+    layouts: Mutex<FxHashMap<usize, KernelLayout>>,
+    groups: Mutex<LruCache<Key, wgpu::BindGroup, FxBuildHasher>>,
 }
 
 /// The layout of kernels with one number of buffers.
 #[derive(Clone)]
-pub(crate) struct Layout {
+pub(crate) struct KernelLayout {
     pub buffers: wgpu::BindGroupLayout,
     pub pipeline: wgpu::PipelineLayout,
 }
@@ -43,7 +46,7 @@ impl Binds {
             label: None,
             entries: &[entry(0, wgpu::BufferBindingType::Uniform, true)],
         });
-        Binds { args, layouts: Mutex::default(), groups: Mutex::default() }
+        Binds { args, layouts: Mutex::default(), groups: Mutex::new(LruCache::with_hasher(CACHED, FxBuildHasher)) }
     }
 
     /// The layout of the arguments' group.
@@ -52,7 +55,7 @@ impl Binds {
     }
 
     /// The layout for so many buffers.
-    pub(crate) fn layout(&self, gpu: &Gpu, buffers: usize) -> Result<Layout> {
+    pub(crate) fn layout(&self, gpu: &Gpu, buffers: usize) -> Result<KernelLayout> {
         let mut layouts = self.layouts.lock();
         if let Some(layout) = layouts.get(&buffers) {
             return Ok(layout.clone());
@@ -68,7 +71,7 @@ impl Binds {
                 bind_group_layouts: &[Some(&group), Some(&self.args)],
                 immediate_size: 0,
             });
-            Layout { buffers: group, pipeline }
+            KernelLayout { buffers: group, pipeline }
         })?;
         layouts.insert(buffers, layout.clone());
         Ok(layout)
@@ -92,22 +95,21 @@ impl Binds {
                 entries: &entries,
             })
         })?;
-        let mut groups = self.groups.lock();
-        if groups.len() >= KEPT {
-            groups.clear();
-        }
-        groups.insert(key.clone(), group.clone());
+        let evicted = self.groups.lock().push(key.clone(), group.clone());
+        drop(evicted);
         Ok(group)
     }
 
     /// Drops the bind groups of a buffer that is given back, since they would keep it alive.
     pub(crate) fn forget(&self, id: u64) {
-        self.groups.lock().retain(|key, _| !key.contains(&id));
+        let mut groups = self.groups.lock();
+        let stale: Vec<Key> = groups.iter().map(|(key, _)| key).filter(|key| key.contains(&id)).cloned().collect();
+        stale.iter().for_each(|key| drop(groups.pop(key)));
     }
 
-    /// How many bind groups are kept.
+    /// How many bind groups are cached.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> usize {
+    pub(crate) fn cached(&self) -> usize {
         self.groups.lock().len()
     }
 }

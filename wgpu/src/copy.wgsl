@@ -1,4 +1,4 @@
-// Copies bytes between any two places: each thread makes whole words of the destination.
+// Copies bytes between any two offsets: each thread makes whole words of the destination.
 // args[0]: first word of the source (may be one before its beginning), bits by which it is shifted, first word and number
 // of words of the destination; args[1]: the bytes to replace in the first word and in the last.
 

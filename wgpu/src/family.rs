@@ -211,7 +211,7 @@ fn adapters(api: Api) -> Result<&'static [wgpu::Adapter]> {
     let found = FOUND[api as usize].get_or_init(|| {
         catch_unwind(|| enumerate(api)).unwrap_or_else(|panic| {
             let text = panic_text(&*panic);
-            Err(Error::no_device(format!("{} could not be asked for devices: {text}", api.title())))
+            Err(Error::no_device(format!("{} could not list its devices: {text}", api.title())))
         })
     });
     found.as_deref().map_err(Error::clone)

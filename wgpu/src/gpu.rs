@@ -85,7 +85,7 @@ impl Health {
     }
 }
 
-/// A place in the queue.
+/// A position in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Submission {
     /// Counts this device's submissions from 1.

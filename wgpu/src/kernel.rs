@@ -1,7 +1,7 @@
 //! Kernels: WGSL text made into pipelines.
 //!
 //! Where the driver can say what it compiled (Vulkan), a kernel has bytes: a head that names the text, and the driver's data
-//! for the pipelines made so far, which is the first entry's when the kernel is kept. They only make compiling quicker: from data that the
+//! for the pipelines made so far, which is the first entry's when the kernel is stored. They only make compiling quicker: from data that the
 //! driver no longer takes, it compiles as if there were none.
 
 use std::sync::{Arc, OnceLock};
@@ -13,14 +13,14 @@ use millstream_core::how::Schedule;
 use millstream_core::{Error, Op, Result};
 use smallvec::SmallVec;
 
-use crate::bind::Layout;
+use crate::bind::KernelLayout;
 use crate::gpu::{Gpu, What};
 use crate::memory::{self, Block};
 use crate::stream::{Call, WgpuStream};
 
 /// A program as the driver has compiled it.
 pub(crate) struct Compiled {
-    layout: Layout,
+    layout: KernelLayout,
     module: wgpu::ShaderModule,
     /// The first is made at once, so that a kernel that does not compile says so; the others at their first use.
     entries: Vec<(String, OnceLock<wgpu::ComputePipeline>)>,

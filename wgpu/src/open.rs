@@ -31,10 +31,10 @@ fn wanted() -> wgpu::Features {
         | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
 }
 
-/// What a driver is asked for.
+/// What is requested of a driver.
 type Wish = (wgpu::Limits, wgpu::Features);
 
-/// What a driver is asked for, one after the other: everything, then less and less.
+/// What is requested of a driver, one after the other: everything, then less and less.
 fn attempts(all: &wgpu::Limits, features: wgpu::Features) -> Vec<Wish> {
     vec![
         (all.clone(), features),
@@ -64,7 +64,7 @@ fn first<T>(
     Err(Error::no_device(format!("{name} could not be opened: {reason}")))
 }
 
-/// Opens the adapter's device. A driver that refuses, or loses the device at its first use, is asked for less.
+/// Opens the adapter's device. A driver that refuses, or loses the device at its first use, gets a smaller request.
 pub(crate) fn open(name: &str, adapter: &wgpu::Adapter) -> Result<Opened> {
     let attempts = attempts(&adapter.limits(), adapter.features() & wanted());
     let ((device, queue, health), reduced) =

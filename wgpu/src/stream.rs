@@ -21,7 +21,7 @@ use crate::staging::Args;
 use crate::timer::Stamp;
 use crate::transfer::{Download, Piece, Upload};
 
-/// How many launches are gathered before they are submitted without being asked for.
+/// How many launches are gathered before they are submitted by themselves.
 const LAUNCHES: u32 = 256;
 
 /// A queue of work.

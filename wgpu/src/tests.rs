@@ -244,7 +244,7 @@ fn bind_groups_are_dropped_with_their_buffers_and_bounded() {
             s.synchronize().unwrap();
             backend.free(y);
         }
-        assert_eq!(backend.gpu().binds.kept(), 0);
+        assert_eq!(backend.gpu().binds.cached(), 0);
     });
 }
 

@@ -1,4 +1,4 @@
-//! Memory and copies: any byte, any size, nothing beside it touched, nothing kept.
+//! Memory and copies: any byte, any size, nothing beside it touched, nothing leaked.
 
 use std::sync::Arc;
 
