@@ -29,6 +29,11 @@ pub(crate) const WALKS: Walks = Walks {
     row_node: 20.0,
     reduction: 30.0,
     lane_reduction: 0.05,
+    pack: [0.1, 0.3, 0.7],
+    pack_run: 8.0,
+    pack_transposed: 0.2,
+    matrix: 2e3,
+    plane: 6.0,
     task: 13e3,
 };
 

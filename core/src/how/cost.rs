@@ -5,6 +5,7 @@
 use super::groups;
 use super::profile::DeviceProfile;
 use super::traffic::{Arithmetic, ContractSizes, Traffic};
+use super::walk::Walks;
 use crate::what::{Body, DType, Expr, Node, Op};
 
 /// What limits an operation.
@@ -122,7 +123,9 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     // Copies are written and read, and nothing else is done meanwhile.
     let copied = traffic.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
-    let seconds = longest.0 + profile.unhidden * rest + copying + further + profile.launch;
+    let starts = |w: &Walks, t: &Traffic| 1e-9 * (t.matrices as f64 * w.matrix + t.planes as f64 * w.plane);
+    let starting = profile.walks.as_ref().zip(traffic).map_or(0.0, |(walks, traffic)| starts(walks, traffic));
+    let seconds = longest.0 + profile.unhidden * rest + copying + starting + further + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };
     Cost { seconds, floor, bound, flop, bytes }
 }

@@ -15,6 +15,10 @@ pub struct Traffic {
     /// Bytes that are copied before the arithmetic begins: an image with its border, the
     /// windows of a convolution as a matrix.
     pub copied: u64,
+    /// Matmuls of few numbers that begin one after the other, where a batch has many.
+    pub matrices: u64,
+    /// Planes of a depthwise convolution, each of which begins anew.
+    pub planes: u64,
     /// The matmuls that are computed, where they are others than the operation says.
     pub matmuls: Option<ContractSizes>,
     /// Multiply-adds that are computed in all, where they are not as many as the operation says: fewer where those with the zeros of padding are

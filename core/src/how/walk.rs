@@ -31,6 +31,16 @@ pub struct Walks {
     pub reduction: f64,
     /// An element of a reduction whose accumulators belong to one row each.
     pub lane_reduction: f64,
+    /// An element that is packed by itself: one of contiguous elements, of every second one, and of others.
+    pub pack: [f64; 3],
+    /// The start of a run of elements that are packed so, with one stride.
+    pub pack_run: f64,
+    /// An element that is packed along K, and so transposed once more.
+    pub pack_transposed: f64,
+    /// The start of a matmul of few numbers, one of a batch.
+    pub matrix: f64,
+    /// The start of a plane of a depthwise convolution.
+    pub plane: f64,
     /// Work beside which handing it to another thread does not count.
     pub task: f64,
 }
@@ -54,6 +64,17 @@ impl Walks {
             s if s.unsigned_abs() < self.line => self.near,
             _ => self.far,
         }
+    }
+
+    /// An element that is packed by itself, of runs of so many with this step between them.
+    pub fn packed(&self, step: isize, run: usize) -> f64 {
+        let [contiguous, second, other] = self.pack;
+        let each = match step {
+            0 | 1 => contiguous,
+            2 => second,
+            _ => other,
+        };
+        each + self.pack_run / run.clamp(1, 256) as f64
     }
 
     /// An element of a map: its operands, and its share of a strip of `length` elements.
@@ -100,8 +121,20 @@ mod tests {
         row_node: 20.0,
         reduction: 30.0,
         lane_reduction: 0.05,
+        pack: [0.1, 0.3, 0.7],
+        pack_run: 8.0,
+        pack_transposed: 0.2,
+        matrix: 2e3,
+        plane: 6.0,
         task: 13e3,
     };
+
+    #[test]
+    fn packing_costs_more_by_steps_and_in_short_runs() {
+        let prices = [WALKS.packed(1, 256), WALKS.packed(2, 256), WALKS.packed(-1, 256), WALKS.packed(1, 4)];
+        assert!(prices.is_sorted_by(|a, b| a < b), "{prices:?}");
+        assert_eq!((WALKS.packed(0, 1000), WALKS.packed(1, 0)), (WALKS.packed(1, 256), WALKS.packed(1, 1)));
+    }
 
     #[test]
     fn elements_cost_more_the_farther_apart_they_lie() {

@@ -193,8 +193,8 @@ impl Contraction {
         };
         let (c, sizes) = (asked.contract, asked.sizes);
         let side = |row| Side { batch: 0..c.m, row, k: c.k..op.dims.len() };
-        let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), machine.isa)?;
-        let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), machine.isa)?;
+        let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), &machine)?;
+        let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), &machine)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
         let way = way::<T>(&kernel.variant.family, &asked)?;
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };

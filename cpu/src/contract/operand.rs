@@ -16,6 +16,7 @@ use super::dispatch::{Extent, How, Sum};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
+use crate::backend::Machine;
 use crate::contract::packed::{self, Batch, PackSource, PackedLayout};
 use crate::simd::Isa;
 use crate::stream::host_address;
@@ -65,7 +66,7 @@ struct Computed {
 
 enum General {
     /// One input in the type of the sum; with tables where the matmul packs by them quickly.
-    Plucked(usize, View, Option<Tables>),
+    Plucked(usize, View, Option<Tables>, Along),
     Computed(Computed),
 }
 
@@ -87,7 +88,8 @@ pub(super) struct Side {
 
 impl Operand {
     /// Prepares the operand `expr` of `op` for accumulators in `T`, of dtype `acc`.
-    pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, isa: Isa) -> Result<Operand> {
+    pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, machine: &Machine) -> Result<Operand> {
+        let (isa, walks) = (machine.isa, &machine.walks);
         let view = |i: usize| -> Result<View> {
             let access =
                 op.inputs.get(i).ok_or_else(|| Error::internal("an operand reads an input that is not there"))?;
@@ -110,18 +112,19 @@ impl Operand {
             }
             if view.dtype == T::DTYPE {
                 // Measured: tables win where rows are neighbours in memory, strips elsewhere.
-                let neighbours = view.row.step == 1 && cheaper(std::iter::once(&view)) == Along::Row;
+                let along = cheaper(walks, std::iter::once(&view));
+                let neighbours = view.row.step == 1 && along == Along::Row;
                 let quick =
                     T::DTYPE == DType::F32 && matches!(isa, Isa::Avx2 | Isa::Avx512) && matrix.is_none() && neighbours;
                 let tables = op.inputs.get(i).filter(|_| quick).and_then(|a| Tables::new(&view, a, &op.dims));
-                return Ok(Operand { matrix, general: General::Plucked(i, view, tables), form });
+                return Ok(Operand { matrix, general: General::Plucked(i, view, tables, along), form });
             }
         }
         let mut views = Vec::new();
         for (i, _) in op.inputs.iter().enumerate().filter(|(i, _)| reads(expr, *i)) {
             views.push((i, view(i)?));
         }
-        let along = cheaper(views.iter().map(|(_, v)| v));
+        let along = cheaper(walks, views.iter().map(|(_, v)| v));
         let (other, lane) = match along {
             Along::Row => (side.k.clone(), side.row.clone()),
             Along::Col => (side.row.clone(), side.k.clone()),
@@ -208,12 +211,12 @@ impl Operand {
             }
         }
         Ok(match &self.general {
-            General::Plucked(i, view, tables) => {
+            General::Plucked(i, view, tables, along) => {
                 let origin = origin(find(bindings.inputs, *i)?, view.dtype)?;
                 let quick = tables.as_ref().filter(|t| t.inside(origin) && is_aligned(origin.base, view.dtype));
                 match (quick, view.fill::<T>()) {
                     (Some(tables), Some(fill)) => Box::new(Tabled { tables, view, origin, fill }),
-                    _ => Box::new(Gathered(Plucked { view, origin })),
+                    _ => Box::new(Gathered(Plucked { view, origin, along: *along })),
                 }
             }
             General::Computed(computed) => {
@@ -230,7 +233,7 @@ impl Operand {
     pub(super) fn describe(&self) -> String {
         match (&self.matrix, &self.general) {
             (Some(m), _) => format!("input {} as {}, strides {} and {}", m.input, m.dtype, m.row, m.col),
-            (None, General::Plucked(i, v, _)) => {
+            (None, General::Plucked(i, v, ..)) => {
                 let guarded = if v.is_plain() { "" } else { ", guarded" };
                 format!("input {i} as {}, gathered{guarded}", v.dtype)
             }

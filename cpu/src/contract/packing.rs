@@ -7,9 +7,6 @@ use super::gemm_isa;
 use super::packed::{self, Shape};
 use super::way::{Asked, StoredMatrix};
 
-/// What a matmul of few numbers costs beside them, as bytes that are copied. Measured: some 2 us.
-const PRODUCT_BYTES: u64 = 64 << 10;
-
 /// What other ways read where it lies, and the packed GEMM copies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unpacked {
@@ -50,15 +47,14 @@ impl<'a> Packing<'a> {
         if self.matrices { self.asked.bytes(self.asked.sizes.k, self.asked.sizes.n) } else { 0 }
     }
 
-    /// What a way copies that copies so much elsewhere, of a depthwise convolution, of which every channel is a matmul of its own.
+    /// What a way copies that copies so much elsewhere, of a depthwise convolution.
     pub(super) fn beside_depthwise(&self, elsewhere: u64) -> u64 {
-        let starts = (self.asked.sizes.batch as u64).saturating_mul(PRODUCT_BYTES);
-        self.unpacked.depthwise.map_or(elsewhere, |windows| windows.saturating_add(starts))
+        self.unpacked.depthwise.unwrap_or(elsewhere)
     }
 
-    /// What a way costs beside a depthwise kernel that reads both operands where they lie.
-    pub(super) fn unpacked(&self) -> u64 {
-        self.beside_depthwise(0)
+    /// Matmuls that begin one after the other: of a depthwise convolution, every channel is one.
+    pub(super) fn matrices(&self) -> u64 {
+        self.unpacked.depthwise.map_or(0, |_| self.asked.sizes.batch as u64)
     }
 
     /// Bytes that the packed GEMM copies, with blocks of K of this size.

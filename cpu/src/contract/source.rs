@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 
+use millstream_core::how::Walks;
 use smallvec::SmallVec;
 
 use super::view::{Along, Axis, Origin, SLACK, Several, Strip, Tables, View, load_strips};
@@ -30,11 +31,13 @@ pub(super) trait Strips<T>: Sync {
 pub(super) struct Plucked<'a> {
     pub(super) view: &'a View,
     pub(super) origin: Origin,
+    /// Along which axis strips are cheap.
+    pub(super) along: Along,
 }
 
 impl<T: Element> Strips<T> for Plucked<'_> {
     fn along(&self) -> Along {
-        cheaper(std::iter::once(self.view))
+        self.along
     }
 
     unsafe fn load(&self, strip: Strip, several: Several, out: *mut T, each: &mut dyn FnMut(usize)) {
@@ -86,18 +89,9 @@ impl<T: Element> PackSource<T> for Tabled<'_, T> {
 }
 
 /// The axis along which strips of these views cost the least.
-pub(super) fn cheaper<'a>(views: impl Iterator<Item = &'a View>) -> Along {
-    // In nanoseconds an element: what its stride costs, and its share of what a run costs.
-    let cost = |axis: &Axis| {
-        let each = match axis.step {
-            0 | 1 => 0.1,
-            2 => 0.3,
-            _ => 0.7,
-        };
-        each + 8.0 / axis.inner.min(256) as f64
-    };
-    // Strips along K are transposed once more.
-    let (mut row, mut col) = (0.0, 0.2);
+pub(super) fn cheaper<'a>(walks: &Walks, views: impl Iterator<Item = &'a View>) -> Along {
+    let cost = |axis: &Axis| walks.packed(axis.step, axis.inner);
+    let (mut row, mut col) = (0.0, walks.pack_transposed);
     for view in views {
         row += cost(&view.row);
         col += cost(&view.col);

@@ -178,6 +178,7 @@ impl Way for ColumnsWay {
         let traffic = Traffic {
             tile,
             copied: packing.beside_depthwise(columns.copied().saturating_add(packing.left())),
+            matrices: packing.matrices(),
             edges,
             ..Traffic::default()
         };

@@ -24,8 +24,6 @@ pub(super) use recognise_channels::{Channels, FAMILY as CHANNELS};
 
 /// Elements of results that wait to be given away at once: half of an L1.
 const WAITING: usize = (16 << 10) / size_of::<f32>();
-/// What a plane costs beside its bytes, as bytes that are copied.
-const PLANE_BYTES: usize = 512;
 /// Multiply-adds that make a task worth while.
 const TASK_WORK: usize = 1 << 16;
 
@@ -107,10 +105,9 @@ impl Depthwise {
         (self.geometry.y.pixels * self.geometry.x.pixels, self.weights.len())
     }
 
-    /// What beginning with each plane costs, as bytes that are copied.
-    pub(crate) fn copied(&self) -> u64 {
-        let planes = self.geometry.images.len() as u64 * self.geometry.inner.0 as u64;
-        planes * PLANE_BYTES as u64
+    /// Planes of all images.
+    pub(crate) fn planes(&self) -> u64 {
+        self.geometry.images.len() as u64 * self.geometry.inner.0 as u64
     }
 
     /// Computes it; the addresses are those of the operands' elements of index 0.

@@ -77,8 +77,7 @@ impl Planes {
     /// Bytes of all windows, each written out: what the packed GEMM would copy.
     pub(in crate::contract) fn windows(&self) -> u64 {
         let (pixels, taps) = self.depthwise.sizes();
-        let planes = self.depthwise.geometry.images.len() as u64 * self.depthwise.geometry.inner.0 as u64;
-        planes * (pixels * taps * size_of::<f32>()) as u64
+        self.depthwise.planes() * (pixels * taps * size_of::<f32>()) as u64
     }
 }
 
@@ -91,7 +90,7 @@ impl Way for Planes {
             false => Block { m: far, n: near, k },
         };
         let blocks = [block(1, 1, 1), block(taps, pixels, taps)];
-        let traffic = Traffic { tile: Tile::new(blocks), copied: self.depthwise.copied(), ..Traffic::default() };
+        let traffic = Traffic { tile: Tile::new(blocks), planes: self.depthwise.planes(), ..Traffic::default() };
         vec![Candidate::new(Variant::plain(FAMILY), traffic)]
     }
 

@@ -59,6 +59,7 @@ impl<T: Sum> Way for DotWay<T> {
         let traffic = Traffic {
             tile: tile(numbers, self.shape),
             copied: packing.packed(numbers.kc),
+            matrices: packing.matrices(),
             edges: Some(edges::<T>(self.isa)),
             ..Traffic::default()
         };

@@ -44,7 +44,12 @@ impl<T: Sum> Way for GemvWay<T> {
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
         vec![Candidate::new(
             Variant::plain(FAMILY),
-            Traffic { tile: Tile::new(blocks), copied: packing.unpacked(), ..Traffic::default() },
+            Traffic {
+                tile: Tile::new(blocks),
+                copied: packing.beside_depthwise(0),
+                matrices: packing.matrices(),
+                ..Traffic::default()
+            },
         )]
     }
 

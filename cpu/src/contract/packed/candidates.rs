@@ -58,7 +58,7 @@ pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>, faster:
         let kc = tile.blocks.get(1).map_or(sizes.k, |b| b.k);
         let mut candidate = Candidate::scheduled(family, tile);
         (candidate.traffic.edges, candidate.traffic.copied) = (edges, packing.packed(kc));
-        candidate.traffic.computed = computed;
+        (candidate.traffic.computed, candidate.traffic.matrices) = (computed, packing.matrices());
         candidate
     };
     let packed = |tile: Tile| scheduled(PACKED, tile);

@@ -68,7 +68,8 @@ impl<T: Sum> Way for SmallWay<T> {
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, self.shape);
         let mut candidate = Candidate::scheduled(FAMILY, tile(blocking, self.shape));
         candidate.schedule = Schedule::default();
-        (candidate.traffic.edges, candidate.traffic.copied) = (Some(edges::<T>(isa)), packing.unpacked());
+        candidate.traffic.edges = Some(edges::<T>(isa));
+        (candidate.traffic.copied, candidate.traffic.matrices) = (packing.beside_depthwise(0), packing.matrices());
         vec![candidate]
     }
 
