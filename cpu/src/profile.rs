@@ -135,7 +135,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
 /// Products of narrow numbers have a rate of their own where the processor multiplies several at a time: as many times that of
 /// f32 as its instructions do more in one go.
 pub(crate) fn rates(f32_rate: f64, f64_rate: f64, isa: Isa) -> Vec<(DType, f64)> {
-    use packed::Isa as G;
+    use packed::MicroKernel as G;
     const BYTES: [DType; 2] = [DType::I8, DType::U8];
     const INTEGERS: [DType; 3] = [DType::I8, DType::U8, DType::I16];
     let mut rates = vec![

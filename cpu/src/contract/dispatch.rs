@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::contract::packed::{Batch, Dot4, Element, Isa, PackSource, Pairs, Side, Strided};
+use crate::contract::packed::{Batch, Dot4, Element, MicroKernel, PackSource, Pairs, Side, Strided};
 use crate::simd::{Kernel, Simd, vectorize};
 use crate::workers::Workers;
 
@@ -35,7 +35,7 @@ pub(crate) trait Sum: Element + millstream_core::Element {
     }
 
     /// How matmuls of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
-    fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+    fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<MicroKernel> {
         let _ = (lhs, rhs, isa);
         None
     }
@@ -87,7 +87,7 @@ lower!(u8 u16);
 /// How a matrix is packed several numbers at a time: for which instruction set, on which side, and what the other side is stored as.
 #[derive(Clone, Copy)]
 pub(crate) struct How {
-    pub(crate) isa: Isa,
+    pub(crate) isa: MicroKernel,
     pub(crate) side: Side,
     pub(crate) other: DType,
 }
@@ -129,11 +129,11 @@ macro_rules! accumulators {
         }
     )*};
     (@ halves) => {
-        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<MicroKernel> {
             if isa != crate::simd::Isa::Avx512 || (lhs, rhs) != (DType::BF16, DType::BF16) {
                 return None;
             }
-            [Isa::Amx, Isa::Avx512Bf16].into_iter().find(|isa| isa.available())
+            [MicroKernel::Amx, MicroKernel::Avx512Bf16].into_iter().find(|isa| isa.available())
         }
 
         unsafe fn grouped<'a>(
@@ -167,17 +167,17 @@ macro_rules! accumulators {
             }
         }
 
-        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<Isa> {
+        fn together(lhs: DType, rhs: DType, isa: crate::simd::Isa) -> Option<MicroKernel> {
             let bytes = |d: DType| matches!(d, DType::I8 | DType::U8);
             let narrow = |d: DType| bytes(d) || d == DType::I16;
             if !narrow(lhs) || !narrow(rhs) {
                 return None;
             }
-            let tiles = Isa::AmxDot4 { signed: [lhs == DType::I8, rhs == DType::I8] };
-            let list: &[Isa] = match isa {
-                crate::simd::Isa::Avx512 => &[tiles, Isa::Avx512Dot4, Isa::Avx512Pairs, Isa::Avx2Pairs],
-                crate::simd::Isa::Avx2 => &[Isa::Avx2Dot4, Isa::Avx2Pairs],
-                crate::simd::Isa::Neon => &[Isa::NeonDot4],
+            let tiles = MicroKernel::AmxDot4 { signed: [lhs == DType::I8, rhs == DType::I8] };
+            let list: &[MicroKernel] = match isa {
+                crate::simd::Isa::Avx512 => &[tiles, MicroKernel::Avx512Dot4, MicroKernel::Avx512Pairs, MicroKernel::Avx2Pairs],
+                crate::simd::Isa::Avx2 => &[MicroKernel::Avx2Dot4, MicroKernel::Avx2Pairs],
+                crate::simd::Isa::Neon => &[MicroKernel::NeonDot4],
                 crate::simd::Isa::Portable => &[],
             };
             let four = bytes(lhs) && bytes(rhs);

@@ -59,12 +59,12 @@ use way::{Asked, Parts, Ran, Way};
 use winograd::WinogradWay;
 
 /// The GEMM's name for an instruction set.
-pub(crate) fn gemm_isa(isa: Isa) -> packed::Isa {
+pub(crate) fn gemm_isa(isa: Isa) -> packed::MicroKernel {
     match isa {
-        Isa::Avx512 => packed::Isa::Avx512,
-        Isa::Avx2 => packed::Isa::Avx2,
-        Isa::Neon => packed::Isa::Neon,
-        Isa::Portable => packed::Isa::Portable,
+        Isa::Avx512 => packed::MicroKernel::Avx512,
+        Isa::Avx2 => packed::MicroKernel::Avx2,
+        Isa::Neon => packed::MicroKernel::Neon,
+        Isa::Portable => packed::MicroKernel::Portable,
     }
 }
 

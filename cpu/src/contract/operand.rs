@@ -141,7 +141,7 @@ impl Operand {
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
-        how: (packed::Isa, packed::Side, Option<DType>),
+        how: (packed::MicroKernel, packed::Side, Option<DType>),
         (layout, matrices): (PackedLayout, usize),
         workers: &Workers,
     ) -> Result<Option<Arc<Storage>>> {

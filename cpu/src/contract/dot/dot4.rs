@@ -21,7 +21,7 @@
 use std::marker::PhantomData;
 
 use crate::contract::packed::pack::{Strides, pack_strided};
-use crate::contract::packed::{Batch, Isa, PackBlock, PackSource, Side, TILE};
+use crate::contract::packed::{Batch, MicroKernel, PackBlock, PackSource, Side, TILE};
 use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 
@@ -55,12 +55,12 @@ macro_rules! byte {
 byte!(i8: true, u8: false);
 
 /// Whether an instruction set wants the numbers of an operand to have a sign.
-fn wants_sign(isa: Isa, side: Side) -> bool {
-    side == Side::B || isa == Isa::NeonDot4
+fn wants_sign(isa: MicroKernel, side: Side) -> bool {
+    side == Side::B || isa == MicroKernel::NeonDot4
 }
 
 /// What is to be added to numbers in the form that an instruction set wants, for them to be as they are stored.
-fn moved(isa: Isa, side: Side, signed: bool) -> i32 {
+fn moved(isa: MicroKernel, side: Side, signed: bool) -> i32 {
     match (signed, wants_sign(isa, side)) {
         _ if isa.tiled() => 0,
         (true, false) => -128,
@@ -72,7 +72,7 @@ fn moved(isa: Isa, side: Side, signed: bool) -> i32 {
 /// A matrix in memory with any strides, packed in groups of four for an instruction set that multiplies them.
 #[derive(Clone, Copy, Debug)]
 pub struct Dot4<'a, S> {
-    isa: Isa,
+    isa: MicroKernel,
     base: *const S,
     row: isize,
     k_stride: isize,
@@ -109,7 +109,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
     /// # Safety
     /// For the lifetime, every element of the operand must be readable and not written by anybody.
     pub unsafe fn from_raw(
-        (isa, side): (Isa, Side),
+        (isa, side): (MicroKernel, Side),
         other_signed: bool,
         base: *const S,
         (row, k_stride): (isize, isize),

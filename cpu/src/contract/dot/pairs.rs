@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use half::bf16;
 
 use crate::contract::packed::pack::{Strides, pack_strided};
-use crate::contract::packed::{Batch, Element, Isa, PackBlock, PackSource, Side, TILE};
+use crate::contract::packed::{Batch, Element, MicroKernel, PackBlock, PackSource, Side, TILE};
 use crate::workers::Workers;
 
 /// A number that is multiplied as 16 bits.
@@ -82,7 +82,7 @@ impl<'a, S: Half> Pairs<'a, S> {
     /// # Safety
     /// For the lifetime, every element of the operand must be readable and not written by anybody.
     pub unsafe fn from_raw(
-        (isa, side): (Isa, Side),
+        (isa, side): (MicroKernel, Side),
         base: *const S,
         (row, k_stride): (isize, isize),
         batch: Batch<'a>,

@@ -7,7 +7,7 @@ use millstream_core::how::{Candidate, Family, Traffic, Variant};
 use millstream_core::{DType, Result};
 
 use crate::contract::dispatch::{Extent, How, Sum};
-use crate::contract::packed::{Blocking, Isa, Shape, Side, edges, execute_cached, tile, workspace_bytes};
+use crate::contract::packed::{Blocking, MicroKernel, Shape, Side, edges, execute_cached, tile, workspace_bytes};
 use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, Parts, Ran, Way};
 
@@ -18,7 +18,7 @@ const LEAST: (usize, usize) = (32 * 32 * 32, 8);
 
 /// A matmul of several narrow numbers at a time.
 pub(in crate::contract) struct DotWay<T> {
-    isa: Isa,
+    isa: MicroKernel,
     /// What the operands are stored as.
     dtypes: [DType; 2],
     /// The size in numbers, and in groups of them.

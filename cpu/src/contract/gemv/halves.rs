@@ -5,7 +5,7 @@
 use half::{bf16, f16};
 
 use super::narrow::{Narrow, NarrowLines, prefetch_later};
-use crate::contract::packed::{Isa, Widen};
+use crate::contract::packed::{MicroKernel, Widen};
 use crate::simd::{Float, Kernel, Simd, vectorize};
 
 /// A 16-bit float.
@@ -42,13 +42,13 @@ impl Narrow<f32> {
 
 /// # Safety
 /// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `out` writable for as many as lines.
-unsafe fn dots<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, out: *mut f32) {
+unsafe fn dots<S: HalfLine>(isa: MicroKernel, lines: &NarrowLines, x: *const f32, out: *mut f32) {
     vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// # Safety
 /// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `out` writable for `n`.
-unsafe fn scaled<S: HalfLine>(isa: Isa, lines: &NarrowLines, x: *const f32, out: *mut f32) {
+unsafe fn scaled<S: HalfLine>(isa: MicroKernel, lines: &NarrowLines, x: *const f32, out: *mut f32) {
     vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, out });
 }
 

@@ -7,7 +7,7 @@
 
 use super::narrow::NarrowLines;
 use crate::contract::packed::kernel::{Lines, TOGETHER, VectorKernels, kernels};
-use crate::contract::packed::{Element, Isa, Output, PackSource, Shape, Stored, TileAt, scatter};
+use crate::contract::packed::{Element, MicroKernel, Output, PackSource, Shape, Stored, TileAt, scatter};
 use crate::prefetch::prefetch_bytes;
 use crate::shared::Shared;
 use crate::workers::Workers;
@@ -42,7 +42,7 @@ pub(crate) struct Gemv {
 impl Gemv {
     /// How these operands are multiplied; `None` if neither is a vector, if they do not lie as needed, or if there are no kernels for them.
     pub(crate) fn new<T: Element>(
-        isa: Isa,
+        isa: MicroKernel,
         shape: Shape,
         a: &dyn PackSource<T>,
         b: &dyn PackSource<T>,
@@ -52,7 +52,7 @@ impl Gemv {
     }
 
     /// The same, by the operands' strides from row to row and along K.
-    pub(super) fn of_strides<T: Element>(isa: Isa, shape: Shape, [a, b]: [(isize, isize); 2]) -> Option<Gemv> {
+    pub(super) fn of_strides<T: Element>(isa: MicroKernel, shape: Shape, [a, b]: [(isize, isize); 2]) -> Option<Gemv> {
         let kernels = kernels::<T>(isa).vector.is_some();
         if !kernels || shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
             return None;
@@ -87,7 +87,7 @@ impl Gemv {
     /// Computes it. `acc` has [`Gemv::elements`] elements.
     pub(crate) fn run<T: Element>(
         &self,
-        isa: Isa,
+        isa: MicroKernel,
         a: &dyn PackSource<T>,
         b: &dyn PackSource<T>,
         out: &Output<'_, T>,
@@ -187,7 +187,7 @@ fn add_parts<T: Element, const N: usize>(acc: &mut [T], parts: [&[T]; N]) {
 
 /// What a task computes: `rows` accumulators over `k_len`.
 struct Part<'a, T> {
-    isa: Isa,
+    isa: MicroKernel,
     kernels: &'a VectorKernels<T>,
     matrix: Stored<T>,
     vector: Stored<T>,
@@ -385,7 +385,7 @@ impl<T: Element> Stored<T> {
     /// # Safety
     /// They are readable, and the instruction set is present.
     #[inline]
-    unsafe fn read(&self, isa: Isa, row: usize, k: usize, n: usize, to: &mut [T]) {
+    unsafe fn read(&self, isa: MicroKernel, row: usize, k: usize, n: usize, to: &mut [T]) {
         let (from, to) = (self.at(row, k), &mut to[..n]);
         // SAFETY: the caller's.
         unsafe {

@@ -1,6 +1,6 @@
 //! Matmuls of a vector with lines of integers narrower than their accumulators, which are widened in registers.
 
-use crate::contract::packed::{Element, Isa, Widen};
+use crate::contract::packed::{Element, MicroKernel, Widen};
 use crate::prefetch::prefetch;
 use crate::simd::{Kernel, Simd, vectorize};
 
@@ -19,7 +19,7 @@ pub(super) struct NarrowLines {
     pub ahead: isize,
 }
 
-type With<T> = unsafe fn(Isa, &NarrowLines, x: *const T, out: *mut T);
+type With<T> = unsafe fn(MicroKernel, &NarrowLines, x: *const T, out: *mut T);
 
 /// How lines of a stored type are multiplied with a vector of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,13 @@ impl<T: Element> Narrow<T> {
 
 /// # Safety
 /// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for `n` elements, `out` writable for as many as lines.
-unsafe fn dots<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, out: *mut T) {
+unsafe fn dots<S: Widen<T>, T: Element>(isa: MicroKernel, lines: &NarrowLines, x: *const T, out: *mut T) {
     vectorize(isa.vectors(), Dots { lines, first: lines.first.cast::<S>(), x, out });
 }
 
 /// # Safety
 /// The contract of [`NarrowLines`] with lines of `S`; `x` is readable for as many elements as lines, `out` writable for `n`.
-unsafe fn scaled<S: Widen<T>, T: Element>(isa: Isa, lines: &NarrowLines, x: *const T, out: *mut T) {
+unsafe fn scaled<S: Widen<T>, T: Element>(isa: MicroKernel, lines: &NarrowLines, x: *const T, out: *mut T) {
     vectorize(isa.vectors(), Scaled { lines, first: lines.first.cast::<S>(), x, out });
 }
 

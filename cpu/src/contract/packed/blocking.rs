@@ -4,9 +4,9 @@ use super::Element;
 use super::kernel::{BUSY, kernels};
 use crate::topology::Topology;
 
-/// An instruction set that micro-kernels exist for.
+/// A kind of micro-kernel: an instruction set, and how many numbers it multiplies at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Isa {
+pub enum MicroKernel {
     /// Plain Rust; runs everywhere.
     Portable,
     /// AVX2 with FMA (x86-64).
@@ -39,38 +39,39 @@ pub enum Isa {
 /// Pairs, or groups of four, in a row of an AMX tile.
 pub(in crate::contract) const TILE: usize = 16;
 
-impl Isa {
+impl MicroKernel {
     /// The best instruction set of this machine.
-    pub fn detect() -> Isa {
-        [Isa::Avx512, Isa::Avx2, Isa::Neon].into_iter().find(|isa| isa.available()).unwrap_or(Isa::Portable)
+    pub fn detect() -> MicroKernel {
+        [MicroKernel::Avx512, MicroKernel::Avx2, MicroKernel::Neon]
+            .into_iter()
+            .find(|isa| isa.available())
+            .unwrap_or(MicroKernel::Portable)
     }
 
     /// Whether this machine has it.
     pub fn available(self) -> bool {
         match self {
-            Isa::Portable => true,
+            MicroKernel::Portable | MicroKernel::Avx2 | MicroKernel::Avx512 | MicroKernel::Neon => {
+                self.vectors().is_available()
+            }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            MicroKernel::Avx2Pairs => MicroKernel::Avx2.available(),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => is_x86_feature_detected!("avx512f") && Isa::Avx2.available(),
+            MicroKernel::Avx512Pairs => MicroKernel::Avx512.available() && is_x86_feature_detected!("avx512bw"),
+            #[cfg(target_arch = "x86_64")]
+            MicroKernel::Avx512Bf16 => MicroKernel::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
+            #[cfg(target_arch = "x86_64")]
+            MicroKernel::Avx2Dot4 => MicroKernel::Avx2.available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
+            MicroKernel::Avx512Dot4 => MicroKernel::Avx512.available() && is_x86_feature_detected!("avx512vnni"),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => std::arch::is_aarch64_feature_detected!("neon"),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Pairs => Isa::Avx2.available(),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Pairs => Isa::Avx512.available() && is_x86_feature_detected!("avx512bw"),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Bf16 => Isa::Avx512.available() && is_x86_feature_detected!("avx512bf16"),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Dot4 => Isa::Avx2.available() && is_x86_feature_detected!("avxvnni"),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Dot4 => Isa::Avx512.available() && is_x86_feature_detected!("avx512vnni"),
-            #[cfg(target_arch = "aarch64")]
-            Isa::NeonDot4 => Isa::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod"),
+            MicroKernel::NeonDot4 => {
+                MicroKernel::Neon.available() && std::arch::is_aarch64_feature_detected!("dotprod")
+            }
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::Amx => Isa::Avx512.available() && super::kernel::amx::has_bf16(),
+            MicroKernel::Amx => MicroKernel::Avx512.available() && super::kernel::amx::has_bf16(),
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::AmxDot4 { .. } => Isa::Avx512.available() && super::kernel::amx::has_int8(),
+            MicroKernel::AmxDot4 { .. } => MicroKernel::Avx512.available() && super::kernel::amx::has_int8(),
             _ => false,
         }
     }
@@ -78,26 +79,28 @@ impl Isa {
     /// The vectors that come with it.
     pub(in crate::contract) fn vectors(self) -> crate::simd::Isa {
         match self {
-            Isa::Portable => crate::simd::Isa::Portable,
-            Isa::Avx2 | Isa::Avx2Pairs | Isa::Avx2Dot4 => crate::simd::Isa::Avx2,
-            Isa::Avx512 | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Avx512Dot4 => crate::simd::Isa::Avx512,
-            Isa::Amx | Isa::AmxDot4 { .. } => crate::simd::Isa::Avx512,
-            Isa::Neon | Isa::NeonDot4 => crate::simd::Isa::Neon,
+            MicroKernel::Portable => crate::simd::Isa::Portable,
+            MicroKernel::Avx2 | MicroKernel::Avx2Pairs | MicroKernel::Avx2Dot4 => crate::simd::Isa::Avx2,
+            MicroKernel::Avx512 | MicroKernel::Avx512Pairs | MicroKernel::Avx512Bf16 | MicroKernel::Avx512Dot4 => {
+                crate::simd::Isa::Avx512
+            }
+            MicroKernel::Amx | MicroKernel::AmxDot4 { .. } => crate::simd::Isa::Avx512,
+            MicroKernel::Neon | MicroKernel::NeonDot4 => crate::simd::Isa::Neon,
         }
     }
 
     /// How many numbers are multiplied at a time, each stored as a part of an element.
     pub fn together(self) -> usize {
         match self {
-            Isa::Portable | Isa::Avx2 | Isa::Avx512 | Isa::Neon => 1,
-            Isa::Avx2Pairs | Isa::Avx512Pairs | Isa::Avx512Bf16 | Isa::Amx => 2,
-            Isa::Avx2Dot4 | Isa::Avx512Dot4 | Isa::NeonDot4 | Isa::AmxDot4 { .. } => 4,
+            MicroKernel::Portable | MicroKernel::Avx2 | MicroKernel::Avx512 | MicroKernel::Neon => 1,
+            MicroKernel::Avx2Pairs | MicroKernel::Avx512Pairs | MicroKernel::Avx512Bf16 | MicroKernel::Amx => 2,
+            MicroKernel::Avx2Dot4 | MicroKernel::Avx512Dot4 | MicroKernel::NeonDot4 | MicroKernel::AmxDot4 { .. } => 4,
         }
     }
 
     /// Whether operands are multiplied in AMX tiles, so that those of A are packed in a way of their own.
     pub(in crate::contract) fn tiled(self) -> bool {
-        matches!(self, Isa::Amx | Isa::AmxDot4 { .. })
+        matches!(self, MicroKernel::Amx | MicroKernel::AmxDot4 { .. })
     }
 
     /// Whether both operands are packed in the same way, so that a matmul may be computed as its transpose.
@@ -108,18 +111,18 @@ impl Isa {
     /// A number for the way in which operands are packed; signs do not matter in AMX tiles.
     pub(crate) fn form(self) -> usize {
         match self {
-            Isa::Portable => 0,
-            Isa::Avx2 => 1,
-            Isa::Avx512 => 2,
-            Isa::Neon => 3,
-            Isa::Avx2Pairs => 4,
-            Isa::Avx512Pairs => 5,
-            Isa::Avx512Bf16 => 6,
-            Isa::Amx => 7,
-            Isa::Avx2Dot4 => 8,
-            Isa::Avx512Dot4 => 9,
-            Isa::NeonDot4 => 10,
-            Isa::AmxDot4 { .. } => 11,
+            MicroKernel::Portable => 0,
+            MicroKernel::Avx2 => 1,
+            MicroKernel::Avx512 => 2,
+            MicroKernel::Neon => 3,
+            MicroKernel::Avx2Pairs => 4,
+            MicroKernel::Avx512Pairs => 5,
+            MicroKernel::Avx512Bf16 => 6,
+            MicroKernel::Amx => 7,
+            MicroKernel::Avx2Dot4 => 8,
+            MicroKernel::Avx512Dot4 => 9,
+            MicroKernel::NeonDot4 => 10,
+            MicroKernel::AmxDot4 { .. } => 11,
         }
     }
 
@@ -139,7 +142,7 @@ impl Isa {
     pub(in crate::contract) const fn dot4_block(self) -> usize {
         match self {
             // A panel of B is to be in L1; wide ones need not be.
-            Isa::Avx512Dot4 => 512,
+            MicroKernel::Avx512Dot4 => 512,
             _ => 256,
         }
     }
@@ -201,7 +204,7 @@ const FEW_TILES: usize = 8;
 impl Blocking {
     /// The analytical default for one thread: a B panel of `kc` K indices in half of L1, an A block of `mc` rows in a sixth of L2
     /// with room for B's and C's part; or, where B's panels are wide, those in L2, too, and C streaming through. For more threads see [`Blocking::spread`].
-    pub fn for_caches<T: Element>(caches: &Topology, isa: Isa, shape: Shape) -> Blocking {
+    pub fn for_caches<T: Element>(caches: &Topology, isa: MicroKernel, shape: Shape) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
         let (l1, l2) = (caches.l1().size, caches.l2().size);

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::kernel::{Kernels, Portable};
-use super::{Isa, Narrow};
+use super::{MicroKernel, Narrow};
 use crate::simd::{Float, Kernel, Simd, vectorize};
 
 /// A type that a matmul is accumulated in. Integers wrap.
@@ -24,16 +24,16 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
 
     /// Whether micro-kernels exist for this instruction set, apart from what the machine has. Sets that have none of
     /// their own use portable ones, but for several numbers at a time.
-    fn has_kernels(isa: Isa) -> bool {
+    fn has_kernels(isa: MicroKernel) -> bool {
         isa.together() == 1
     }
 
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+    fn kernels(isa: MicroKernel) -> &'static Kernels<Self> {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
+            MicroKernel::Avx2 | MicroKernel::Avx512 => Portable::<Self>::TABLE_AVX2,
             _ => Portable::<Self>::TABLE,
         }
     }
@@ -53,7 +53,7 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
     }
 
     /// As [`Widen::widen_slice`], with the vectors of an instruction set, if the machine has it.
-    fn widen_run(isa: Isa, from: &[Self], to: &mut [T]) {
+    fn widen_run(isa: MicroKernel, from: &[Self], to: &mut [T]) {
         vectorize(isa.vectors(), Run(from, to));
     }
 
@@ -101,7 +101,7 @@ impl Widen<f32> for f16 {
         from[..n].convert_to_f32_slice(&mut to[..n]);
     }
 
-    fn widen_run(isa: Isa, from: &[f16], to: &mut [f32]) {
+    fn widen_run(isa: MicroKernel, from: &[f16], to: &mut [f32]) {
         vectorize(isa.vectors(), Halves(from, to));
     }
 
@@ -195,7 +195,7 @@ macro_rules! float_element {
                 self * other
             }
 
-            fn has_kernels(isa: Isa) -> bool {
+            fn has_kernels(isa: MicroKernel) -> bool {
                 match isa {
                     $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
                     $pairs => true,)*
@@ -204,16 +204,16 @@ macro_rules! float_element {
             }
 
             #[allow(private_interfaces)]
-            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+            fn kernels(isa: MicroKernel) -> &'static Kernels<Self> {
                 match isa {
                     $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
                     $pairs => &$table,)*
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => &super::kernel::$avx2,
+                    MicroKernel::Avx2 => &super::kernel::$avx2,
                     #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => &super::kernel::$avx512,
+                    MicroKernel::Avx512 => &super::kernel::$avx512,
                     #[cfg(target_arch = "aarch64")]
-                    Isa::Neon => &super::kernel::$neon,
+                    MicroKernel::Neon => &super::kernel::$neon,
                     _ => Portable::<Self>::TABLE,
                 }
             }
@@ -221,8 +221,8 @@ macro_rules! float_element {
     };
 }
 float_element!(f32, AVX2_F32, AVX512_F32, NEON_F32, [
-    Isa::Avx512Bf16 => super::kernel::AVX512_BF16_PAIRS,
-    Isa::Amx => super::kernel::amx::BF16_PAIRS
+    MicroKernel::Avx512Bf16 => super::kernel::AVX512_BF16_PAIRS,
+    MicroKernel::Amx => super::kernel::amx::BF16_PAIRS
 ]);
 float_element!(f64, AVX2_F64, AVX512_F64, NEON_F64, []);
 
@@ -239,12 +239,12 @@ impl Element for i32 {
         self.wrapping_mul(other)
     }
 
-    fn has_kernels(isa: Isa) -> bool {
-        !matches!(isa, Isa::Avx512Bf16 | Isa::Amx)
+    fn has_kernels(isa: MicroKernel) -> bool {
+        !matches!(isa, MicroKernel::Avx512Bf16 | MicroKernel::Amx)
     }
 
     #[allow(private_interfaces)]
-    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+    fn kernels(isa: MicroKernel) -> &'static Kernels<Self> {
         #[cfg(target_arch = "x86_64")]
         use super::kernel::{
             AVX2_I32, AVX2_I32_DOT4, AVX2_I32_PAIRS, AVX512_I32, AVX512_I32_DOT4, AVX512_I32_PAIRS,
@@ -252,25 +252,25 @@ impl Element for i32 {
         };
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => &AVX2_I32,
+            MicroKernel::Avx2 => &AVX2_I32,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => &AVX512_I32,
+            MicroKernel::Avx512 => &AVX512_I32,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Pairs => &AVX2_I32_PAIRS,
+            MicroKernel::Avx2Pairs => &AVX2_I32_PAIRS,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Pairs if is_x86_feature_detected!("avx512vnni") => &AVX512_I32_PAIRS_VNNI,
+            MicroKernel::Avx512Pairs if is_x86_feature_detected!("avx512vnni") => &AVX512_I32_PAIRS_VNNI,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Pairs => &AVX512_I32_PAIRS,
+            MicroKernel::Avx512Pairs => &AVX512_I32_PAIRS,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2Dot4 => &AVX2_I32_DOT4,
+            MicroKernel::Avx2Dot4 => &AVX2_I32_DOT4,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Dot4 => &AVX512_I32_DOT4,
+            MicroKernel::Avx512Dot4 => &AVX512_I32_DOT4,
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            Isa::AmxDot4 { signed: [a, b] } => &super::kernel::amx::I32_DOT4[usize::from(a)][usize::from(b)],
+            MicroKernel::AmxDot4 { signed: [a, b] } => &super::kernel::amx::I32_DOT4[usize::from(a)][usize::from(b)],
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => &super::kernel::NEON_I32,
+            MicroKernel::Neon => &super::kernel::NEON_I32,
             #[cfg(target_arch = "aarch64")]
-            Isa::NeonDot4 => &super::kernel::NEON_I32_DOT4,
+            MicroKernel::NeonDot4 => &super::kernel::NEON_I32_DOT4,
             _ => Portable::<Self>::TABLE,
         }
     }
@@ -290,12 +290,12 @@ impl Element for i64 {
     }
 
     #[allow(private_interfaces)]
-    fn kernels(isa: Isa) -> &'static Kernels<Self> {
+    fn kernels(isa: MicroKernel) -> &'static Kernels<Self> {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 if is_x86_feature_detected!("avx512dq") => &super::kernel::AVX512_I64,
+            MicroKernel::Avx512 if is_x86_feature_detected!("avx512dq") => &super::kernel::AVX512_I64,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512 => Portable::<Self>::TABLE_AVX2,
+            MicroKernel::Avx2 | MicroKernel::Avx512 => Portable::<Self>::TABLE_AVX2,
             _ => Portable::<Self>::TABLE,
         }
     }

@@ -1,7 +1,7 @@
 //! The micro-kernel for those who walk their blocks themselves.
 
 use super::kernel::{Kernels, Reading, Tile, kernels};
-use super::{Element, Isa};
+use super::{Element, MicroKernel};
 
 /// The f32 micro-kernels of an instruction set that read rows where they lie and columns from a packed panel.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Rows {
 
 impl Micro {
     /// Those of an instruction set, if the machine has it and they exist.
-    pub(crate) fn new(isa: Isa) -> Option<Micro> {
+    pub(crate) fn new(isa: MicroKernel) -> Option<Micro> {
         let table = kernels::<f32>(isa);
         (isa.available() && table.strided).then_some(Micro(table))
     }
@@ -81,7 +81,7 @@ pub(crate) struct Panel<T> {
 
 impl<T: Element> Panels<T> {
     /// Those of an instruction set, if the machine has it.
-    pub(crate) fn new(isa: Isa) -> Option<Panels<T>> {
+    pub(crate) fn new(isa: MicroKernel) -> Option<Panels<T>> {
         let table = kernels::<T>(isa);
         (isa.available() && table.state.is_none() && !table.heads).then_some(Panels(table))
     }

@@ -33,7 +33,7 @@ pub use super::dot::{Byte, Dot4, Half, Paired, Pairs};
 pub use super::gemv::Narrow;
 pub(in crate::contract) use blocking::TILE;
 pub(crate) use blocking::even;
-pub use blocking::{Blocking, Isa, Shape};
+pub use blocking::{Blocking, MicroKernel, Shape};
 pub(super) use candidates::{candidates, tile};
 pub use element::{Element, Widen};
 pub use gather::{Gathered, Guard};
@@ -62,7 +62,7 @@ pub enum GemmError {
     /// An operand does not have all the rows, K or matrices of the shape; `A` or `B`.
     OperandTooSmall(char),
     /// This machine does not have the instruction set.
-    NoSuchIsa(Isa),
+    NoSuchMicroKernel(MicroKernel),
 }
 
 impl std::fmt::Display for GemmError {
@@ -72,7 +72,7 @@ impl std::fmt::Display for GemmError {
                 write!(f, "the matmul needs a workspace of {needed} bytes but got {given}")
             }
             GemmError::OperandTooSmall(name) => write!(f, "operand {name} is smaller than the shape of the matmul"),
-            GemmError::NoSuchIsa(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
+            GemmError::NoSuchMicroKernel(isa) => write!(f, "this machine does not have the instruction set {isa:?}"),
         }
     }
 }
@@ -92,7 +92,7 @@ pub enum Side {
 #[derive(Clone, Copy)]
 pub struct Gemm<'a, T> {
     /// The instruction set to use.
-    pub isa: Isa,
+    pub isa: MicroKernel,
     /// The size.
     pub shape: Shape,
     /// The left operand: `m` rows by `k`.
@@ -107,7 +107,13 @@ pub struct Gemm<'a, T> {
 
 /// Bytes of workspace that suffice for any operands of this shape, on `threads` threads. If the output `holds` accumulators that are
 /// not complete (a plain one with adjacent columns or, but for AMX and groups of four, rows; a sink with a [`TileSink::home`]), that is less.
-pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, holds: bool, threads: usize) -> usize {
+pub fn workspace_bytes<T: Element>(
+    isa: MicroKernel,
+    shape: Shape,
+    blocking: &Blocking,
+    holds: bool,
+    threads: usize,
+) -> usize {
     let table = kernels::<T>(isa);
     let most = |shape: Shape, blocking: &Blocking| {
         let mut most = 0;
@@ -126,13 +132,18 @@ pub fn workspace_bytes<T: Element>(isa: Isa, shape: Shape, blocking: &Blocking, 
 
 /// Whether a single thread would read each operand, with these strides from row to row and along K, where it lies rather
 /// than pack it.
-pub fn unpacked<T: Element>(isa: Isa, shape: Shape, kc: usize, strides: [Option<(isize, isize)>; 2]) -> [bool; 2] {
+pub fn unpacked<T: Element>(
+    isa: MicroKernel,
+    shape: Shape,
+    kc: usize,
+    strides: [Option<(isize, isize)>; 2],
+) -> [bool; 2] {
     let table = kernels::<T>(isa);
     plan::unpacked(table, shape, table.kc(shape.k, kc), strides, 1)
 }
 
 /// Rows and columns of a result that kernels for its edges come in.
-pub fn edges<T: Element>(isa: Isa) -> (usize, usize) {
+pub fn edges<T: Element>(isa: MicroKernel) -> (usize, usize) {
     kernels::<T>(isa).edges()
 }
 
@@ -171,7 +182,7 @@ impl<T: Element> Gemm<'_, T> {
             return Ok(());
         }
         if !self.isa.available() || !T::has_kernels(self.isa) {
-            return Err(GemmError::NoSuchIsa(self.isa));
+            return Err(GemmError::NoSuchMicroKernel(self.isa));
         }
         if !self.a.covers(batch, m, k) {
             return Err(GemmError::OperandTooSmall('A'));

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 
 use super::pack::{Strides, pack_strided};
-use super::{Element, Isa, Narrow, Widen};
+use super::{Element, MicroKernel, Narrow, Widen};
 
 /// A block of an operand that is to be packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub struct Stored<T> {
     /// Elements from one K index to the next.
     pub k: isize,
     /// Writes so many adjacent elements as `T`, which must be readable and writable; `None` if they are `T`.
-    pub widen: Option<unsafe fn(Isa, *const u8, *mut T, usize)>,
+    pub widen: Option<unsafe fn(MicroKernel, *const u8, *mut T, usize)>,
     /// How lines of such elements are multiplied without that, where it is quicker.
     pub narrow: Option<Narrow<T>>,
 }
@@ -237,7 +237,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
 ///
 /// # Safety
 /// `n` elements of S are readable there, and as many of T are writable.
-unsafe fn widen<S: Widen<T>, T: Element>(isa: Isa, from: *const u8, to: *mut T, n: usize) {
+unsafe fn widen<S: Widen<T>, T: Element>(isa: MicroKernel, from: *const u8, to: *mut T, n: usize) {
     // SAFETY: the caller's.
     let (from, to) =
         unsafe { (std::slice::from_raw_parts(from.cast::<S>(), n), std::slice::from_raw_parts_mut(to, n)) };

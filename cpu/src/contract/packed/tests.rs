@@ -234,8 +234,11 @@ impl<S: Value> Matrix<S> {
     }
 }
 
-pub(super) fn isas() -> Vec<Isa> {
-    [Isa::Portable, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.available()).collect()
+pub(super) fn isas() -> Vec<MicroKernel> {
+    [MicroKernel::Portable, MicroKernel::Avx2, MicroKernel::Avx512, MicroKernel::Neon]
+        .into_iter()
+        .filter(|isa| isa.available())
+        .collect()
 }
 
 /// A blocking small enough that small shapes have several of every block.

@@ -8,7 +8,7 @@ use millstream_core::how::{Candidate, ContractSizes, Family, Schedule};
 use millstream_core::{Error, ErrorKind, Fault, Result, Storage};
 
 use super::candidates::{FIXED, blocking, candidates};
-use super::{Blocking, Gemm, GemmError, Isa, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
+use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
 use crate::contract::dispatch::Sum;
 use crate::contract::gemm_isa;
 use crate::contract::operand::packed;
@@ -65,7 +65,7 @@ impl<T: Sum> Way for PackedWay<T> {
 }
 
 /// How a matmul is computed: the instruction set, the size and the blocks.
-pub(in crate::contract) type Executed = (Isa, Shape, Blocking);
+pub(in crate::contract) type Executed = (MicroKernel, Shape, Blocking);
 
 /// Computes the matmul of these operands, with the epilogue's output.
 pub(in crate::contract) fn execute<T: Sum>(

@@ -133,7 +133,7 @@ impl Winograd {
         sizes: Sizes,
         picture: Picture,
         filters: FilterStrides,
-        (isa, gemm): (Isa, crate::contract::packed::Isa),
+        (isa, gemm): (Isa, crate::contract::packed::MicroKernel),
         near: usize,
         threads: usize,
     ) -> Option<Winograd> {

@@ -79,11 +79,11 @@ mod i32_dot4 {
     //! and adds the products to the sum, exactly.
 
     use super::super::{Kernels, Reading, Tile};
-    use crate::contract::packed::Isa;
+    use crate::contract::packed::MicroKernel;
     use core::arch::x86_64::*;
 
     simd_kernels! {
-        packed I32_DOT4, heads true, unit Isa::Avx2Dot4.dot4_block() + 1,
+        packed I32_DOT4, heads true, unit MicroKernel::Avx2Dot4.dot4_block() + 1,
         element i32, vector __m256i, lanes 8, feature "avx2,avxvnni",
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),

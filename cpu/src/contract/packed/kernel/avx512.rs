@@ -102,11 +102,11 @@ mod i32_dot4 {
     //! and adds the products to the sum, exactly.
 
     use super::super::{Kernels, Reading, Tile};
-    use crate::contract::packed::Isa;
+    use crate::contract::packed::MicroKernel;
     use core::arch::x86_64::*;
 
     simd_kernels! {
-        packed I32_DOT4, heads true, unit Isa::Avx512Dot4.dot4_block() + 1,
+        packed I32_DOT4, heads true, unit MicroKernel::Avx512Dot4.dot4_block() + 1,
         element i32, vector __m512i, lanes 16, feature "avx512f,avx512vnni",
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),

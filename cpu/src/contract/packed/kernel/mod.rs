@@ -16,7 +16,7 @@ mod avx512;
 mod neon;
 
 use super::blocking::even;
-use super::{Element, Isa};
+use super::{Element, MicroKernel};
 
 /// What a micro-kernel reads and writes.
 ///
@@ -167,7 +167,7 @@ impl<T> Kernels<T> {
 }
 
 /// The table for an instruction set; falls back to the portable one where an instruction set has no kernels for a type.
-pub(in crate::contract) fn kernels<T: Element>(isa: Isa) -> &'static Kernels<T> {
+pub(in crate::contract) fn kernels<T: Element>(isa: MicroKernel) -> &'static Kernels<T> {
     T::kernels(isa)
 }
 

@@ -87,7 +87,7 @@ mod i32_dot4 {
     //! Four 8-bit integers at a time, all with a sign: one instruction multiplies them and adds the products to the sum, exactly.
 
     use super::super::{Kernels, Reading, Tile};
-    use crate::contract::packed::Isa;
+    use crate::contract::packed::MicroKernel;
     use core::arch::aarch64::*;
 
     /// The standard library's own function for this is not stable.
@@ -106,7 +106,7 @@ mod i32_dot4 {
     }
 
     simd_kernels! {
-        packed I32_DOT4, heads true, unit Isa::NeonDot4.dot4_block() + 1,
+        packed I32_DOT4, heads true, unit MicroKernel::NeonDot4.dot4_block() + 1,
         element i32, vector int32x4_t, lanes 4, feature "neon,dotprod",
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),

@@ -1,7 +1,13 @@
 use super::super::*;
 use super::{Matrix, Random, Tested, Value, random_blocking, run};
 
-fn groups_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_signed: bool, k: usize) -> Dot4<'a, S> {
+fn groups_of<'a, S: Value + Byte>(
+    m: &'a Matrix<S>,
+    isa: MicroKernel,
+    side: Side,
+    other_signed: bool,
+    k: usize,
+) -> Dot4<'a, S> {
     let strides = match side {
         Side::A => (m.row, m.col),
         Side::B => (m.col, m.row),
@@ -12,20 +18,25 @@ fn groups_of<'a, S: Value + Byte>(m: &'a Matrix<S>, isa: Isa, side: Side, other_
 }
 
 /// The instruction sets that multiply such numbers.
-fn sets<A: Byte, B: Byte>() -> [Isa; 4] {
-    [Isa::Avx2Dot4, Isa::Avx512Dot4, Isa::NeonDot4, Isa::AmxDot4 { signed: [A::SIGNED, B::SIGNED] }]
+fn sets<A: Byte, B: Byte>() -> [MicroKernel; 4] {
+    [
+        MicroKernel::Avx2Dot4,
+        MicroKernel::Avx512Dot4,
+        MicroKernel::NeonDot4,
+        MicroKernel::AmxDot4 { signed: [A::SIGNED, B::SIGNED] },
+    ]
 }
 
 /// K indices of a block: AMX has no heads, and any multiple of 16.
-fn block(isa: Isa) -> usize {
+fn block(isa: MicroKernel) -> usize {
     if isa.tiled() { 48 } else { isa.dot4_block() + 1 }
 }
 
 /// Accumulators of what is packed, computed as the instructions do, for one panel of each operand: heads, then groups of four.
-fn multiply(isa: Isa, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), k_len: usize) -> i32 {
+fn multiply(isa: MicroKernel, a: &[i32], b: &[i32], panels: (usize, usize), at: (usize, usize), k_len: usize) -> i32 {
     let signed = match isa {
-        Isa::AmxDot4 { signed } => signed,
-        _ => [isa == Isa::NeonDot4, true],
+        MicroKernel::AmxDot4 { signed } => signed,
+        _ => [isa == MicroKernel::NeonDot4, true],
     };
     let value = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
     (0..k_len).fold(0i32, |sum, q| {

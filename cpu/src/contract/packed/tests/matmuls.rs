@@ -227,7 +227,7 @@ fn results_can_be_narrowed_on_their_way_out() {
     let a = Matrix::<f16>::random(&mut r, 1, m, k, true);
     let b = Matrix::<f16>::random(&mut r, 1, k, n, true);
     let mut c = Matrix::<f16>::random(&mut r, 1, m, n, true);
-    let isa = Isa::detect();
+    let isa = MicroKernel::detect();
     let sink = Converted::new(c.as_c(), f16::from_f32);
     let (sa, sb) = (a.as_a(), b.as_b());
     let blocking = random_blocking(&mut r);
@@ -384,10 +384,10 @@ fn bad_arguments_are_errors() {
     let short = unsafe { Gathered::from_raw(a.as_ptr(), &table, &table, Batch::SAME, &[], 0.0) };
     let blocking = Blocking { mr: 0, nr: 0, mc: 16, nc: 16, kc: 16 };
     let out = Output::Plain(Plain::dense(&mut c, 1, 64, 64).unwrap());
-    let g = Gemm { isa: Isa::Portable, shape: Shape::new(64, 64, 64), a: &s, b: &s, out, blocking };
+    let g = Gemm { isa: MicroKernel::Portable, shape: Shape::new(64, 64, 64), a: &s, b: &s, out, blocking };
     assert!(matches!(g.run(&workers, &mut [0; 100]), Err(GemmError::WorkspaceTooSmall { given: 100, .. })));
-    let missing = if cfg!(target_arch = "aarch64") { Isa::Avx2 } else { Isa::Neon };
-    assert_eq!(Gemm { isa: missing, ..g }.run(&workers, &mut []), Err(GemmError::NoSuchIsa(missing)));
+    let missing = if cfg!(target_arch = "aarch64") { MicroKernel::Avx2 } else { MicroKernel::Neon };
+    assert_eq!(Gemm { isa: missing, ..g }.run(&workers, &mut []), Err(GemmError::NoSuchMicroKernel(missing)));
     assert_eq!(Gemm { b: &short, ..g }.run(&workers, &mut []), Err(GemmError::OperandTooSmall('B')));
     assert_eq!(Gemm { a: &short, ..g }.run(&workers, &mut []), Err(GemmError::OperandTooSmall('A')));
 }

@@ -3,7 +3,7 @@
 use super::super::*;
 use super::*;
 
-fn pairs_of<'a, S: Value + Half>(m: &'a Matrix<S>, isa: Isa, side: Side, k: usize) -> Pairs<'a, S> {
+fn pairs_of<'a, S: Value + Half>(m: &'a Matrix<S>, isa: MicroKernel, side: Side, k: usize) -> Pairs<'a, S> {
     let strides = match side {
         Side::A => (m.row, m.col),
         Side::B => (m.col, m.row),
@@ -17,14 +17,14 @@ fn pairs_of<'a, S: Value + Half>(m: &'a Matrix<S>, isa: Isa, side: Side, k: usiz
 fn pairs_are_packed_where_their_kernels_look_for_them() {
     let mut r = Random::new();
     for round in 0..200 {
-        let isa = r.pick(&[Isa::Avx2Pairs, Isa::Avx512Bf16, Isa::Amx]);
+        let isa = r.pick(&[MicroKernel::Avx2Pairs, MicroKernel::Avx512Bf16, MicroKernel::Amx]);
         let (rows, k) = (1 + r.below(70), 1 + r.below(90));
         let matrix = Matrix::<bf16>::random(&mut r, 1, rows, k, false);
-        let tiled = isa == Isa::Amx && round % 2 == 0;
+        let tiled = isa == MicroKernel::Amx && round % 2 == 0;
         let side = if tiled { Side::A } else { Side::B };
-        let panel = if isa == Isa::Amx { 32 } else { r.pick(&[6, 14, 16, 32]) };
+        let panel = if isa == MicroKernel::Amx { 32 } else { r.pick(&[6, 14, 16, 32]) };
         let all = isa.packed_k(k);
-        let unit = if isa == Isa::Amx { 16 } else { 1 };
+        let unit = if isa == MicroKernel::Amx { 16 } else { 1 };
         let first = r.below(all / unit) * unit;
         let k_len = (1 + r.below((all - first) / unit)) * unit;
         let top = r.below(rows);
@@ -66,14 +66,14 @@ fn numbers_that_could_underflow_are_noticed_wherever_they_are() {
         let side = r.pick(&[Side::A, Side::B]);
         let lines = if side == Side::A { rows } else { k };
         let k_len = if side == Side::A { k } else { rows };
-        assert!(pairs_of(&matrix, Isa::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
+        assert!(pairs_of(&matrix, MicroKernel::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
         let at = matrix.index(0, r.below(rows), r.below(k));
         matrix.data[at] = bf16::from_f32(r.pick(&[1e-40, -1e-30, (-57f32).exp2(), -9.2e-41]));
-        assert!(!pairs_of(&matrix, Isa::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
+        assert!(!pairs_of(&matrix, MicroKernel::Amx, side, k_len).ordinary(1, lines, &workers), "round {round}");
     }
 }
 
-fn random_matmuls<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa], rounds: usize) {
+fn random_matmuls<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[MicroKernel], rounds: usize) {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(3)];
     for &isa in isas.iter().filter(|isa| isa.available()) {
@@ -98,14 +98,14 @@ fn random_matmuls<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[Isa], 
 
 #[test]
 fn narrow_integers_multiply_exactly_in_pairs() {
-    random_matmuls::<i8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 80);
-    random_matmuls::<u8, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
-    random_matmuls::<i16, i32>(&[Isa::Avx2Pairs, Isa::Avx512Pairs], 40);
+    random_matmuls::<i8, i32>(&[MicroKernel::Avx2Pairs, MicroKernel::Avx512Pairs], 80);
+    random_matmuls::<u8, i32>(&[MicroKernel::Avx2Pairs, MicroKernel::Avx512Pairs], 40);
+    random_matmuls::<i16, i32>(&[MicroKernel::Avx2Pairs, MicroKernel::Avx512Pairs], 40);
 }
 
 #[test]
 fn pairs_of_bf16_multiply_within_the_bound() {
-    random_matmuls::<bf16, f32>(&[Isa::Avx512Bf16, Isa::Amx], 120);
+    random_matmuls::<bf16, f32>(&[MicroKernel::Avx512Bf16, MicroKernel::Amx], 120);
 }
 
 #[test]
@@ -115,6 +115,6 @@ fn a_type_without_kernels_for_pairs_refuses_them() {
     let mut c = vec![0.0; 64];
     let out = Output::Plain(Plain::dense(&mut c, 1, 8, 8).unwrap());
     let blocking = Blocking { mr: 0, nr: 0, mc: 8, nc: 8, kc: 8 };
-    let g = Gemm { isa: Isa::Avx2Pairs, shape: Shape::new(8, 8, 8), a: &s, b: &s, out, blocking };
-    assert_eq!(g.run(&Workers::new(1), &mut [0; 4096]), Err(GemmError::NoSuchIsa(Isa::Avx2Pairs)));
+    let g = Gemm { isa: MicroKernel::Avx2Pairs, shape: Shape::new(8, 8, 8), a: &s, b: &s, out, blocking };
+    assert_eq!(g.run(&Workers::new(1), &mut [0; 4096]), Err(GemmError::NoSuchMicroKernel(MicroKernel::Avx2Pairs)));
 }

@@ -193,7 +193,9 @@ fn operands_are_packed_in_pieces_without_holes() {
         }
         let m = Matrix::<bf16>::random(&mut r, 1, rows, k_len, true);
         layouts::<f32>(&m.as_a(), PackedLayout { rows, k: k_len, panel: 32, kc: 512 }, "bf16");
-        for (isa, side) in [(Isa::Amx, Side::A), (Isa::Amx, Side::B), (Isa::Avx512Bf16, Side::B)] {
+        for (isa, side) in
+            [(MicroKernel::Amx, Side::A), (MicroKernel::Amx, Side::B), (MicroKernel::Avx512Bf16, Side::B)]
+        {
             // SAFETY: the matrix has these elements and outlives the source; packing needs no instruction set.
             let pairs = unsafe {
                 let base = m.data.as_ptr().wrapping_add(m.origin);

@@ -13,7 +13,7 @@ fn speed() {
     let threads: usize = std::env::var("T").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
     let workers = Workers::new(threads);
     let topology = Topology::detect();
-    let isa = Isa::detect();
+    let isa = MicroKernel::detect();
     let shapes = std::env::var("SHAPES").unwrap_or(
         "1024x1024x1024 4096x64x256 64x64x4096 2048x512x2048 64x4096x64 256x256x256 128x128x128 64x64x64 32x32x32 16x16x16 2048x2048x2048 1x1024x1024 1024x1024x1".into(),
     );
@@ -68,7 +68,7 @@ fn convolution_speed() {
     let mut r = Random::new();
     let workers = Workers::new(1);
     let topology = Topology::detect();
-    let isa = Isa::detect();
+    let isa = MicroKernel::detect();
     // Channels in and out, size, window, stride, padding; NCHW.
     for (ci, co, size, window, stride, pad) in [
         (3, 64, 224, 7, 2, 3),
@@ -145,7 +145,7 @@ fn peak() -> f64 {
         let sum = acc.into_iter().fold(_mm256_setzero_ps(), |s, a| _mm256_add_ps(s, a));
         _mm256_cvtss_f32(sum)
     }
-    if !Isa::Avx2.available() {
+    if !MicroKernel::Avx2.available() {
         return f64::NAN;
     }
     let n = 20000;
