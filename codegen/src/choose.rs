@@ -135,7 +135,7 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
         Body::Contract(c) => {
             let matrices = if index == IndexWidth::Narrow { matrix::blocks(op, c, target) } else { Vec::new() };
             let other = contract::widened(op);
-            let products = other.as_ref().and_then(ContractSizes::of);
+            let matmuls = other.as_ref().and_then(ContractSizes::of);
             let tiles = blocks(other.as_ref().unwrap_or(op), c, target);
             let candidate = |family: Family, b: Blocks, splits: usize| {
                 let split = if splits > 1 { Split::TwoPass } else { Split::Whole };
@@ -150,7 +150,7 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
             });
             let tiles = tiles.into_iter().map(|(b, splits)| {
                 let mut c = candidate(TILES, b, splits);
-                c.traffic.matmuls = products;
+                c.traffic.matmuls = matmuls;
                 c
             });
             matrices.chain(tiles).chain(row_dots(op, c, target, profile, index)).collect()

@@ -217,7 +217,7 @@ fn a_graph_of_a_hundred_small_kernels_is_cheap() {
     println!("{:.2} us a kernel in a graph of 100", least * 1e4);
 
     // The same launches one by one: the host's time to queue them, and the device's to run them.
-    let (mut replayed, mut queued, mut apart) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    let (mut replayed, mut queued, mut launched) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
     for _ in 0..30 {
         let start = Instant::now();
         graph.replay(&*s).unwrap();
@@ -230,12 +230,12 @@ fn a_graph_of_a_hundred_small_kernels_is_cheap() {
         queued = queued.min(start.elapsed().as_secs_f64());
         s.record(&after).unwrap();
         after.wait().unwrap();
-        apart = apart.min(after.elapsed_since(&before).unwrap().as_secs_f64());
+        launched = launched.min(after.elapsed_since(&before).unwrap().as_secs_f64());
     }
     println!("host: {:.1} us for a replay, {:.1} us for 100 launches", replayed * 1e6, queued * 1e6);
-    println!("device: {:.1} us for a replay, {:.1} us for 100 launches", least * 1e6, apart * 1e6);
+    println!("device: {:.1} us for a replay, {:.1} us for 100 launches", least * 1e6, launched * 1e6);
     assert!(replayed <= 0.25 * queued, "a replay costs the host {:.2} of its launches", replayed / queued);
-    assert!(least <= apart, "a replay costs the device {:.2} of its launches", least / apart);
+    assert!(least <= launched, "a replay costs the device {:.2} of its launches", least / launched);
 }
 
 #[test]

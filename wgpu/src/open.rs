@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_refuses_is_asked_for_less_and_the_reason_is_kept() {
+    fn a_driver_that_refuses_gets_a_smaller_request_and_the_reason_is_told() {
         let (list, opened) = asked(0);
         assert_eq!((list.len(), opened.unwrap()), (1, (1, None)));
         let (list, opened) = asked(3);

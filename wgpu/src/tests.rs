@@ -154,7 +154,7 @@ fn an_event_of_another_kind_is_waited_for() {
 }
 
 #[test]
-fn text_that_is_no_wgsl_gives_an_error_that_shows_the_place() {
+fn text_that_is_no_wgsl_gives_an_error_that_shows_the_line() {
     on_each(|backend| {
         let text = TIMES_PLUS.replace("args[1].x", "args[1].nothing");
         let error = Compiled::new(backend.gpu(), &text, &["times_plus"], 2).err().unwrap();

@@ -74,7 +74,7 @@ fn expected(op: &Op, [m, n, k]: [usize; 3]) -> Vec<(usize, Vec<(usize, usize)>)>
 }
 
 #[test]
-fn every_order_of_rows_and_columns_is_the_same_product() {
+fn every_order_of_rows_and_columns_is_the_same_matmul() {
     let dims = [3usize, 5, 7];
     for a in [[7, 1], [9, 1], [1, 3], [1, 4]] {
         for b in [[5, 1], [8, 1], [1, 7], [1, 10]] {

@@ -72,7 +72,7 @@ fn copies_within_the_device_work_at_any_byte_also_within_one_buffer() {
             let aligned = random.below(3) == 0;
             let n = 1 + random.below(700);
             let (n, step) = if aligned { (n.next_multiple_of(4), 4) } else { (n, 1) };
-            // Within one buffer the halves keep source and target apart.
+            // Within one buffer the halves keep source and target disjoint.
             let half = size / 2 - n;
             let (at, target) = (random.below(half) / step * step, size / 2 + random.below(half) / step * step);
             b.copy(MemoryAt::Here(&memories[from], at), MemoryAt::Here(&memories[to], target), n, s).unwrap();
