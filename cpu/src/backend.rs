@@ -75,6 +75,8 @@ pub(crate) struct Machine {
     pub(crate) isa: Isa,
     pub(crate) topology: Topology,
     pub(crate) workers: Arc<Workers>,
+    /// The profile that ways to compute an operation are compared by.
+    pub(crate) reference: DeviceProfile,
     /// What walks over strided operands cost.
     pub(crate) walks: Walks,
     /// Elements of simple work that make a task.
@@ -85,10 +87,10 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(isa: Isa, topology: Topology, threads: usize) -> Machine {
-        let walks = profile::WALKS;
+        let (walks, reference) = (profile::WALKS, profile::reference(&topology, isa));
         // Most elements have four bytes; tasks are cut by shape, whatever the dtype.
         let (task, task_bytes) = (walks.task(size_of::<f32>()), walks.task(1));
-        Machine { isa, topology, workers: Arc::new(Workers::new(threads)), walks, task, task_bytes }
+        Machine { isa, topology, workers: Arc::new(Workers::new(threads)), reference, walks, task, task_bytes }
     }
 }
 
@@ -96,7 +98,6 @@ impl Machine {
 pub struct CpuBackend {
     machine: Arc<Machine>,
     profile: DeviceProfile,
-    reference: DeviceProfile,
     memory: Memory,
     /// Whether the default stream was handed out.
     has_default: AtomicBool,
@@ -113,12 +114,10 @@ impl CpuBackend {
         let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
         let topology = Topology::detect();
         let profile = profile::estimate(&topology, isa, threads);
-        let reference = profile::reference(&topology, isa);
         let machine = Machine::new(isa, topology, threads);
         Ok(CpuBackend {
             machine: Arc::new(machine),
             profile,
-            reference,
             memory: Memory::default(),
             has_default: AtomicBool::new(false),
         })
@@ -141,7 +140,7 @@ impl Backend for CpuBackend {
     }
 
     fn reference_profile(&self) -> Option<&DeviceProfile> {
-        Some(&self.reference)
+        Some(&self.machine.reference)
     }
 
     fn measure(&self) -> Result<DeviceProfile> {
@@ -197,7 +196,7 @@ impl Backend for CpuBackend {
             Body::Gather(_) => plain("gather"),
             Body::Scan { .. } => plain("scan"),
             Body::Attention(_) => plain("attention"),
-            Body::Contract(c) => contract::variants(op, c.acc, &self.machine, &self.reference),
+            Body::Contract(c) => contract::variants(op, c.acc, &self.machine),
             Body::Host(_) => plain("host"),
             _ => Vec::new(),
         }

@@ -33,6 +33,7 @@ pub(crate) const WALKS: Walks = Walks {
     pack_run: 8.0,
     pack_transposed: 0.2,
     matrix: 2e3,
+    border: 0.2,
     plane: 6.0,
     task: 13e3,
 };

@@ -39,6 +39,8 @@ pub struct Walks {
     pub pack_transposed: f64,
     /// The start of a matmul of few numbers, one of a batch.
     pub matrix: f64,
+    /// An element of an image that is copied with its border.
+    pub border: f64,
     /// The start of a plane of a depthwise convolution.
     pub plane: f64,
     /// Work beside which handing it to another thread does not count.
@@ -75,6 +77,11 @@ impl Walks {
             _ => other,
         };
         each + self.pack_run / run.clamp(1, 256) as f64
+    }
+
+    /// A copy of an image with its border, which is a job of its own.
+    pub fn image_copy(&self, elements: usize) -> f64 {
+        self.matrix + self.border * elements as f64
     }
 
     /// An element of a map: its operands, and its share of a strip of `length` elements.
@@ -125,6 +132,7 @@ mod tests {
         pack_run: 8.0,
         pack_transposed: 0.2,
         matrix: 2e3,
+        border: 0.2,
         plane: 6.0,
         task: 13e3,
     };

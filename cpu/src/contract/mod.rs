@@ -37,7 +37,7 @@ mod winograd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
-use millstream_core::how::{Candidate, ContractSizes, DeviceProfile, Family, Schedule, Variant};
+use millstream_core::how::{Candidate, ContractSizes, Family, Schedule, Variant};
 use millstream_core::{Body, DType, Error, Op, Result};
 
 use crate::backend::Machine;
@@ -69,7 +69,7 @@ pub(crate) fn gemm_isa(isa: Isa) -> packed::MicroKernel {
 }
 
 /// The candidates for a contraction that is summed in `acc`. The first is the fixed choice.
-pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceProfile) -> Vec<Candidate> {
+pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate> {
     struct Typed<'a>(&'a Packing<'a>);
     impl dispatch::Visit for Typed<'_> {
         type Output = Vec<Candidate>;
@@ -96,7 +96,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine, profile: &DeviceP
         columns: columns.as_ref().map(|c| (c.windows(), c.has_windows())),
         depthwise: planes.as_ref().map(Planes::windows).or(channels.as_ref().map(Channels::windows)),
     };
-    let packing = Packing::new(&asked, profile, unpacked);
+    let packing = Packing::new(&asked, &machine.reference, unpacked);
     let mut list = dispatch::visit(acc, Typed(&packing));
     let mut offer = |way: Option<&dyn Way>| list.extend(way.into_iter().flat_map(|w| w.candidates(&packing)));
     offer(direct.as_ref().map(|w| w as &dyn Way));

@@ -58,8 +58,6 @@ const TASKS_EACH: usize = 2;
 /// Tasks for each thread below which long ones leave some threads without work in the end.
 const EVEN_TASKS: usize = 6;
 const LEAST_CHUNK: usize = 4 * MOST_PIXELS;
-/// Products of two vectors in the time that another job takes.
-const JOB: usize = 1 << 13;
 
 /// A contraction with its sizes and tables, ready for any memory.
 pub(crate) struct Direct {
@@ -265,13 +263,15 @@ impl Direct {
         self.layout
     }
 
-    /// What it takes, in products of two vectors, roughly: to choose between two ways to read the same image.
-    pub(crate) fn effort(&self) -> u64 {
-        let vectors = self.kernels.panel / self.kernels.lanes;
-        let panels = self.channels.div_ceil(self.kernels.panel);
-        // A copy is another job, and keeps matrices of the batch from being computed together.
-        let copied = self.copy.as_ref().map_or(0, |copy| copy.elements() + JOB) as u64;
-        self.tables.work(self.kernels.full()) * (vectors * panels) as u64 + copied
+    /// Multiply-adds of one matrix of the batch that its tiles take the time of: those of few pixels take as long as larger ones.
+    pub(crate) fn occupied(&self) -> u64 {
+        let channels = self.channels.next_multiple_of(self.kernels.panel) as u64;
+        self.tables.work(self.kernels.full()).saturating_mul(channels)
+    }
+
+    /// Elements of the copy of one image, if there is one.
+    pub(crate) fn copy_elements(&self) -> Option<usize> {
+        self.copy.as_ref().map(Copied::elements)
     }
 
     /// Multiply-adds that are computed in all, if some with elements that do not exist are left out.

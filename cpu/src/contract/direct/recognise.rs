@@ -135,7 +135,12 @@ impl DirectWay {
             let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
             let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
-            inside.into_iter().chain(copied).min_by_key(Direct::effort)
+            let (walks, rate) = (&asked.machine.walks, asked.machine.reference.rate(DType::F32));
+            let seconds = |direct: &Direct| {
+                let copying = direct.copy_elements().map_or(0.0, |elements| 1e-9 * walks.image_copy(elements));
+                2.0 * direct.occupied() as f64 / rate + copying
+            };
+            inside.into_iter().chain(copied).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
         };
         let image = InPlace::new(input, access, &op.dims)?;
         Some(DirectWay { kernel: direct?, image, matrices })
