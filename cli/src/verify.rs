@@ -82,9 +82,11 @@ fn lines(device: &Device, options: &Options) -> Outcome<Vec<Line>> {
     }
     let functions = Functions::new(device, options.seed)?;
     progress.at(format!("{}: functions", device.name()));
-    for line in (0..Functions::count()).filter_map(|n| functions.check(n)) {
-        let key = (options.parts.len(), line.op.clone(), line.dtype);
-        add(&mut lines, key, line);
+    for number in 0..Functions::count() {
+        for line in functions.check(number) {
+            let key = (options.parts.len(), line.op.clone(), line.dtype);
+            add(&mut lines, key, line);
+        }
         progress.step();
         interrupt::check()?;
     }

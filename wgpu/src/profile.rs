@@ -4,6 +4,7 @@ use millstream_core::DType;
 use millstream_core::how::{DeviceProfile, MemoryLevel, Transfer};
 use millstream_core::what::Tolerance;
 
+use crate::family::Api;
 use crate::gpu::Gpu;
 use crate::memory::largest;
 
@@ -96,6 +97,10 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         let why = why.lines().next().unwrap_or_default();
         description = format!("{description} (opened with less than it shows: {why})");
     }
+    let caps = std::env::var("GALLIUM_OVERRIDE_CPU_CAPS").ok();
+    if let Some(what) = known_wrong(gpu.api, &info.name, wide_vectors(), caps.as_deref()) {
+        description = format!("{description} ({what})");
+    }
     let mut rates = vec![(DType::F32, guess.rate), (DType::I32, guess.rate / 2.0)];
     if f64s {
         rates.push((DType::F64, guess.rate / 16.0));
@@ -138,6 +143,23 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
     }
 }
 
+/// What is known to be wrong with a driver, in words.
+///
+/// lavapipe with LLVM 15 gives wrong numbers in the tail of a vector where the processor has AVX-512, as in gelu of seven elements. Later
+/// versions were not tried.
+fn known_wrong(api: Api, name: &str, avx512: bool, caps: Option<&str>) -> Option<&'static str> {
+    let version = name.strip_prefix("llvmpipe (LLVM ")?.split('.').next()?.parse::<u32>().ok()?;
+    let affected = api == Api::Vulkan && version <= 15 && avx512 && caps.is_none();
+    affected.then_some("its driver is known to compute wrong numbers with AVX-512; set GALLIUM_OVERRIDE_CPU_CAPS=avx")
+}
+
+fn wide_vectors() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 fn level(name: &str, bytes: usize, shared_by: usize, bandwidth: f64) -> MemoryLevel {
     MemoryLevel { name: name.into(), bytes, line: 64, ways: 0, shared_by, bandwidth }
 }
@@ -150,4 +172,20 @@ fn facts(adapter: &wgpu::Adapter) -> (Option<u64>, Option<usize>) {
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd", windows)))]
 fn facts(_adapter: &wgpu::Adapter) -> (Option<u64>, Option<usize>) {
     (None, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_is_known_to_be_wrong_says_so() {
+        let name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+        let what = known_wrong(Api::Vulkan, name, true, None);
+        assert!(what.is_some_and(|w| w.contains("GALLIUM_OVERRIDE_CPU_CAPS")));
+        assert_eq!(known_wrong(Api::Vulkan, name, true, Some("avx")), None);
+        assert_eq!(known_wrong(Api::Vulkan, name, false, None), None);
+        assert_eq!(known_wrong(Api::Gl, name, true, None), None);
+        assert_eq!(known_wrong(Api::Vulkan, "NVIDIA H200", true, None), None);
+    }
 }

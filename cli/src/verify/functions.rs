@@ -4,31 +4,40 @@ use millstream::core::profiler::RecordKind;
 use millstream::{DType, Device, Tensor};
 
 use super::Line;
-use super::identities::{IDENTITIES, INPUTS, Identity};
+use super::identities::{ELEMENTS, IDENTITIES, INPUTS, Identity, TAILS};
 use crate::eval::{self, Names, Value};
 use crate::failure::{Failure, Outcome};
 
 /// The values that the identities name: on the device for the left sides, on the host for the right.
-pub(super) struct Functions {
-    device: Device,
-    host: Device,
+struct Set {
+    /// The shape of the values of single elements, in words.
+    shape: String,
     left: Names,
     right: Names,
 }
 
-impl Functions {
-    /// Draws the inputs.
-    pub(super) fn new(device: &Device, seed: u64) -> Outcome<Functions> {
-        let host = millstream::default_runtime()?.host()?;
+impl Set {
+    /// Draws the inputs; with a length and a dtype only those of single elements.
+    fn new(device: &Device, host: &Device, seed: u64, tail: Option<(usize, DType)>) -> Outcome<Set> {
         // Sums with the seed must fit into 64 bits.
         let mut right = Names::from([("SEED".to_string(), Value::Int((seed >> 2) as i64))]);
         let mut left = Names::new();
+        let shape = tail.map_or("[4, 6]".to_string(), |(n, _)| format!("[{n}]"));
         for &(name, text) in INPUTS {
-            let value = on(&host, eval::compute(text, &right)?)?;
+            let elements = text.contains("[4, 6]") || text == "complex(x, y)";
+            if tail.is_some() && !elements {
+                continue;
+            }
+            let mut value = on(host, eval::compute(&text.replace("[4, 6]", &shape), &right)?)?;
+            if let Some((_, dtype)) = tail
+                && value.dtype() == DType::F32
+            {
+                value = value.cast(dtype);
+            }
             left.insert(name.to_string(), Value::Tensor(value.to(device)));
             let double = match value.dtype() {
-                DType::F32 => Some(DType::F64),
-                DType::C64 => Some(DType::C128),
+                DType::F32 | DType::F64 => Some(DType::F64),
+                DType::C64 | DType::C128 => Some(DType::C128),
                 _ => None,
             };
             if let Some(double) = double {
@@ -36,29 +45,54 @@ impl Functions {
             }
             right.insert(name.to_string(), Value::Tensor(value));
         }
-        Ok(Functions { device: device.clone(), host, left, right })
+        Ok(Set { shape, left, right })
+    }
+}
+
+/// The identities, and values to check them with.
+pub(super) struct Functions {
+    device: Device,
+    host: Device,
+    /// The first serves all identities, the others those of single elements.
+    sets: Vec<Set>,
+}
+
+impl Functions {
+    /// Draws the inputs.
+    pub(super) fn new(device: &Device, seed: u64) -> Outcome<Functions> {
+        let host = millstream::default_runtime()?.host()?;
+        let mut sets = vec![Set::new(device, &host, seed, None)?];
+        for &tail in TAILS {
+            sets.push(Set::new(device, &host, seed, Some(tail))?);
+        }
+        Ok(Functions { device: device.clone(), host, sets })
     }
 
     /// How many identities there are.
     pub(super) fn count() -> usize {
-        IDENTITIES.len()
+        ELEMENTS.len() + IDENTITIES.len()
     }
 
-    /// Checks one of them.
-    pub(super) fn check(&self, number: usize) -> Option<Line> {
-        let identity = IDENTITIES.get(number)?;
+    /// Checks one of them, with each set of values that it holds for.
+    pub(super) fn check(&self, number: usize) -> Vec<Line> {
+        let sets = if number < ELEMENTS.len() { self.sets.len() } else { 1 };
+        let Some(identity) = ELEMENTS.iter().chain(IDENTITIES).nth(number) else { return Vec::new() };
+        self.sets.iter().take(sets).map(|set| self.line(identity, set)).collect()
+    }
+
+    fn line(&self, identity: &Identity, set: &Set) -> Line {
         let name = eval::called(identity.0).into_iter().next().unwrap_or_default();
         let mut line = Line::empty(format!("{name}()"), DType::F32, self.device.name());
         line.cases = 1;
-        if let Err(why) = self.compare(identity, &mut line) {
+        if let Err(why) = self.compare(identity, set, &mut line) {
             line.passed = false;
-            line.failure = Some(format!("{} is not {}: {why}", identity.0, identity.1));
+            line.failure = Some(format!("{} is not {} of shape {}: {why}", identity.0, identity.1, set.shape));
         }
-        Some(line)
+        line
     }
 
-    fn compare(&self, Identity(left, right, share): &Identity, line: &mut Line) -> Outcome {
-        let result = on(&self.device, eval::compute(left, &self.left)?)?;
+    fn compare(&self, Identity(left, right, share): &Identity, set: &Set, line: &mut Line) -> Outcome {
+        let result = on(&self.device, eval::compute(left, &set.left)?)?;
         line.dtype = result.dtype();
         let profiler = self.device.profiler();
         let was_on = profiler.is_on();
@@ -74,7 +108,7 @@ impl Functions {
             line.native = false;
             line.reason = Some(record.note);
         }
-        let expected = on(&self.host, eval::compute(right, &self.right)?)?;
+        let expected = on(&self.host, eval::compute(right, &set.right)?)?;
         if result.shape() != expected.shape() {
             return Err(Failure::failed(format!("the shapes are {:?} and {:?}", result.shape(), expected.shape())));
         }
@@ -123,7 +157,7 @@ mod tests {
     #[test]
     fn every_function_of_expressions_has_an_identity() {
         let mut missing: Vec<&str> = eval::names().collect();
-        for Identity(left, ..) in IDENTITIES {
+        for Identity(left, ..) in ELEMENTS.iter().chain(IDENTITIES) {
             let called = eval::called(left);
             missing.retain(|name| !called.iter().any(|c| c == name));
         }
@@ -136,8 +170,21 @@ mod tests {
         let seed = millstream_core::conformance::Options::default().seed;
         let functions = Functions::new(&host, seed).unwrap();
         let failures: Vec<String> =
-            (0..Functions::count()).filter_map(|n| functions.check(n)).filter_map(|line| line.failure).collect();
+            (0..Functions::count()).flat_map(|n| functions.check(n)).filter_map(|line| line.failure).collect();
         assert!(failures.is_empty(), "seed {seed}:\n{}", failures.join("\n"));
+    }
+
+    #[test]
+    fn functions_of_elements_are_checked_with_tails_and_in_two_dtypes() {
+        let host = millstream::default_runtime().unwrap().host().unwrap();
+        let functions = Functions::new(&host, 1).unwrap();
+        let gelu = ELEMENTS.iter().position(|i| i.0 == "gelu(x)").unwrap();
+        let lines = functions.check(gelu);
+        assert!(lines.iter().any(|l| l.dtype == DType::F32 && l.elements > 4 && l.elements % 4 != 0));
+        assert!(lines.iter().any(|l| l.dtype == DType::F32 && l.elements < 4));
+        assert!(lines.iter().any(|l| l.dtype == DType::F64));
+        assert!(lines.iter().all(|l| l.passed));
+        assert_eq!(functions.check(ELEMENTS.len()).len(), 1);
     }
 
     #[test]
@@ -145,11 +192,15 @@ mod tests {
         let host = millstream::default_runtime().unwrap().host().unwrap();
         let functions = Functions::new(&host, 1).unwrap();
         let mut line = Line::empty("sin".into(), DType::F32, "cpu");
-        let wrong = functions.compare(&Identity("sin(x)", "cos(X)", 1e-3), &mut line).unwrap_err().to_string();
+        let wrong = functions
+            .compare(&Identity("sin(x)", "cos(X)", 1e-3), &functions.sets[0], &mut line)
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains("element") && wrong.contains("within"), "{wrong}");
-        let nan = functions.compare(&Identity("x / 0 * 0", "X", 1e9), &mut line);
+        let nan = functions.compare(&Identity("x / 0 * 0", "X", 1e9), &functions.sets[0], &mut line);
         assert!(nan.is_err());
-        let shape = functions.compare(&Identity("sum(x, 1)", "X", 0.0), &mut line).unwrap_err().to_string();
+        let shape =
+            functions.compare(&Identity("sum(x, 1)", "X", 0.0), &functions.sets[0], &mut line).unwrap_err().to_string();
         assert!(shape.contains("shapes"), "{shape}");
     }
 }
