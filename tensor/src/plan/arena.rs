@@ -26,7 +26,7 @@ fn crowd(span: &Span, needed: &[usize]) -> usize {
 
 /// Places spans so that no two that live at once overlap. Gives each one's offset, and the size of the whole.
 ///
-/// They are placed one after the other, each at the lowest place that is free during its life: the largest first or, where
+/// They are placed one after the other, each at the lowest offset that is free during its life: the largest first or, where
 /// that leaves gaps, those first that live when most memory is needed, or those that live first; whatever takes least.
 pub(crate) fn lay_out(spans: &[Span], alignment: usize) -> (Vec<usize>, usize) {
     let round = |n: usize| n.div_ceil(alignment) * alignment;
@@ -159,8 +159,8 @@ mod tests {
                 prop_assert!(offsets[i] + a.bytes <= total);
                 for (j, b) in spans.iter().enumerate().skip(i + 1) {
                     let at_once = a.from <= b.to && b.from <= a.to;
-                    let apart = offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i];
-                    prop_assert!(!at_once || apart || a.bytes == 0 || b.bytes == 0);
+                    let disjoint = offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i];
+                    prop_assert!(!at_once || disjoint || a.bytes == 0 || b.bytes == 0);
                 }
             }
         }

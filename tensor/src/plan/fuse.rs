@@ -7,7 +7,7 @@
 //!   layer norm and variance written from primitives become one such cluster without being known by name;
 //! - `Contract`: one contraction and the element-wise nodes after it;
 //! - `Host`: the outputs of one call of a host function. It joins nothing, and reads only what is in memory.
-//! - `Concat`: one value made of several, each of which is written to its place by an operation of its own; also a value
+//! - `Concat`: one value made of several, each of which is written to its part by an operation of its own; also a value
 //!   with a part assigned;
 //! - `Alone`: a lookup, a scan or attention, which joins nothing and reads only what is in memory.
 //!
@@ -26,7 +26,7 @@ use crate::graph::{Fusion, Kind, Pad, compose, row_layout, through_padding};
 const MOST_NODES: usize = 192;
 /// Arithmetic for each element up to which computing a value again is cheaper than storing it.
 const CHEAP: u64 = 4;
-/// Arithmetic for each element up to which a matrix product computes its operand while reading it.
+/// Arithmetic for each element up to which a matmul computes its operand while reading it.
 const CHEAP_OPERAND: u64 = 40;
 
 /// Whether a node of a row program has a value for each element or one for each row.
@@ -141,18 +141,18 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
     let inlined = f.inline(on)?;
     let order = f.order();
     // invariant: `order` and `of` name live clusters only
-    let mut place = vec![usize::MAX; f.clusters.len()];
+    let mut renumbered = vec![usize::MAX; f.clusters.len()];
     let mut clusters = Vec::new();
     for (i, c) in f.clusters.into_iter().enumerate() {
         if let Some(c) = c {
-            place[i] = clusters.len();
+            renumbered[i] = clusters.len();
             clusters.push(c);
         }
     }
     Ok(Fused {
-        inlined: (0..place.len()).filter(|&i| place[i] != usize::MAX).map(|i| inlined[i]).collect(),
-        order: order.into_iter().map(|i| place[i]).collect(),
-        of: f.of.into_iter().map(|i| place[i]).collect(),
+        inlined: (0..renumbered.len()).filter(|&i| renumbered[i] != usize::MAX).map(|i| inlined[i]).collect(),
+        order: order.into_iter().map(|i| renumbered[i]).collect(),
+        of: f.of.into_iter().map(|i| renumbered[i]).collect(),
         level: f.level,
         clusters,
     })
@@ -293,7 +293,7 @@ impl Fuser<'_> {
         for (&n, &level) in c.nodes.iter().zip(levels) {
             let node = &self.graph.nodes[n];
             let seen = match &node.kind {
-                // The operands of the product have index spaces of their own.
+                // The operands of the contraction have index spaces of their own.
                 Kind::Contract(..) => {
                     if node.inputs.iter().any(|e| matches!(e.source, Source::Node(p) if level_of(p).is_some())) {
                         return Ok(false);
@@ -417,19 +417,19 @@ impl Fuser<'_> {
             let node = &self.graph.nodes[r];
             for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
                 let Source::Node(p) = edge.source else { continue };
-                let product = matches!(node.kind, Kind::Contract(..));
+                let is_contraction = matches!(node.kind, Kind::Contract(..));
                 let repeated = edge.layout.len() > own;
                 if matches!(node.kind, Kind::Pad { .. }) {
                     return Ok(false);
                 }
-                if work > if product { CHEAP_OPERAND } else { u64::MAX } || (repeated && work > CHEAP) {
+                if work > if is_contraction { CHEAP_OPERAND } else { u64::MAX } || (repeated && work > CHEAP) {
                     return Ok(false);
                 }
                 // The reader's own index space is not known here; its edge's is, and must be expressible down to the inputs.
                 if !self.expressible(c, p, &edge.layout)? {
                     return Ok(false);
                 }
-                if !product && node.shape != target.domain && !matches!(node.kind, Kind::Reduce(..)) {
+                if !is_contraction && node.shape != target.domain && !matches!(node.kind, Kind::Reduce(..)) {
                     return Ok(false);
                 }
             }

@@ -137,12 +137,12 @@ impl Instance {
         if same_numbers && self.memory == memory {
             return Ok(true);
         }
-        // Two values that lie in one place cannot be told apart by their address.
+        // Two values that lie at one address cannot be distinguished by their address.
         let clear = (0..self.memory.len()).all(|i| {
             let (device, from, bytes) = self.memory[i];
-            let apart =
+            let disjoint =
                 |&(d, f, b): &(usize, u64, usize)| d != device || from + bytes as u64 <= f || f + b as u64 <= from;
-            self.memory[..i].iter().all(apart)
+            self.memory[..i].iter().all(disjoint)
         });
         for (captured, steps) in self.captured.iter_mut().zip(&run.plan.runs) {
             let (Some(captured), Step::Launch(l)) = (captured, &run.plan.steps[steps.start]) else { continue };

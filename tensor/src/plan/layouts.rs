@@ -7,7 +7,7 @@
 //! their channels last. Nothing is copied for that: dimensions of nodes are exchanged, and every edge that reads such a value reads it
 //! through another layout. Values that somebody wants keep their order, and so do all that are computed together with them.
 //!
-//! A value is taken as `[before, channels, places]` and stored as `[before, places, channels]`. Whether the graph is computed so is
+//! A value is taken as `[before, channels, pixels]` and stored as `[before, pixels, channels]`. Whether the graph is computed so is
 //! decided by the cost model. Sums over windows are summed in another order, within the same bound.
 
 use millstream_core::what::elements;
@@ -19,17 +19,17 @@ use crate::graph::{Concat, Contraction, Coordinates, Kind, Pad, Reduction, Role,
 /// Fewer convolutions than this have nothing between them.
 const LEAST: usize = 2;
 
-/// A value's dimensions as three: those before the channels, the channels, the places.
+/// A value's dimensions as three: those before the channels, the channels, the pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Split {
     before: usize,
     channels: usize,
-    places: usize,
+    pixels: usize,
 }
 
 /// A node whose value may be stored with its channels last.
 #[derive(Clone, Debug)]
-struct Turned {
+struct Permuted {
     split: Split,
     /// Its dimensions in the other order.
     order: Vec<usize>,
@@ -40,7 +40,7 @@ impl Split {
     fn of(shape: &[usize], channels: std::ops::Range<usize>) -> Split {
         Split {
             before: elements(&shape[..channels.start]),
-            places: elements(&shape[channels.end..]),
+            pixels: elements(&shape[channels.end..]),
             channels: elements(&shape[channels]),
         }
     }
@@ -50,13 +50,13 @@ impl Split {
         let mut ends = (0..=shape.len()).rev().filter(|&d| elements(&shape[..d]) == self.before);
         ends.find_map(|first| {
             let last = (first..=shape.len()).find(|&d| elements(&shape[first..d]) == self.channels)?;
-            (elements(&shape[last..]) == self.places).then_some(first..last)
+            (elements(&shape[last..]) == self.pixels).then_some(first..last)
         })
     }
 
     /// For each dimension of a view of such a value: which of the three it moves, and how far. `None` where one moves several.
     fn steps(&self, view: &Layout) -> Option<Coordinates> {
-        Coordinates::of(&[self.before, self.channels, self.places], view)
+        Coordinates::of(&[self.before, self.channels, self.pixels], view)
     }
 
     /// The view of the value with its channels last.
@@ -65,19 +65,19 @@ impl Split {
             return Ok(Some(view.clone()));
         }
         let Some(at) = self.steps(view) else { return Ok(None) };
-        let worth = [(self.channels * self.places) as isize, 1, self.channels as isize];
+        let worth = [(self.channels * self.pixels) as isize, 1, self.channels as isize];
         let strides: Vec<isize> = at.steps.iter().map(|&(axis, step)| step * worth[axis]).collect();
         let offset: isize = at.start.iter().zip(worth).map(|(i, w)| i * w).sum();
         Layout::new(view.shape(), &strides, offset as usize).map(Some)
     }
 }
 
-/// Channels behind places.
+/// Channels behind pixels.
 fn exchanged(rank: usize, channels: std::ops::Range<usize>) -> Vec<usize> {
     (0..channels.start).chain(channels.end..rank).chain(channels).collect()
 }
 
-/// Whether a node is a convolution with its channels first: `[image, group, channel, places..]`.
+/// Whether a node is a convolution with its channels first: `[image, group, channel, pixels..]`.
 fn is_convolution(node: &GraphNode) -> bool {
     let Kind::Contract(Contraction { roles, .. }) = &node.kind else { return false };
     matches!(&roles[..], [Role::Batch | Role::N, Role::Batch, Role::M, Role::N, rest @ ..]
@@ -89,28 +89,28 @@ pub(super) fn channels_last(graph: &Graph) -> Result<Option<Graph>> {
     if graph.nodes.iter().filter(|n| is_convolution(n)).count() < LEAST {
         return Ok(None);
     }
-    let mut turned: Vec<Option<Turned>> = Vec::with_capacity(graph.nodes.len());
+    let mut permuted: Vec<Option<Permuted>> = Vec::with_capacity(graph.nodes.len());
     // Nodes that must be stored alike have one leader.
     let mut leader: Vec<usize> = (0..graph.nodes.len()).collect();
     for (v, node) in graph.nodes.iter().enumerate() {
-        let found = found(node, &turned);
-        if let Some(Turned { split, .. }) = &found {
+        let found = found(node, &permuted);
+        if let Some(Permuted { split, .. }) = &found {
             for edge in &node.inputs {
                 if let Source::Node(p) = edge.source
-                    && follows(node, edge, turned[p].as_ref())
-                    && (changes_shape(node) || turned[p].as_ref().map(|t| t.split) == Some(*split))
+                    && follows(node, edge, permuted[p].as_ref())
+                    && (changes_shape(node) || permuted[p].as_ref().map(|t| t.split) == Some(*split))
                 {
                     let (a, b) = (lead(&leader, p), lead(&leader, v));
                     leader[a] = b;
                 }
             }
         }
-        turned.push(found);
+        permuted.push(found);
     }
     // A value that somebody wants, or that is read in a way that cannot be said of the other order, keeps all that go with it.
-    let mut kept = vec![false; graph.nodes.len()];
+    let mut unchanged = vec![false; graph.nodes.len()];
     for &o in &graph.outputs {
-        kept[lead(&leader, o)] = true;
+        unchanged[lead(&leader, o)] = true;
     }
     let mut made = vec![false; graph.nodes.len()];
     for (v, node) in graph.nodes.iter().enumerate() {
@@ -121,28 +121,28 @@ pub(super) fn channels_last(graph: &Graph) -> Result<Option<Graph>> {
         );
         for edge in &node.inputs {
             if let Source::Node(p) = edge.source
-                && let Some(t) = &turned[p]
+                && let Some(t) = &permuted[p]
                 && (by_itself || t.split.last(&edge.layout)?.is_none())
             {
-                kept[lead(&leader, p)] = true;
+                unchanged[lead(&leader, p)] = true;
             }
         }
     }
-    for (v, t) in turned.iter_mut().enumerate() {
+    for (v, t) in permuted.iter_mut().enumerate() {
         let l = lead(&leader, v);
-        if kept[l] || !made[l] {
+        if unchanged[l] || !made[l] {
             *t = None;
         }
     }
-    if turned.iter().all(Option::is_none) {
+    if permuted.iter().all(Option::is_none) {
         return Ok(None);
     }
     let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for (node, t) in graph.nodes.iter().zip(&turned) {
+    for (node, t) in graph.nodes.iter().zip(&permuted) {
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for edge in &node.inputs {
             let by_channels = match edge.source {
-                Source::Node(p) => match &turned[p] {
+                Source::Node(p) => match &permuted[p] {
                     Some(t) => t.split.last(&edge.layout)?,
                     None => None,
                 },
@@ -172,10 +172,10 @@ fn lead(leader: &[usize], mut v: usize) -> usize {
 }
 
 /// Whether a node would be stored as this input of it is: it reads the input's elements in their order, or windows of them.
-fn follows(node: &GraphNode, edge: &Edge, from: Option<&Turned>) -> bool {
+fn follows(node: &GraphNode, edge: &Edge, from: Option<&Permuted>) -> bool {
     let Some(from) = from else { return false };
     let whole =
-        is_whole(&edge.layout) && edge.layout.len() == from.split.before * from.split.channels * from.split.places;
+        is_whole(&edge.layout) && edge.layout.len() == from.split.before * from.split.channels * from.split.pixels;
     match node.kind {
         Kind::Unary(_) | Kind::Binary(_) | Kind::Select(_) | Kind::Cast(_) | Kind::Copy(_) => whole,
         Kind::Pad { .. } | Kind::Concat { .. } => whole,
@@ -185,19 +185,19 @@ fn follows(node: &GraphNode, edge: &Edge, from: Option<&Turned>) -> bool {
 }
 
 /// How a node could be stored with its channels last, given how its inputs could be.
-fn found(node: &GraphNode, turned: &[Option<Turned>]) -> Option<Turned> {
+fn found(node: &GraphNode, permuted: &[Option<Permuted>]) -> Option<Permuted> {
     let shape = &node.shape;
     let made = |channels: std::ops::Range<usize>, order: Option<Vec<usize>>| {
         let split = Split::of(shape, channels.clone());
-        // With one channel, or one place, both orders are the same.
-        let differs = split.before > 0 && split.channels > 1 && split.places > 1;
-        differs.then(|| Turned { split, order: order.unwrap_or_else(|| exchanged(shape.len(), channels)) })
+        // With one channel, or one pixel, both orders are the same.
+        let differs = split.before > 0 && split.channels > 1 && split.pixels > 1;
+        differs.then(|| Permuted { split, order: order.unwrap_or_else(|| exchanged(shape.len(), channels)) })
     };
     if is_convolution(node) {
         return made(1..3, None);
     }
     let source = |edge: &Edge| match edge.source {
-        Source::Node(p) => turned[p].as_ref(),
+        Source::Node(p) => permuted[p].as_ref(),
         Source::Leaf(_) => None,
     };
     let following = |e: &Edge| source(e).filter(|t| follows(node, e, Some(t)));
@@ -218,7 +218,7 @@ fn found(node: &GraphNode, turned: &[Option<Turned>]) -> Option<Turned> {
 }
 
 /// The channels of a reduction over windows of such a value, and its dimensions in the other order; `None` if it is another one.
-fn windows(edge: &Edge, from: &Turned, axes: &[usize]) -> Option<(std::ops::Range<usize>, Vec<usize>)> {
+fn windows(edge: &Edge, from: &Permuted, axes: &[usize]) -> Option<(std::ops::Range<usize>, Vec<usize>)> {
     let (shape, at) = (edge.layout.shape(), from.split.steps(&edge.layout)?);
     let of = |d: usize| if shape[d] == 1 || at.steps[d].1 == 0 { None } else { Some(at.steps[d].0) };
     let rest: Vec<usize> = (0..shape.len()).filter(|d| !axes.contains(d)).collect();
@@ -227,7 +227,7 @@ fn windows(edge: &Edge, from: &Turned, axes: &[usize]) -> Option<(std::ops::Rang
     if axes.iter().any(|&d| of(d) == Some(1)) || (0..shape.len()).any(repeated) {
         return None;
     }
-    // Those that stay stand in their order: before, channels, places; then those that are reduced.
+    // Those that stay stand in their order: before, channels, pixels; then those that are reduced.
     let first = rest.iter().position(|&d| of(d) == Some(1))?;
     let count = rest[first..].iter().take_while(|&&d| of(d) == Some(1)).count();
     let (before, behind) = (&rest[..first], &rest[first + count..]);
@@ -244,10 +244,10 @@ fn windows(edge: &Edge, from: &Turned, axes: &[usize]) -> Option<(std::ops::Rang
 /// The node with its dimensions in another order.
 fn reordered(node: GraphNode, order: &[usize]) -> Result<GraphNode> {
     let shape = order.iter().map(|&d| node.shape[d]).collect();
-    let place = |d: usize| order.iter().position(|&o| o == d).unwrap_or(d);
+    let position = |d: usize| order.iter().position(|&o| o == d).unwrap_or(d);
     let kind = match &node.kind {
         Kind::Contract(Contraction { roles, accuracy }) => {
-            let turned: Roles = order
+            let permuted_roles: Roles = order
                 .iter()
                 .map(|&d| match roles[d] {
                     Role::Batch => Role::Batch,
@@ -256,17 +256,17 @@ fn reordered(node: GraphNode, order: &[usize]) -> Result<GraphNode> {
                 })
                 .collect();
             let inputs = exchanged_operands(roles, &node.inputs)?;
-            let kind = Contraction { roles: turned, accuracy: *accuracy }.into();
+            let kind = Contraction { roles: permuted_roles, accuracy: *accuracy }.into();
             return Ok(GraphNode { kind, shape, inputs, ..node });
         }
         Kind::Pad(Pad { before, after, fill }) => {
             let permuted = |amounts: &[usize]| order.iter().map(|&d| amounts[d]).collect();
             Pad { before: permuted(before), after: permuted(after), fill: *fill }.into()
         }
-        Kind::Concat(Concat { axis, parts }) => Concat { axis: place(*axis), parts: *parts }.into(),
+        Kind::Concat(Concat { axis, parts }) => Concat { axis: position(*axis), parts: *parts }.into(),
         Kind::Reduce(Reduction { reduce, axes }) => {
             let mut axes = axes.clone();
-            axes.iter_mut().for_each(|a| *a = place(*a));
+            axes.iter_mut().for_each(|a| *a = position(*a));
             Reduction { reduce: *reduce, axes }.into()
         }
         other => other.clone(),
@@ -278,17 +278,17 @@ fn reordered(node: GraphNode, order: &[usize]) -> Result<GraphNode> {
     Ok(GraphNode { kind, shape, inputs, ..node })
 }
 
-/// The operands `[batch.., m.., k..]` and `[batch.., k.., n..]` of a product as those of the product with rows and columns exchanged,
+/// The operands `[batch.., m.., k..]` and `[batch.., k.., n..]` of a matmul as those of the matmul with rows and columns exchanged,
 /// the elements of a window in the order in which they lie.
 fn exchanged_operands(roles: &Roles, inputs: &[Edge]) -> Result<Vec<Edge>> {
     let count = |role: Role| roles.iter().filter(|r| **r == role).count();
     let (batch, m, n) = (count(Role::Batch), count(Role::M), count(Role::N));
     let (left, right) = (&inputs[0], &inputs[1]);
     let k = left.layout.rank() - batch - m;
-    let mut depth: Vec<usize> = (0..k).collect();
-    depth.sort_by_key(|&d| std::cmp::Reverse(right.layout.strides()[batch + d].abs()));
-    let rows = (0..batch).chain(batch + k..batch + k + n).chain(depth.iter().map(|d| batch + d));
-    let columns = (0..batch).chain(depth.iter().map(|d| batch + m + d)).chain(batch..batch + m);
+    let mut k_axes: Vec<usize> = (0..k).collect();
+    k_axes.sort_by_key(|&d| std::cmp::Reverse(right.layout.strides()[batch + d].abs()));
+    let rows = (0..batch).chain(batch + k..batch + k + n).chain(k_axes.iter().map(|d| batch + d));
+    let columns = (0..batch).chain(k_axes.iter().map(|d| batch + m + d)).chain(batch..batch + m);
     let permuted = |edge: &Edge, order: Vec<usize>| -> Result<Edge> {
         Ok(Edge { layout: edge.layout.permute(&order)?, ..edge.clone() })
     };

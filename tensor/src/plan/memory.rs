@@ -150,7 +150,7 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
             _ => return Err(Error::internal("an operation without a way to compute it")),
         });
     }
-    // An operand without elements needs a place, too.
+    // An operand without elements needs an address, too.
     for step in &steps {
         if let Step::Launch(l) = step
             && l.inputs.iter().chain(&l.outputs).any(|o| matches!(o.slot, Slot::Arena(..)))
@@ -336,11 +336,11 @@ impl<'a> Layer<'a> {
             let asked: Vec<Span> = (0..self.spans.len())
                 .map(|i| Span { bytes: if own(i) { self.spans[i].bytes } else { 0 }, ..self.spans[i] })
                 .collect();
-            let (places, arena) = lay_out(&asked, device.profile().offset_alignment.max(64));
+            let (offsets, arena) = lay_out(&asked, device.profile().offset_alignment.max(64));
             for i in (0..self.spans.len()).filter(|&i| self.owners[i].0 == d) {
                 self.slots[i] = match lodging[i] {
                     Some(o) => Slot::Output(o),
-                    None => Slot::Arena(places[i], self.spans[i].bytes),
+                    None => Slot::Arena(offsets[i], self.spans[i].bytes),
                 };
             }
             arenas.push(arena);

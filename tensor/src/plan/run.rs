@@ -255,7 +255,7 @@ impl Run<'_, '_> {
 
     fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
         let edge = operand.edge.map_or(0, |e| self.given.edges[e].1);
-        let (storage, bytes, kept): (&'b Storage, usize, _) = match operand.slot {
+        let (storage, bytes, pack_cache): (&'b Storage, usize, _) = match operand.slot {
             Slot::Leaf(leaf) => {
                 let Some(Ok(buffer)) = self.given.leaves[self.plan.leaves[leaf].0].value() else {
                     return Err(Error::internal("a leaf has no value"));
@@ -273,7 +273,7 @@ impl Run<'_, '_> {
         let start = storage.offset();
         let elements = edge as isize + operand.offset;
         let offset = start as isize + elements * operand.size as isize;
-        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, pack_cache: kept })
+        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, pack_cache })
     }
 }
 
