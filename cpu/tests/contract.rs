@@ -176,7 +176,7 @@ fn ways_are_offered_only_where_they_run() {
         let vector = families(&plain(1, 300, 200));
         assert!(vector.iter().any(|f| f == "gemv") && !vector.iter().any(|f| f == "packed"), "{vector:?}");
         assert!(!families(&strided(1, 300, 200, [0, 2, 600], DType::F32, DType::F32)).iter().any(|f| f == "gemv"));
-        // Kernels that read unpacked operands want the columns of the right one side by side, in the type of the sum.
+        // Kernels that read unpacked operands want contiguous columns of the right one, in the type of the sum.
         let is_small = |op: &Op| families(op).iter().any(|f| f == "small");
         assert!(is_small(&plain(16, 16, 16)) == (backend.isa() != Isa::Portable), "{:?}", backend.isa());
         assert!(!is_small(&strided(16, 16, 16, [0, 16, 1], DType::F32, DType::F32)));
@@ -596,7 +596,7 @@ fn prices_know_of_kernels_for_edges_and_of_blocks_that_are_not_full() {
 
 #[test]
 fn what_lies_in_the_border_of_an_image_is_left_out() {
-    // Ways that read the image where it lies, and that copy it.
+    // Ways that read the image in place, and that copy it.
     let mut copies = [0, 0];
     let mut random = Random::new();
     let base = Convolution { channels: 70, filters: 67, size: [7, 7], ..BASE };
@@ -634,7 +634,7 @@ fn what_lies_in_the_border_of_an_image_is_left_out() {
 #[test]
 fn convolutions_whose_filters_are_packed_in_portions_agree() {
     let mut random = Random::new();
-    // More than 2 MiB of filters, and an image without a border, which is read where it lies.
+    // More than 2 MiB of filters, and an image without a border, which is read in place.
     let base = Convolution { channels: 250, filters: 260, size: [5, 5], padding: 0, ..BASE };
     for channels_last in [false, true] {
         Convolution { channels_last, ..base }.check(DType::F32, &mut random);

@@ -1,4 +1,4 @@
-//! Matmuls of which one operand is read where it lies against the reference, on one thread and on two: the right one a few columns at
+//! Matmuls of which one operand is read in place against the reference, on one thread and on two: the right one a few columns at
 //! a time, or the rows of the left one element by element; and windows whose pixels lie in lines of whole vectors.
 
 mod common;
@@ -34,7 +34,7 @@ enum Then {
     Quotient,
 }
 
-/// Which operand is read where it lies; the other one are filters, one after the other.
+/// Which operand is read in place; the other one are filters, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Unpacked {
     Columns,
@@ -290,7 +290,7 @@ fn windows_in_lines_of_whole_vectors_agree_whatever_their_stride_and_border() {
         // Windows of one column, and of one element: lines of the copy touch each other.
         Windows { stride: (1, 1), pixels: (8, 32), window: (3, 1), border: Some((1, 1)), c: 6, ..stem },
         Windows { stride: (1, 1), pixels: (9, 32), window: (1, 1), border: Some((2, 1)), c: 17, ..stem },
-        // Inside the image: where it lies.
+        // Inside the image: in place.
         Windows { stride: (1, 1), pixels: (6, 32), window: (3, 5), border: None, c: 5, ..stem },
         Windows { stride: (2, 1), dilation: (1, 2), pixels: (4, 16), window: (3, 3), border: None, batch: 2, ..stem },
     ] {

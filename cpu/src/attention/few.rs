@@ -1,4 +1,4 @@
-//! A few queries, as a model has that writes word by word: keys and values are read once for each, where they lie.
+//! A few queries, as a model has that writes word by word: keys and values are read once for each, in place.
 
 use millstream_core::{DType, Error, Result, Unary};
 

@@ -52,7 +52,7 @@ pub(super) struct Known<'a, T> {
 
 /// Turns scores of further keys into shares of the largest score, and takes what was summed before to the same measure.
 pub(super) struct Shares<'a, T> {
-    /// Queries side by side, key after key.
+    /// Queries contiguous, key after key.
     pub scores: &'a mut [T],
     /// Lanes of a key, and those that count.
     pub width: usize,
@@ -60,7 +60,7 @@ pub(super) struct Shares<'a, T> {
     /// Scores are to be multiplied with it; more than 0.
     pub scale: T,
     pub known: Known<'a, T>,
-    /// Sums of values: queries side by side, dimension after dimension; empty if there are none yet.
+    /// Sums of values: queries contiguous, dimension after dimension; empty if there are none yet.
     pub acc: &'a mut [T],
 }
 
@@ -179,7 +179,7 @@ impl<T: Score> Kernel for Masked<'_, T> {
 
 /// Divides sums of values by those of the shares.
 pub(super) struct Divide<'a, T> {
-    /// Queries side by side, dimension after dimension.
+    /// Queries contiguous, dimension after dimension.
     pub acc: &'a mut [T],
     pub width: usize,
     pub total: &'a [T],

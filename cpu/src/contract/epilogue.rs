@@ -161,7 +161,7 @@ pub(super) struct Sink<'a> {
     params: &'a [Scalar],
 }
 
-/// Room for the strips that are not used where they lie: of each input, of each output, and of the accumulators.
+/// Room for the strips that are not used in place: of each input, of each output, and of the accumulators.
 #[derive(Default)]
 struct Room(Vec<u128>);
 

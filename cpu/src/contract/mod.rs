@@ -5,10 +5,10 @@
 //!
 //! - [`packed`]: both operands are packed through their access maps; every contraction in every dtype.
 //! - [`gemv`]: a matrix times a vector, read once.
-//! - [`small`]: both operands are read where they lie, since L1 holds them.
+//! - [`small`]: both operands are read in place, since L1 holds them.
 //! - [`dot`]: narrow types, several numbers at a time.
-//! - [`direct`]: one operand, a convolution's image or the rows of a matrix, is read where it lies.
-//! - [`columns`]: the right operand is taken some columns at a time, where it lies.
+//! - [`direct`]: one operand, a convolution's image or the rows of a matrix, is read in place.
+//! - [`columns`]: the right operand is taken some columns at a time, in place.
 //! - [`depthwise`]: filters that see one channel each, by vectors of pixels or of channels.
 //! - [`winograd`]: fewer multiplications, where the accuracy allows it.
 //!

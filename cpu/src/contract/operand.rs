@@ -1,6 +1,6 @@
 //! The left and the right operand: how their expressions become something that can be packed.
 //!
-//! Three forms, the first that fits: a matrix with strides, read where it lies (the fast path); an input gathered through
+//! Three forms, the first that fits: a matrix with strides, read in place (the fast path); an input gathered through
 //! its view (several dimensions in a group, padding); an expression of several inputs, computed strip by strip while the
 //! operand is packed.
 
@@ -347,7 +347,7 @@ impl<T: Sum> Strips<T> for Evaluated<'_> {
     }
 }
 
-/// A strip of an input where it lies, if it lies there in one piece and aligned, else copied to `room`. An input that is the same all
+/// A strip of an input in place, if it lies there in one piece and aligned, else copied to `room`. An input that is the same all
 /// along gives its one element.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use super::gemm_isa;
 use super::packed::{self, Shape};
 use super::way::{Asked, StoredMatrix};
 
-/// What other ways read where it lies, and the packed GEMM copies.
+/// What other ways read in place, and the packed GEMM copies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unpacked {
     /// Bytes of the windows of a direct convolution; 0 for rows of a matrix; `None` without that way.
@@ -26,7 +26,7 @@ pub(super) struct Packing<'a> {
     /// Strides of both operands from row to row and along K, of those that are matrices of f32 in memory.
     strides: [Option<(isize, isize)>; 2],
     /// Whether both are, the right one stored row by row: one way packs the left operand, one the right, and the matmul what it does
-    /// not read where it lies.
+    /// not read in place.
     matrices: bool,
 }
 

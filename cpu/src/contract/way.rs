@@ -116,7 +116,7 @@ pub(super) trait Way: Send + Sync + 'static {
     fn describe(&self) -> String;
 }
 
-/// An input in f32 that is read where it lies.
+/// An input in f32 that is read in place.
 pub(super) struct InPlace {
     pub(super) input: usize,
     /// The element of index 0, and those that may be read, from the binding's first.

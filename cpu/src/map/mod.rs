@@ -89,7 +89,7 @@ struct Walk {
     inputs: usize,
     code: Code,
     block: usize,
-    /// For operands that kernels must not touch where they lie.
+    /// For operands that kernels must not touch in place.
     careful: OnceLock<Option<Code>>,
     /// Lanes of one piece of a strip, and pieces of a strip.
     piece: usize,

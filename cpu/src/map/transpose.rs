@@ -22,7 +22,7 @@ const ROWS: usize = 256;
 const STREAMED: (usize, usize) = (64, 1024);
 
 /// Copies a tile: `to[j * to_stride + i] = from[i * from_stride + j]` for `i` below `cols` and `j` below `rows`, strides in
-/// bytes, neighbours side by side.
+/// bytes, neighbours contiguous.
 pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
 
 /// A tile's sizes and strides.
@@ -186,7 +186,7 @@ mod x86 {
 
     use super::{Tile, edge};
 
-    /// Squares of 8x8 elements of 4 bytes, two side by side so that whole lines are written.
+    /// Squares of 8x8 elements of 4 bytes, two together so that whole lines are written.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn tile<const STREAM: bool>(from: *const u8, to: *mut u8, tile: &Tile) {
         let pair = tile.cols / 16 * 16;

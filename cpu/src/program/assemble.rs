@@ -31,7 +31,7 @@ pub(crate) struct From {
     pub dtype: DType,
     /// How it lies along the lanes.
     pub lane: Lane,
-    /// Whether kernels may read its memory where it lies.
+    /// Whether kernels may read its memory in place.
     pub direct: bool,
 }
 
@@ -196,7 +196,7 @@ impl<'e> Assembler<'e> {
         true
     }
 
-    /// An input: `direct` if kernels may read its memory where it lies. `dst` is where a block that must be moved goes, if
+    /// An input: `direct` if kernels may read its memory in place. `dst` is where a block that must be moved goes, if
     /// not to a register.
     pub fn input(&mut self, segment: Segment, id: Id, from: &From, dst: Option<At>) -> Result<()> {
         let From { input, dtype, lane, direct } = *from;
@@ -400,7 +400,7 @@ impl<'e> Assembler<'e> {
         Ok(Some(to))
     }
 
-    /// Writes a node's value to an output: `direct` if kernels may write to its memory where it lies.
+    /// Writes a node's value to an output: `direct` if kernels may write to its memory in place.
     pub fn output(&mut self, segment: Segment, id: Id, output: u16, lane: Lane, how: Writing) -> Result<()> {
         let dtype = self.expr.dtype(id);
         let mut at = self.location(id);
@@ -596,7 +596,7 @@ impl<'e> Assembler<'e> {
 /// How an output is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
-    /// Kernels write to it where it lies, if its elements are neighbours.
+    /// Kernels write to it in place, if its elements are neighbours.
     Direct,
     /// From a register, after everything of the block has been read.
     Last,

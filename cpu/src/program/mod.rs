@@ -2,7 +2,7 @@
 //!
 //! An expression becomes a flat list of steps, each one kernel call on registers. A register is a block of some hundred
 //! elements; values that are the same for all lanes are single values, computed once. Inputs whose elements are
-//! neighbours are read, and outputs written, where they lie.
+//! neighbours are read, and outputs written, in place.
 //!
 //! - `resolve`: which kernel computes what. `moves`: those that no arithmetic needs.
 //! - `assemble`: from nodes to steps; `runs`: of random words. `code`: finished steps. `frame`: running them. `lanes`: strided memory.

@@ -149,7 +149,7 @@ fn base(binding: &Binding<'_>, operand: &Operand) -> Result<Base> {
     Ok(Base { first, low: start + binding.start, high: start + binding.end })
 }
 
-/// Whether kernels may work on all operands where they lie: every address is a multiple of the element's alignment, and
+/// Whether kernels may work on all operands in place: every address is a multiple of the element's alignment, and
 /// no output lies where something else is still to be read. One output that is written exactly where an input of the same
 /// shape is read is fine.
 pub(crate) fn may_be_direct(bases: &[Base], operands: &[Operand], inputs: usize) -> bool {

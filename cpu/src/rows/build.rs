@@ -37,7 +37,7 @@ pub(super) struct Request<'a> {
     pub lane: usize,
     /// Whether dear values are cached from pass to pass.
     pub keep: bool,
-    /// Whether kernels may not touch memory where it lies.
+    /// Whether kernels may not touch memory in place.
     pub careful: bool,
     /// Whether results for each element are written past the caches.
     pub stream: bool,

@@ -1,6 +1,6 @@
 //! Many rows at once: each lane is a row of its own.
 //!
-//! This serves rows whose elements lie far apart while neighbouring rows lie side by side (the sum over the columns of a
+//! This serves rows whose elements lie far apart while neighbouring rows are adjacent (the sum over the columns of a
 //! matrix), and rows too short to fill vectors.
 
 use std::sync::{Arc, OnceLock};
@@ -40,7 +40,7 @@ pub(super) struct Interleaved {
     keeps: bool,
     /// Pieces into which long rows are cut; 1 if they are not.
     pieces: usize,
-    /// Elements of every row that are taken at once, a power of two: where few rows lie side by side and their next elements
+    /// Elements of every row that are taken at once, a power of two: where few rows are adjacent and their next elements
     /// right behind, several elements fill the lanes. Their results are joined after the pass.
     group: usize,
     uses_index: bool,

@@ -30,7 +30,7 @@ use build::Built;
 use interleaved::Interleaved;
 use windows::Windows;
 
-/// The most rows that are walked side by side.
+/// The most adjacent rows that are walked together.
 const MOST_LANES: usize = 512;
 
 /// A row program compiled for the CPU.

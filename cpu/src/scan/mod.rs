@@ -1,6 +1,6 @@
 //! Running sums, products, largest and smallest elements along a dimension.
 //!
-//! Rows are independent and shared among the workers. Where rows lie side by side (a scan down columns), many are walked
+//! Rows are independent and shared among the workers. Where rows are adjacent (a scan down columns), many are walked
 //! at once, so that memory is read along its lines. Few long rows are cut into chunks, by shape alone: the total of each chunk is
 //! accumulated from nothing, and what is before the chunk is joined to each of its results. On one thread that takes one pass;
 //! on several, a thread first finds its chunk's total, adds it to what the chunks before have told, and goes through
@@ -8,7 +8,7 @@
 //!
 //! Running products of floats are not grouped in any way: each row is one chain.
 //!
-//! - `items`: what is accumulated in what. `walks`: over rows, along and side by side. `vectors`: along rows with AVX-512.
+//! - `items`: what is accumulated in what. `walks`: along rows and across adjacent ones. `vectors`: along rows with AVX-512.
 
 mod items;
 #[cfg(target_arch = "x86_64")]
@@ -37,7 +37,7 @@ use walks::{Along, Carry, LANES, Part, Rows, Walk, Writing};
 const CHUNK: usize = 256 << 10;
 /// So many rows are not cut.
 const MANY: usize = 16;
-/// The least rows that are walked side by side by one task, if there are more.
+/// The least adjacent rows that one task walks together, if there are more.
 const NARROW: usize = 64;
 
 /// A scan compiled for the CPU.
@@ -68,7 +68,7 @@ impl ScanKernel {
         let dtype = op.inputs[0].dtype;
         let walks = walks_of(dtype, reduce, machine.isa)
             .ok_or_else(|| Error::internal(format!("the CPU has no running {} of {dtype}", reduce.name())))?;
-        let text = format!("running {} of {dtype}, up to {LANES} rows side by side\n", reduce.name());
+        let text = format!("running {} of {dtype}, up to {LANES} adjacent rows\n", reduce.name());
         let in_order = reduce == Reduce::Prod && !dtype.is_integer() && dtype != DType::Bool;
         Ok(ScanKernel { machine, walks, in_order, text })
     }
@@ -154,7 +154,7 @@ struct Scan {
     /// Dimensions that are walked by a counter.
     outer: SmallVec<[usize; 6]>,
     groups: usize,
-    /// Rows side by side, how many are walked together, and how many pieces that makes.
+    /// Adjacent rows, how many are walked together, and how many pieces that makes.
     side: usize,
     lanes: usize,
     pieces: usize,

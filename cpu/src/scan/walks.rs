@@ -1,4 +1,4 @@
-//! Walks over rows: one row along its elements, or neighbouring rows side by side.
+//! Walks over rows: one row along its elements, or adjacent rows together.
 
 use super::items::{Compensated, Item};
 use crate::epilogue_chain::fetch;
@@ -109,14 +109,14 @@ pub(super) unsafe fn strided<T: Item, const OP: u8>(rows: &Rows) {
     }
 }
 
-/// Rows that are walked together where they lie side by side.
+/// Rows that are walked together where they are adjacent.
 pub(super) const LANES: usize = 256;
 /// Rows whose totals are brought on together.
 const GROUP: usize = 16;
 /// Elements of a row from those that are walked to those that are prefetched.
 const AHEAD: isize = 8;
 
-/// Walks rows that are neighbours in the input side by side, at most [`LANES`].
+/// Walks together rows that are adjacent in the input, at most [`LANES`].
 ///
 /// # Safety
 /// All elements exist on both sides.
@@ -214,7 +214,7 @@ unsafe fn put<S: Simd, T: Copy>(_: S, y: [T; GROUP], to: *mut T, streams: bool) 
     }
 }
 
-/// Walks sums of f64 side by side: sums and what they lost are separate arrays, so that both are vectors.
+/// Walks adjacent sums of f64: sums and what they lost are separate arrays, so that both are vectors.
 ///
 /// # Safety
 /// All elements exist on both sides.

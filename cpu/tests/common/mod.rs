@@ -94,7 +94,7 @@ pub fn extent(access: &Access, dims: &[usize]) -> (usize, usize) {
     (before + high.max(0) as usize + 1, before)
 }
 
-/// Whether the family reads an operand where it lies, which it does only at whole addresses; single bytes are always at one.
+/// Whether the family reads an operand in place, which it does only at whole addresses; single bytes are always at one.
 fn reads_in_place(op: &Op, candidate: &Candidate) -> bool {
     let wide = op.inputs.iter().take(2).any(|a| a.dtype.real().size() > 1);
     !["packed", "fixed"].contains(&candidate.variant.family.name()) && candidate.traffic.tile.blocks.len() > 1 && wide
@@ -236,7 +236,7 @@ pub fn check_with(op: &Op, inputs: &[HostTensor], params: &[Scalar]) {
         assert!(!variants.is_empty());
         for (v, variant) in variants.iter().enumerate() {
             for alignment in [Alignment::Aligned, Alignment::Misaligned] {
-                // The families that read an operand where it lies have another way for memory that they cannot read so.
+                // The families that read an operand in place have another way for memory that they cannot read so.
                 if alignment == Alignment::Misaligned && v > 0 && !reads_in_place(op, variant) {
                     continue;
                 }

@@ -173,7 +173,7 @@ impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Accumulate<'
         let mut t = *t;
         let (lanes, width) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         let panel = t.k * ROWS;
-        // Little by little: a core waits for a few lines at a time.
+        // Spread over the loop: a core has few line fill buffers.
         let some = t.rows.div_ceil(t.k.div_ceil(STEP).max(1) * t.tiles);
         let mut prefetched = 0;
         for _ in 0..t.tiles {

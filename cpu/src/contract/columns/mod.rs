@@ -4,9 +4,9 @@
 //! multiplied with all rows of a task, which are packed. So nothing of it is written out, and a finished strip of columns leaves for the
 //! output at once. What the next strip and the epilogue will read is prefetched, while the present strip is multiplied.
 //!
-//! The windows of an image whose pixels lie in lines of whole vectors, as those of a network's first layer do, are read where they lie
+//! The windows of an image whose pixels lie in lines of whole vectors, as those of a network's first layer do, are read in place
 //! instead, by a table of their elements: nothing is transposed, as it is where vectors are channels ([`crate::contract::direct`]). An image of several channels with a border along
-//! both of its axes is copied before, by each task the rows that it needs; pixels a stride apart are side by side there.
+//! both of its axes is copied before, by each task the rows that it needs; pixels a stride apart are adjacent there.
 //!
 //! How sums are grouped depends on the sizes only, how the work is cut on the threads, too. Error bound: that of the packed GEMM, `(k + 2) * eps * sum |a| |b|`.
 
@@ -58,13 +58,13 @@ pub(crate) struct Columns {
 
 /// Where the right operand's elements lie.
 pub(crate) enum Right {
-    /// Columns side by side, and so many elements from one row to the next; in a copy, if there is one.
+    /// Columns contiguous, and so many elements from one row to the next; in a copy, if there is one.
     Rows(isize, Option<Border>),
     /// The pixels of windows.
     Windows(Windows),
 }
 
-/// Windows that begin in lines of pixels side by side.
+/// Windows that begin in contiguous lines of pixels.
 pub(crate) struct Windows {
     /// Pixels of a line.
     wide: usize,
@@ -403,7 +403,7 @@ impl Columns {
         while row < task.rows {
             let left = task.rows - row;
             let rows = if left < 2 * ROWS { left.min(ROWS) } else { most };
-            // Tiles of as many rows, a few at a time, so that what is needed later is prefetched little by little.
+            // Tiles of as many rows, a few at a time, so that what is needed later is prefetched a few lines at a time.
             let some = (left / rows).min(TILES);
             let (all, panels) = (some * rows, (some * rows).div_ceil(ROWS));
             let more = (panels * pass.share).min(k_len - fetched);

@@ -1,4 +1,4 @@
-//! Contractions whose right operand is taken some columns at a time, where it lies: which ones, what they cost, and where their numbers lie.
+//! Contractions whose right operand is taken some columns at a time, in place: which ones, what they cost, and where their numbers lie.
 
 use std::ops::Range;
 
@@ -93,7 +93,7 @@ fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (
 }
 
 impl ColumnsWay {
-    /// The contraction, if its right operand is a matrix whose columns lie side by side, or can be copied so, and this machine has
+    /// The contraction, if its right operand is a matrix whose columns are contiguous, or can be copied so, and this machine has
     /// kernels for it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<ColumnsWay> {
         let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
@@ -219,7 +219,7 @@ impl Way for ColumnsWay {
 
     fn describe(&self) -> String {
         let from = match self.kernel.copied() {
-            0 => "where it lies".to_string(),
+            0 => "in place".to_string(),
             copied => format!("a copy of {copied} bytes"),
         };
         format!("input {} is read {} columns at a time, {from}\n", self.right.input, self.kernel.panel())

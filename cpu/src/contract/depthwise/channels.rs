@@ -1,4 +1,4 @@
-//! Depthwise convolutions whose channels lie side by side: vectors are channels, and nothing is copied.
+//! Depthwise convolutions whose channels are contiguous: vectors are channels, and nothing is copied.
 //!
 //! A few pixels of a row are summed together, so that a vector of filters is loaded once for all of them, and pass through a plain epilogue in
 //! registers. A tap outside the image reads a line of fill values instead. Pixels and taps may have any number of axes. How the work is cut

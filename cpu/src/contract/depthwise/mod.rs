@@ -4,7 +4,7 @@
 //! neighbouring pixels of a row: every tap of a filter is one vector load from where the image lies and one multiply-add for as many results as a
 //! vector has lanes, and results go straight to where they belong if that is a row, too ([`kernel`]). How the work is cut depends on the sizes
 //! only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
-//! Where channels lie side by side, vectors are channels ([`channels`]).
+//! Where channels are contiguous, vectors are channels ([`channels`]).
 
 pub(crate) mod channels;
 mod kernel;

@@ -50,7 +50,7 @@ impl Planes {
         if !taps || windows.axes.iter().any(|axis| axis.output.is_none()) {
             return None;
         }
-        // Neighbours along a row must lie side by side, as they do not where channels come last.
+        // Neighbours along a row must be contiguous, as they are not where channels come last.
         let x_line = line(x.with_step(1)?, f);
         let y_line = y.map_or(Line::SINGLE, |y| line(y, f));
         let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));

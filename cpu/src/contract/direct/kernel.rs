@@ -163,7 +163,7 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Accumulate<
         // A copy: the kernel's writes cannot change it, which the compiler does not know of the original.
         let mut t = *t;
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
-        // Everything is prefetched little by little: a core waits for a few lines at a time.
+        // Everything is prefetched spread over the loop: a core has few line fill buffers.
         let steps = t.k.div_ceil(STEP).max(1);
         let each = (t.ahead * (panel / LINE)).div_ceil(steps);
         let mut results = Results::new::<P, LISTED>(&mut t, steps);
@@ -239,7 +239,7 @@ impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Accumulate<
     }
 }
 
-/// The results of a chain that are prefetched little by little.
+/// The results of a chain that are prefetched a few lines at a time.
 struct Results {
     all: *const Pixel,
     /// Pixels are rows, and few of those between the first and the last.

@@ -1,8 +1,8 @@
-//! Contractions that read one operand where it lies: convolutions, above all.
+//! Contractions that read one operand in place: convolutions, above all.
 //!
 //! The packed GEMM copies both operands into panels. For a convolution one of them is an image of which every element
 //! belongs to many windows: its panels are many times larger than the image, and each is used for a few output channels
-//! only. Here the image's elements are broadcast from where they lie, found by the sum of two table entries (one for the
+//! only. Here the image's elements are broadcast from memory, found by the sum of two table entries (one for the
 //! pixel of the window, one for the element in it), and multiplied with vectors of filters, which are packed. Products with
 //! padding are left out where it counts as zero: pixels at the edges have tables of those elements that exist ([`Sets`]). Where too few
 //! pixels would share one, or memory would be read badly, the image is copied with its border ([`Border`]); windows of one element whose
@@ -81,7 +81,7 @@ pub(crate) struct Direct {
     /// Whether neighbouring tasks have the same channels, not the same pixels: each thread then reads a part of the filters, where those are
     /// more than the image.
     by_channels: bool,
-    /// Whether pixels are read where they lie, with contiguous K, so that prefetching them pays.
+    /// Whether pixels are read in place, with contiguous K, so that prefetching them pays.
     contiguous_k: bool,
     /// Whether pixels lie one after the other, as rows of a matrix do.
     even: bool,
@@ -89,9 +89,9 @@ pub(crate) struct Direct {
 
 /// What is read instead of the image itself.
 pub(crate) enum Reading {
-    /// The image, where it lies.
+    /// The image, in place.
     InPlace,
-    /// The image, where it lies, without those elements of its windows that do not exist and count as zero.
+    /// The image, in place, without those elements of its windows that do not exist and count as zero.
     Inside(Sets),
     /// A copy with its border, of which pixels need these elements at least.
     Border(Border, Option<Sets>),

@@ -1,4 +1,4 @@
-//! Contractions of which one operand is read where it lies, element by element: which ones, what they cost, and where their numbers lie.
+//! Contractions of which one operand is read in place, element by element: which ones, what they cost, and where their numbers lie.
 
 use std::ops::Range;
 
@@ -146,7 +146,7 @@ impl DirectWay {
         Some(DirectWay { kernel: direct?, image, matrices })
     }
 
-    /// Whether the operand is a matrix in memory, whose rows another GEMM may read where they lie, too.
+    /// Whether the operand is a matrix in memory, whose rows another GEMM may read in place, too.
     pub(in crate::contract) fn is_matrix(&self) -> bool {
         self.kernel.is_matrix()
     }
@@ -207,7 +207,7 @@ impl Way for DirectWay {
 
     fn describe(&self) -> String {
         let from = match self.kernel.copied() {
-            0 => "where it lies".to_string(),
+            0 => "in place".to_string(),
             copied => format!("a copy of {copied} bytes"),
         };
         format!("input {} is read element by element, {from}\n", self.image.input)

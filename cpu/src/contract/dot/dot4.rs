@@ -273,7 +273,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
     /// Rows are adjacent: four lines of memory are dealt out like cards.
     #[inline(always)]
     fn pack_rows(&self, block: &PackBlock, dst: &mut [i32]) {
-        /// Panels written side by side: enough to use whole pages of the source.
+        /// Panels written together: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
         /// How many K indices ahead memory is prefetched.
         const AHEAD: isize = 32;

@@ -175,7 +175,7 @@ impl<'a, S: Half> Pairs<'a, S> {
 
     /// Rows are adjacent: two lines of memory are dealt out like cards.
     fn pack_rows<T: Paired>(&self, block: &PackBlock, dst: &mut [T]) {
-        /// Panels written side by side: enough to use whole pages of the source.
+        /// Panels written together: enough to use whole pages of the source.
         const SIDE_BY_SIDE: usize = 8;
         let PackBlock { batch, row, rows, k, k_len, panel } = *block;
         let panels = rows.div_ceil(panel);

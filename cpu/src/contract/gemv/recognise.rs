@@ -72,6 +72,6 @@ impl<T: Sum> Way for GemvWay<T> {
     }
 
     fn describe(&self) -> String {
-        "the matrix is read once, where it lies\n".into()
+        "the matrix is read once, in place\n".into()
     }
 }

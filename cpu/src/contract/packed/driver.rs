@@ -339,7 +339,7 @@ impl<T: Element> Job<'_, '_, T> {
             for there in others.clone() {
                 let (i, j) = if side == Side::A { (tile, there) } else { (there, tile) };
                 let (mb, nb) = (self.a.rows_of(i), self.b.rows_of(j));
-                // SAFETY: as above; this operand is packed before, or read where it lies.
+                // SAFETY: as above; this operand is packed before, or read in place.
                 let theirs = unsafe { other.block(&chunk.block(other_side, batch, there, k, k_len), other_room) };
                 let (a, b) = if side == Side::A { (&mine, &theirs) } else { (&theirs, &mine) };
                 let waiting = Target::plain(home, batch, i * plan.mc, j * plan.nc);

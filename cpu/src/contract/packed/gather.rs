@@ -117,7 +117,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Gathered<'_, S> {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    //! `f32` with AVX2. Two ways, by what lies side by side in memory: rows (vector loads with the guards as masks) or
+    //! `f32` with AVX2. Two ways, by what is contiguous in memory: rows (vector loads with the guards as masks) or
     //! K indices (eight at a time, transposed).
 
     use super::{Gathered, PackBlock};
@@ -197,7 +197,7 @@ mod avx2 {
         k_len >= 8 && adjacent(g, k, k + 8)
     }
 
-    /// Whether the K indices lie side by side with the same guards.
+    /// Whether the K indices are contiguous in memory with the same guards.
     fn adjacent(g: &Gathered<'_, f32>, from: usize, to: usize) -> bool {
         g.k_offsets[from..to].windows(2).all(|w| w[1] - w[0] == 1)
             && g.guards.iter().all(|q| q.k_offsets[from..to].windows(2).all(|w| w[0] == w[1]))

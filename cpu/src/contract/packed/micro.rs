@@ -3,7 +3,7 @@
 use super::kernel::{Kernels, Reading, Tile, kernels};
 use super::{Element, MicroKernel};
 
-/// The f32 micro-kernels of an instruction set that read rows where they lie and columns from a packed panel.
+/// The f32 micro-kernels of an instruction set that read rows in place and columns from a packed panel.
 #[derive(Clone, Copy)]
 pub(crate) struct Micro(&'static Kernels<f32>);
 

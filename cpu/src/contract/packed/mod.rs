@@ -130,7 +130,7 @@ pub fn workspace_bytes<T: Element>(
     most(shape, blocking).max(most(shape.transposed(), &blocking.transposed()))
 }
 
-/// Whether a single thread would read each operand, with these strides from row to row and along K, where it lies rather
+/// Whether a single thread would read each operand, with these strides from row to row and along K, in place rather
 /// than pack it.
 pub fn unpacked<T: Element>(
     isa: MicroKernel,

@@ -73,7 +73,7 @@ pub(in crate::contract) unsafe fn pack_strided<T: Element>(
     }
 }
 
-/// Rows lie side by side: for each K index, copy a run of `panel` elements into each panel.
+/// Rows are contiguous: for each K index, copy a run of `panel` elements into each panel.
 ///
 /// # Safety
 /// As [`pack_strided`] with a row stride of 1 and `panels` whole panels.
@@ -107,7 +107,7 @@ unsafe fn copy_rows<T: Element>(
     }
 }
 
-/// Panels written side by side: enough to use whole pages of the source, few enough for L1.
+/// Panels written together: enough to use whole pages of the source, few enough for L1.
 const SIDE_BY_SIDE: usize = 8;
 
 /// How many K indices ahead memory is prefetched.

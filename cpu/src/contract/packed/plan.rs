@@ -83,7 +83,7 @@ pub(super) struct Plan {
     /// Tasks are not tiles but strips: a tile's rows of this operand, which each task packs for itself block by block of the
     /// K, by all of the chunk's rows of the other. Accumulators wait in C, or where the sink keeps them.
     pub strips: Option<Side>,
-    /// One thread computes matmuls of a single tile each, one after the other, and reads their operands where they lie.
+    /// One thread computes matmuls of a single tile each, one after the other, and reads their operands in place.
     pub in_turn: bool,
     /// Elements of each part of the workspace.
     pub shared_a: usize,
@@ -123,7 +123,7 @@ impl Kind {
     }
 }
 
-/// Whether each operand is better read where it lies than packed, by its strides from row to row and along K, if it has any,
+/// Whether each operand is better read in place than packed, by its strides from row to row and along K, if it has any,
 /// for so many threads.
 pub(super) fn unpacked<T>(
     kernels: &Kernels<T>,

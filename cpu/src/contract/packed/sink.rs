@@ -67,7 +67,7 @@ pub enum ChainOperand {
     Value(f32),
     /// One number for each row.
     Rows(*const f32, isize),
-    /// One for each element, those of a row side by side.
+    /// One for each element, those of a row contiguous.
     Elements(*const f32, isize),
 }
 
@@ -80,7 +80,7 @@ pub struct ChainStep {
     pub with: ChainOperand,
 }
 
-/// Results that are made of accumulators in f32 by a few steps: `((sum op operand) op operand) ...`, and lie side by side along columns. Whoever
+/// Results that are made of accumulators in f32 by a few steps: `((sum op operand) op operand) ...`, contiguous along columns. Whoever
 /// hands one out vouches for the operands and the result of every element of C; the result may be the memory of an operand.
 #[derive(Clone, Debug)]
 pub struct Chain {

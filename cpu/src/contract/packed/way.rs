@@ -121,7 +121,7 @@ fn packed_once<T: Sum>(
 }
 
 /// Computes it. Results at odd addresses, or in memory that their expression reads, cannot hold accumulators, and operands at odd addresses are
-/// not read where they lie: then more is packed at a time than the plan knew of, into memory from the heap.
+/// not read in place: then more is packed at a time than the plan knew of, into memory from the heap.
 fn launch<T: Sum>(parts: &Parts, gemm: &Gemm<'_, T>, room: &mut [u8]) -> Result<()> {
     let needed = gemm.workspace(parts.machine.workers.threads());
     let mut more = Vec::new();

@@ -1,4 +1,4 @@
-//! Matmuls so small that L1 holds them: both operands are read where they lie, nothing is packed.
+//! Matmuls so small that L1 holds them: both operands are read in place, nothing is packed.
 //!
 //! Chosen for at most [`MOST`] multiply-adds of matrices whose memory the micro-kernels can read. Error bound and grouping of sums: those of
 //! the packed GEMM, whose micro-kernels these are.
@@ -90,6 +90,6 @@ impl<T: Sum> Way for SmallWay<T> {
 
     fn describe(&self) -> String {
         let Blocking { mr, nr, mc, nc, kc } = self.blocking;
-        format!("both operands are read where they lie: registers {mr} x {nr}, tasks {mc} x {nc}, K {kc}\n")
+        format!("both operands are read in place: registers {mr} x {nr}, tasks {mc} x {nc}, K {kc}\n")
     }
 }

@@ -1,4 +1,4 @@
-//! A few rows of an image with its border, channels side by side.
+//! A few rows of an image with its border, channels contiguous.
 
 use super::Line;
 use super::transform::BLOCK;

@@ -149,7 +149,7 @@ impl Windows {
         let plain = plain && per_row && output.is_plain() && output.strides[lane] == 1;
         let pixels = matches!(input.dtype, DType::F32 | DType::F16 | DType::BF16);
         let fill = input.is_plain() || neutral(what).is_some_and(|n| input.fill.to_f64() == f64::from(n));
-        // Windows that are side by side or overlap, not far rows whose next elements lie side by side.
+        // Windows that are adjacent or overlap, not far rows whose next elements are contiguous.
         let step = input.strides[lane];
         let near = |d: usize| op.dims[d] > 1 && (1..4 * step).contains(&input.strides[d]);
         // With channels in the lanes, the next window begins before this one ends.

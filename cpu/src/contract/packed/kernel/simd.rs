@@ -168,7 +168,7 @@ macro_rules! simd_kernels {
                     }
                     (a, b, k) = (a.wrapping_offset(ak), b.wrapping_offset(bk), k - 1);
                 }
-                // What is needed later is prefetched little by little: a core waits for a few lines at a time.
+                // What is needed later is prefetched spread over the loop: a core has few line fill buffers.
                 let unrolled = if READING == PACKED { k / 4 } else { 0 };
                 let (mut next, mut lines) = (t.next, t.lines);
                 let (mut fetched, each) = (0, lines.div_ceil(unrolled.max(1)));

@@ -414,7 +414,7 @@ fn tiles_of_many_panels_are_packed_by_several_threads() {
         let (mut a, mut b) = (Vec::new(), Vec::new());
         a.resize_with(2 * shape.batch * shape.m * shape.k, || f32::random(&mut r));
         b.resize_with(2 * shape.batch * shape.k * shape.n, || f32::random(&mut r));
-        // Every other element: nothing can be read where it lies.
+        // Every other element: nothing can be read in place.
         let (row_a, row_b) = (2 * shape.k as isize, 2 * shape.n as isize);
         // SAFETY: the vectors have twice as many elements as the operands, and outlive them.
         let (sa, sb) = unsafe {
