@@ -1,20 +1,20 @@
 //! Contractions: matmuls, batched ones, tensor contractions and convolutions.
 //!
 //! There are several ways to compute one, a folder each: its kernel, and beside it what recognises the operations that it computes and states
-//! their traffic. All answer one trait ([`way`]). The cost model chooses; the way that was chosen is the way that runs.
+//! their traffic. All answer one trait (`way`). The cost model chooses; the way that was chosen is the way that runs.
 //!
-//! - [`packed`]: both operands are packed through their access maps; every contraction in every dtype.
-//! - [`gemv`]: a matrix times a vector, read once.
-//! - [`small`]: both operands are read in place, since L1 holds them.
-//! - [`dot`]: narrow types, several numbers at a time.
-//! - [`direct`]: one operand, a convolution's image or the rows of a matrix, is read in place.
-//! - [`columns`]: the right operand is taken some columns at a time, in place.
-//! - [`depthwise`]: filters that see one channel each, by vectors of pixels or of channels.
-//! - [`winograd`]: fewer multiplications, where the accuracy allows it.
+//! - `packed`: both operands are packed through their access maps; every contraction in every dtype.
+//! - `gemv`: a matrix times a vector, read once.
+//! - `small`: both operands are read in place, since L1 holds them.
+//! - `dot`: narrow types, several numbers at a time.
+//! - `direct`: one operand, a convolution's image or the rows of a matrix, is read in place.
+//! - `columns`: the right operand is taken some columns at a time, in place.
+//! - `depthwise`: filters that see one channel each, by vectors of pixels or of channels.
+//! - `winograd`: fewer multiplications, where the accuracy allows it.
 //!
-//! The four groups of dimensions (batch, m, n, k) become the four sizes of a matmul. What all ways share: how operands are read ([`operand`],
-//! through [`view`] and [`source`]) and what becomes of finished accumulators ([`epilogue`]); expressions in both are computed strip by strip ([`formula`]),
-//! those over accumulators on blocks in registers where they allow it ([`blocks`]). No operand is ever written out as a matrix of its own.
+//! The four groups of dimensions (batch, m, n, k) become the four sizes of a matmul. What all ways share: how operands are read (`operand`,
+//! through `view` and `source`) and what becomes of finished accumulators (`epilogue`); expressions in both are computed strip by strip (`formula`),
+//! those over accumulators on blocks in registers where they allow it (`blocks`). No operand is ever written out as a matrix of its own.
 
 mod blocks;
 mod columns;

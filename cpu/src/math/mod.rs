@@ -22,7 +22,7 @@
 //!
 //! Error bounds: every function is within 2 ulp of the exact value over its whole range, for f32 and f64, with the
 //! special values of IEEE 754 / C99; `Pow` of f64 and sine, cosine and tangent of f64 beyond 1e5 are the platform's. What an
-//! operation means for each type is said at [`Unary`], [`Binary`], [`Binary`], [`ReduceOp`] and [`cast`].
+//! operation means for each type is said at [`Unary`](millstream_core::Unary), [`Binary`](millstream_core::Binary) and [`Reduce`](millstream_core::Reduce).
 
 pub mod coefficients;
 pub mod double;
