@@ -20,6 +20,8 @@ pub enum RecordKind {
     Compile,
     /// A pending graph was evaluated; the note names the trigger.
     Evaluate,
+    /// An operation was computed once more, because its value was not kept the first time; no time of its own.
+    Again,
     /// A value moved from one device to another.
     Move,
     /// An operation that its device cannot compute was given to another.
@@ -37,6 +39,7 @@ impl fmt::Display for RecordKind {
             RecordKind::Compile => "compile",
             RecordKind::Evaluate => "evaluate",
             RecordKind::Move => "move",
+            RecordKind::Again => "again",
             RecordKind::Placed => "placed",
             RecordKind::Warning => "warning",
         })

@@ -22,7 +22,7 @@ enum Lane {
 impl Lane {
     fn of(record: &Record) -> Lane {
         match record.kind {
-            RecordKind::Evaluate => Lane::Evaluate,
+            RecordKind::Evaluate | RecordKind::Again => Lane::Evaluate,
             RecordKind::Compile => Lane::Compile,
             RecordKind::Queued => Lane::Queue(record.stream),
             _ => Lane::Stream(record.stream),

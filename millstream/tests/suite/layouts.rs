@@ -121,11 +121,16 @@ fn a_result_that_is_wanted_keeps_its_order() {
     let depthwise = numbers(r, &[64, 1, 3, 3], 1, &device);
     let narrow = numbers(r, &[32, 64, 1, 1], 1, &device);
     let first = x.conv2d(&wide, None, &Conv::new()).relu();
-    let second = first.conv2d(&depthwise, None, &Conv::new().padding(1).groups(64)).relu();
-    let third = second.conv2d(&narrow, None, &Conv::new()) + &x;
-    let text = third.explain().unwrap();
+    let next = |first: &Tensor| {
+        let second = first.conv2d(&depthwise, None, &Conv::new().padding(1).groups(64)).relu();
+        second.conv2d(&narrow, None, &Conv::new()) + &x
+    };
+    let alone = next(&x.conv2d(&wide, None, &Conv::new()).relu());
+    let text = alone.explain().unwrap();
     assert!(text.contains("channels last") && text.contains("depthwise channels"), "{text}");
-    // The first is wanted, too: it is stored as it is seen.
+    // The first is held, or wanted, too: it is stored as it is seen.
+    let third = next(&first);
+    assert!(!third.explain().unwrap().contains("channels last"));
     Tensor::eval_all(&[&first, &third]).unwrap();
     assert_eq!(first.to_vec::<f32>().unwrap(), {
         let again = x.conv2d(&wide, None, &Conv::new()).relu();

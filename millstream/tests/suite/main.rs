@@ -18,6 +18,7 @@ mod faults;
 mod fft;
 mod fusion;
 mod indexing;
+mod keeping;
 mod layouts;
 mod linalg;
 mod moving;

@@ -8,7 +8,7 @@ use millstream::{Keep, Tensor};
 fn threads_that_read_one_pending_tensor_all_get_its_value() {
     const THREADS: usize = 8;
     let x = Tensor::from_shape(&[4, 8], &(0..32).map(|i| i as f32 / 8.0).collect::<Vec<_>>());
-    for round in 0..1500 {
+    for round in 0..3000 {
         // Softmax, in the middle of a graph and at its top: row programs, which need what they write.
         let shifted = &x - &x.max(&[1], Keep::Yes);
         let e = (&shifted * (1.0 + round as f64)).exp();

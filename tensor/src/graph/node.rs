@@ -4,6 +4,7 @@
 //! there, or an error. It is immutable but for that one step. Views are not nodes: a [`Tensor`] is a node and a layout over it.
 
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::what::Dims;
@@ -63,6 +64,8 @@ pub(crate) struct Node {
     pub waiting: Waiting,
     pub location: &'static Location<'static>,
     value: OnceLock<Result<Buffer>>,
+    /// Whether it was computed on the way to another value, and not kept.
+    computed: AtomicBool,
     /// Emptied when the value is there, so that what only it needed is freed.
     inputs: Mutex<Inputs>,
 }
@@ -100,6 +103,7 @@ impl Node {
             waiting,
             location,
             value: OnceLock::new(),
+            computed: AtomicBool::new(false),
             inputs: Mutex::new(inputs),
         })
     }
@@ -120,6 +124,7 @@ impl Node {
             waiting: Waiting::default(),
             location,
             value: OnceLock::from(value),
+            computed: AtomicBool::new(false),
             inputs: Mutex::new(Inputs::new()),
         })
     }
@@ -139,6 +144,16 @@ impl Node {
         if self.value.set(Ok(buffer)).is_ok() {
             release(std::mem::take(&mut *self.inputs.lock()));
         }
+    }
+
+    /// Whether it was computed before, on the way to another value, and not kept.
+    pub fn was_computed(&self) -> bool {
+        self.computed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it was computed on the way to another value.
+    pub fn note_computed(&self) {
+        self.computed.store(true, Ordering::Relaxed);
     }
 
     /// Looks at the inputs; they are empty once the value is there.

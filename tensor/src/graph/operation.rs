@@ -37,6 +37,11 @@ pub(crate) trait Operation {
         Fusion::Elementwise
     }
 
+    /// Whether a value that the program holds is worth its memory where this goes into it.
+    fn is_expensive(&self) -> bool {
+        !matches!(self.fusion(), Fusion::Free | Fusion::Elementwise)
+    }
+
     /// Whether the shapes of its inputs follow from its own.
     fn input_shapes(&self) -> InputShapes {
         match self.fusion() {

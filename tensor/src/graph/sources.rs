@@ -138,6 +138,10 @@ impl Operation for Random {
         self.key.map(Scalar::new).into()
     }
 
+    fn is_expensive(&self) -> bool {
+        true
+    }
+
     fn flop(&self) -> u64 {
         // Many more than computing again could pay for.
         100

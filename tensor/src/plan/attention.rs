@@ -281,5 +281,7 @@ fn rebuild(graph: &Graph, mut found: Vec<Found>) -> Result<(Graph, Vec<usize>)> 
         renumbered[n] = last;
     }
     let outputs = graph.outputs.iter().map(|&o| renumbered[o]).collect();
-    Ok((Graph { nodes, outputs }, origin))
+    // What lies inside is not stored.
+    let optional = graph.optional.iter().map(|&o| renumbered[o]).filter(|&o| o != usize::MAX).collect();
+    Ok((Graph { nodes, outputs, optional }, origin))
 }

@@ -13,7 +13,7 @@ use millstream_core::{Device, Error, Record, RecordKind};
 use super::capture::{Capture, Planned, Unplanned};
 use super::instance::Runnable;
 use super::memory::Step;
-use super::{Trigger, execute, given, plan_for};
+use super::{Trigger, execute, given, note_computed, plan_for};
 
 /// Computes a captured graph on one of the device's candidates.
 pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Planned<()> {
@@ -51,6 +51,7 @@ pub(super) fn run(capture: &mut Capture, auto: &Device, trigger: Trigger) -> Pla
                         ..Record::at(auto.profiler(), started)
                     });
                 }
+                note_computed(capture, auto, trigger);
                 return Ok(());
             }
             Err(error) if is_recoverable(error.kind()) => failure = Some(warn(auto, &device, error)),

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{InputShapes, Key, Kind, Node, is_whole};
+use crate::graph::{Fusion, InputShapes, Key, Kind, Node, is_whole};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +37,12 @@ pub(crate) struct Capture {
     pub params: SmallVec<[Scalar; 8]>,
     /// Which pending nodes are wanted.
     pub outputs: SmallVec<[usize; 2]>,
+    /// Pending nodes that the program holds and that are worth keeping where they are stored: see [`Capture::hold`].
+    pub optional: SmallVec<[usize; 2]>,
+    /// Whether values that the program holds are kept besides those that are wanted.
+    pub keeping: bool,
+    /// Whether there are such values.
+    pub keeps: bool,
     /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite.
     pub claims: SmallVec<[usize; 0]>,
     /// The devices that pending nodes name, but for the one for which the graph is evaluated.
@@ -44,6 +50,9 @@ pub(crate) struct Capture {
     /// Whether arguments of a function that is being compiled are leaves; else they are an error.
     pub stand_ins: bool,
 }
+
+/// Which pending node reads which, by reader.
+type Reads = SmallVec<[(u32, u32); 32]>;
 
 /// Finds a node's number: by search while there are few, by hash when there are many.
 struct Numbers {
@@ -84,6 +93,8 @@ const OUTPUTS: u64 = 4 << 56;
 const CLAIMS: u64 = 5 << 56;
 /// Begins the word that names the device of the node after it, where that is not the one for which the graph is evaluated.
 const DEVICE: u64 = 6 << 56;
+/// Begins the lists of nodes that are kept because the program holds them.
+const HELD: u64 = 7 << 56;
 /// Stands for the leaf where an edge only says at which element of its own value an assignment begins.
 pub(super) const NO_LEAF: usize = usize::MAX;
 
@@ -97,6 +108,9 @@ impl Capture {
             edges: SmallVec::new(),
             params: SmallVec::new(),
             outputs: SmallVec::new(),
+            optional: SmallVec::new(),
+            keeping: true,
+            keeps: false,
             claims: SmallVec::new(),
             others: SmallVec::new(),
             stand_ins: false,
@@ -105,7 +119,7 @@ impl Capture {
 
     /// Nothing again, for another walk.
     pub fn clear(&mut self) {
-        *self = Capture { stand_ins: self.stand_ins, ..Capture::new() };
+        *self = Capture { stand_ins: self.stand_ins, keeping: self.keeping, ..Capture::new() };
     }
 
     /// Walks the graph, which is evaluated for this device. Fails with a carried error if one is met.
@@ -116,6 +130,7 @@ impl Capture {
         let mut stack: SmallVec<[(Arc<Node>, bool); 32]> = SmallVec::new();
         // What host functions give is kept: it is dear, and somebody may want the other outputs, too.
         let mut along: SmallVec<[Arc<Node>; 0]> = SmallVec::new();
+        let mut reads: Reads = SmallVec::new();
         for output in outputs {
             stack.push((output.node.clone(), false));
             while let Some((node, inputs_done)) = stack.pop() {
@@ -162,7 +177,7 @@ impl Capture {
                     }
                     stack.pop();
                 }
-                if !node.with_inputs(|inputs| c.write(&node, inputs, &numbers, device)) {
+                if !node.with_inputs(|inputs| c.write(&node, inputs, &numbers, &mut reads, device)) {
                     return Err(Unplanned::Raced);
                 }
                 numbers.put(at, Source::Node(c.nodes.len()));
@@ -184,12 +199,16 @@ impl Capture {
                 c.key.push(n as u64);
             }
         }
+        drop(along);
+        if c.keeping && !c.stand_ins {
+            c.hold(&reads);
+        }
         c.claim();
         Ok(())
     }
 
     /// Writes a node's words; false if its inputs are gone.
-    fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers, main: &Device) -> bool {
+    fn write(&mut self, node: &Node, inputs: &[Tensor], numbers: &Numbers, reads: &mut Reads, main: &Device) -> bool {
         if inputs.len() != node.kind.arity() {
             return false;
         }
@@ -221,6 +240,7 @@ impl Capture {
                 Some(Source::Node(n)) => {
                     self.key.push(EDGE | (layout.rank() as u64) << 48 | n as u64);
                     self.key.push(layout.offset() as u64);
+                    reads.push((self.nodes.len() as u32, n as u32));
                 }
                 None => return false,
             }
@@ -232,6 +252,64 @@ impl Capture {
         }
         self.edges.extend(node.kind.offset().map(|offset| (NO_LEAF, offset)));
         true
+    }
+
+    /// Finds the nodes whose values are kept although nobody asked for them now, so that nothing is computed again and again.
+    ///
+    /// The program *holds* a node if more than this graph has it: a name, or a pending node outside. What it holds is kept
+    ///
+    /// - for certain, if it, or what goes into it anew, was computed before: nothing is computed a third time;
+    /// - for certain, if it is an assignment: it may be written in place, over the value as it was;
+    /// - if an operation stores it anyway, where something expensive goes into it anew. Inside a row program or attention
+    ///   it is not stored, so that these stay one operation when they are written with names for their parts.
+    fn hold(&mut self, reads: &Reads) {
+        let mut readers: SmallVec<[u32; 16]> = SmallVec::from_elem(0, self.nodes.len());
+        for &(_, read) in reads {
+            readers[read as usize] += 1;
+        }
+        // For each node, whether something expensive, and something that was computed before, goes into it and is not kept.
+        let mut anew: SmallVec<[(bool, bool); 16]> = SmallVec::new();
+        let mut certain: SmallVec<[usize; 2]> = SmallVec::new();
+        let mut reads = reads.iter().peekable();
+        for (n, node) in self.nodes.iter().enumerate() {
+            let free = matches!(node.kind.fusion(), Fusion::Free);
+            let (mut expensive, mut again) = (node.kind.is_expensive(), !free && node.was_computed());
+            while let Some((_, p)) = reads.next_if(|r| r.0 as usize == n) {
+                let below = anew[*p as usize];
+                (expensive, again) = (expensive | below.0, again | below.1);
+            }
+            // One more has it: this capture.
+            let held = !free && Arc::strong_count(node) > readers[n] as usize + 1;
+            let kept = if self.outputs.contains(&n) {
+                true
+            } else if held && (again || matches!(node.kind, Kind::Assign(_))) {
+                certain.push(n);
+                true
+            } else if held && expensive {
+                self.optional.push(n);
+                true
+            } else {
+                false
+            };
+            anew.push(if kept { (false, false) } else { (expensive, again) });
+        }
+        self.keeps = !certain.is_empty() || !self.optional.is_empty();
+        if self.keeps {
+            self.key.push(HELD | (certain.len() as u64) << 28 | self.optional.len() as u64);
+            self.key.extend(certain.iter().chain(&self.optional).map(|&n| n as u64));
+            self.outputs.extend(certain);
+        }
+    }
+
+    /// The names of operations that were computed before, and are now once more.
+    pub fn computed_again(&self) -> impl Iterator<Item = &'static str> {
+        let again = self.nodes.iter().filter(|n| n.was_computed() && !matches!(n.kind.fusion(), Fusion::Free));
+        again.map(|n| n.kind.name())
+    }
+
+    /// Notes that all was computed.
+    pub fn note_computed(&self) {
+        self.nodes.iter().for_each(|n| n.note_computed());
     }
 
     /// Finds the leaves that may be overwritten in place: only the node that assigns to one holds it, and that node is wanted, or
@@ -304,6 +382,9 @@ impl Capture {
             let first_param = params;
             params += node.kind.params().len();
             let inputs = node.with_inputs(|inputs| {
+                if inputs.len() != node.kind.arity() {
+                    return Err(Unplanned::Raced);
+                }
                 inputs
                     .iter()
                     .map(|t| {
@@ -341,7 +422,7 @@ impl Capture {
             return Err(Unplanned::Raced);
         }
         settle(&mut nodes);
-        Ok(Graph { nodes, outputs: self.outputs.to_vec() })
+        Ok(Graph { nodes, outputs: self.outputs.to_vec(), optional: self.optional.to_vec() })
     }
 
     /// The device of a node, if it names one: see [`GraphNode::device`].
@@ -451,7 +532,10 @@ pub(crate) struct Edge {
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub nodes: Vec<GraphNode>,
+    /// The nodes whose values the plan leaves behind.
     pub outputs: Vec<usize>,
+    /// Nodes whose values it leaves behind where an operation stores them anyway.
+    pub optional: Vec<usize>,
 }
 
 impl Graph {

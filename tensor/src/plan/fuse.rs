@@ -73,6 +73,8 @@ pub(crate) struct Fused {
     pub inlined: Vec<bool>,
     /// Clusters in an order in which they can be computed.
     pub order: Vec<usize>,
+    /// The graph's optional outputs that are stored.
+    pub kept: Vec<usize>,
 }
 
 /// Row-major over the domain.
@@ -86,13 +88,22 @@ struct Fuser<'a> {
     of: Vec<usize>,
     level: Vec<Level>,
     readers: Vec<Vec<usize>>,
-    /// The most buffers that one kernel can be given.
-    most_buffers: usize,
+    rules: Rules,
 }
 
-/// Gathers the nodes of a graph, so that no kernel takes more buffers than it can be given. Without fusion every node
-/// stands alone.
-pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused> {
+/// What may be computed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Whether anything may; else every node stands alone.
+    pub fusing: bool,
+    /// The most buffers that one kernel can be given.
+    pub most_buffers: usize,
+    /// The most values that one contraction stores. With one, the fast ways that store a single value are open to it.
+    pub most_results: usize,
+}
+
+/// Gathers the nodes of a graph.
+pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
     let n = graph.nodes.len();
     let mut readers = vec![Vec::new(); n];
     for (v, node) in graph.nodes.iter().enumerate() {
@@ -103,7 +114,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
         }
     }
     let (of, level) = ((0..n).collect(), vec![Level::Element; n]);
-    let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers, most_buffers };
+    let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers, rules };
     for v in 0..n {
         let node = &graph.nodes[v];
         let (form, domain) = match node.kind.fusion() {
@@ -130,7 +141,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
             Fusion::Free | Fusion::Elementwise => (Form::Map, node.shape.clone()),
         };
         f.clusters.push(Some(Cluster { form, domain, nodes: vec![v] }));
-        if on {
+        if rules.fusing {
             for edge in &node.inputs {
                 if let Source::Node(p) = edge.source {
                     f.try_join(v, p)?;
@@ -138,7 +149,8 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
             }
         }
     }
-    let inlined = f.inline(on)?;
+    let mut inlined = f.inline()?;
+    let kept = f.keep(&mut inlined);
     let order = f.order();
     // invariant: `order` and `of` name live clusters only
     let mut renumbered = vec![usize::MAX; f.clusters.len()];
@@ -155,6 +167,7 @@ pub(crate) fn fuse(graph: &Graph, on: bool, most_buffers: usize) -> Result<Fused
         of: f.of.into_iter().map(|i| renumbered[i]).collect(),
         level: f.level,
         clusters,
+        kept,
     })
 }
 
@@ -181,7 +194,9 @@ impl Fuser<'_> {
             return Ok(());
         }
         let Some((joined, levels)) = self.joined(v, a, b)? else { return Ok(()) };
-        let too_large = joined.nodes.len() > MOST_NODES || self.buffers(&joined) > self.most_buffers;
+        let too_large = joined.nodes.len() > MOST_NODES
+            || self.buffers(&joined) > self.rules.most_buffers
+            || matches!(joined.form, Form::Contract(_)) && self.results(&joined) > self.rules.most_results;
         if too_large || !self.is_convex(a, b) || !self.is_canonical(&joined, &levels)? {
             return Ok(());
         }
@@ -266,7 +281,6 @@ impl Fuser<'_> {
     fn buffers(&self, c: &Cluster) -> usize {
         let inside = |n: usize| c.nodes.binary_search(&n).is_ok();
         let mut reads: Vec<(Source, &Layout)> = Vec::new();
-        let mut writes = 0;
         for &n in &c.nodes {
             for edge in &self.graph.nodes[n].inputs {
                 let free = matches!(edge.source, Source::Node(p) if inside(p) || self.is_free(p));
@@ -274,9 +288,36 @@ impl Fuser<'_> {
                     reads.push((edge.source, &edge.layout));
                 }
             }
-            writes += usize::from(self.graph.outputs.contains(&n) || self.readers[n].iter().any(|&r| !inside(r)));
         }
-        reads.len() + writes
+        reads.len() + c.nodes.iter().filter(|&&n| self.is_stored(c, n)).count()
+    }
+
+    /// How many values a cluster stores at most.
+    fn results(&self, c: &Cluster) -> usize {
+        c.nodes.iter().filter(|&&n| self.is_stored(c, n) || self.graph.optional.contains(&n)).count()
+    }
+
+    /// Whether a node of a cluster is wanted, or read from outside.
+    fn is_stored(&self, c: &Cluster, n: usize) -> bool {
+        self.graph.outputs.contains(&n) || self.readers[n].iter().any(|r| c.nodes.binary_search(r).is_err())
+    }
+
+    /// Which optional outputs are stored: all but those that a row program has no need to store, or that would take more
+    /// buffers than a kernel can be given.
+    fn keep(&self, inlined: &mut [bool]) -> Vec<usize> {
+        let mut kept: Vec<usize> = Vec::new();
+        for &n in &self.graph.optional {
+            let (at, c) = (self.of[n], self.cluster(self.of[n]));
+            let fits = || {
+                let more = kept.iter().filter(|&&k| self.of[k] == at && !self.is_stored(c, k)).count();
+                !matches!(c.form, Form::Rows(_)) && self.buffers(c) + more < self.rules.most_buffers
+            };
+            if self.is_stored(c, n) && !inlined[at] || fits() {
+                inlined[at] = false;
+                kept.push(n);
+            }
+        }
+        kept
     }
 
     /// The layout through which the operation reads a node of this level.
@@ -367,7 +408,7 @@ impl Fuser<'_> {
     }
 
     /// Decides which map clusters are computed inside their only reader.
-    fn inline(&self, on: bool) -> Result<Vec<bool>> {
+    fn inline(&self) -> Result<Vec<bool>> {
         let mut inlined = vec![false; self.clusters.len()];
         for (i, c) in self.clusters.iter().enumerate() {
             let Some(c) = c else { continue };
@@ -383,7 +424,7 @@ impl Fuser<'_> {
                 inlined[i] = !c.nodes.iter().any(|n| self.graph.outputs.contains(n));
                 continue;
             }
-            if !on || c.nodes.iter().any(|n| self.graph.outputs.contains(n)) {
+            if !self.rules.fusing || c.nodes.iter().any(|n| self.graph.outputs.contains(n)) {
                 continue;
             }
             let mut outside = c
@@ -401,7 +442,7 @@ impl Fuser<'_> {
             }
             // The readers of a cluster that is computed inside another read what it reads.
             let buffers = self.buffers(c) + self.buffers(self.cluster(reader));
-            inlined[i] = buffers <= self.most_buffers && self.is_worth_inlining(c, i, reader)?;
+            inlined[i] = buffers <= self.rules.most_buffers && self.is_worth_inlining(c, i, reader)?;
         }
         Ok(inlined)
     }

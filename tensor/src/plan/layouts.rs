@@ -109,7 +109,7 @@ pub(super) fn channels_last(graph: &Graph) -> Result<Option<Graph>> {
     }
     // A value that somebody wants, or that is read in a way that cannot be said of the other order, keeps all that go with it.
     let mut unchanged = vec![false; graph.nodes.len()];
-    for &o in &graph.outputs {
+    for &o in graph.outputs.iter().chain(&graph.optional) {
         unchanged[lead(&leader, o)] = true;
     }
     let mut made = vec![false; graph.nodes.len()];
@@ -156,7 +156,7 @@ pub(super) fn channels_last(graph: &Graph) -> Result<Option<Graph>> {
             None => node,
         });
     }
-    Ok(Some(Graph { nodes, outputs: graph.outputs.clone() }))
+    Ok(Some(Graph { nodes, outputs: graph.outputs.clone(), optional: graph.optional.clone() }))
 }
 
 /// Whether a node's shape may differ from that of what it follows.

@@ -153,6 +153,23 @@ fn record(device: &Device, started: Instant, trigger: Trigger, found: Found, pla
     });
 }
 
+/// Notes that a captured graph was computed, and in the profile, which of its operations were before.
+fn note_computed(capture: &Capture, device: &Device, trigger: Trigger) {
+    let profiler = device.profiler();
+    if profiler.is_on() {
+        for name in capture.computed_again() {
+            profiler.record(Record {
+                name: name.into(),
+                kind: RecordKind::Again,
+                device: device.name().into(),
+                note: format!("{trigger:?}"),
+                ..Record::at(profiler, Instant::now())
+            });
+        }
+    }
+    capture.note_computed();
+}
+
 /// The plan for a captured graph, evaluated for a device.
 fn plan_for(capture: &mut Capture, device: &Device) -> Planned<(Arc<Runnable>, Found)> {
     capture.key.push(ideas(device) | device.id() << 8);
@@ -183,9 +200,14 @@ fn make(capture: &Capture, device: &Device) -> Planned<Plan> {
     }
     let mut drafts = Vec::new();
     for (form, graph) in rewrite::rewrite(graph, &sites.devices)? {
-        let mut sites = sites.clone();
-        let placed = place::place(graph, &mut sites)?;
-        drafts.push((form, placed, sites));
+        // A contraction that stores several values saves a pass over one of them; not all ways to compute one can.
+        let mut own = sites.clone();
+        let placed = place::place(graph.clone(), &mut own, usize::MAX)?;
+        if placed.stores_several() {
+            let mut own = sites.clone();
+            drafts.push((form.clone(), place::place(graph, &mut own, 1)?, own));
+        }
+        drafts.push((form, placed, own));
     }
     Ok(memory::lay(&choose::choose(drafts)?, capture)?)
 }
@@ -268,16 +290,35 @@ fn main_device<'a>(tensors: &[&'a Tensor]) -> Option<&'a Device> {
 }
 
 fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
-    let started = device.profiler().is_on().then(Instant::now);
     let mut capture = Capture::new();
-    if !device.candidates().is_empty() {
-        return again(&mut capture, tensors, device, |capture| auto::run(capture, device, trigger)).map(|_| ());
+    match attempt(&mut capture, tensors, device, trigger, stream) {
+        // What the program holds has no room beside what it wants: it is computed when it is read.
+        Err(error) if error.kind() == ErrorKind::OutOfMemory && capture.keeps => {
+            capture.keeping = false;
+            capture.clear();
+            attempt(&mut capture, tensors, device, trigger, stream)
+        }
+        outcome => outcome,
     }
-    let Some((plan, found)) = planned(&mut capture, tensors, device)? else { return Ok(()) };
-    execute(&plan, &given(&capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
+}
+
+fn attempt(
+    capture: &mut Capture,
+    tensors: &[&Tensor],
+    device: &Device,
+    trigger: Trigger,
+    stream: Option<&Stream>,
+) -> Result<()> {
+    let started = device.profiler().is_on().then(Instant::now);
+    if !device.candidates().is_empty() {
+        return again(capture, tensors, device, |capture| auto::run(capture, device, trigger)).map(|_| ());
+    }
+    let Some((plan, found)) = planned(capture, tensors, device)? else { return Ok(()) };
+    execute(&plan, &given(capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
     if let Some(started) = started {
         record(device, started, trigger, found, &plan);
     }
+    note_computed(capture, device, trigger);
     Ok(())
 }
 

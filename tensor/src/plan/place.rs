@@ -5,11 +5,11 @@
 //! the graph is fused and lowered again. A value that is read on another device than it is made on is copied there: by one
 //! copy, or by two through the host.
 
-use millstream_core::{Device, Error, Idea, Layout, Result, Support};
+use millstream_core::{Body, Device, Error, Idea, Layout, Result, Support};
 use rustc_hash::FxHashMap;
 
 use super::capture::{Edge, Graph, GraphNode, Source};
-use super::fuse::{Form, Fused, fuse};
+use super::fuse::{Form, Fused, Rules, fuse};
 use super::lower::{Lowered, lower_all};
 
 /// Where the devices of a plan come from when it runs. The first is always [`Site::Main`].
@@ -86,6 +86,14 @@ pub(crate) struct Placed {
     pub refusals: Vec<Refusal>,
 }
 
+impl Placed {
+    /// Whether a contraction stores several values.
+    pub fn stores_several(&self) -> bool {
+        let several = |l: &Lowered| l.writes.len() > 1 && matches!(l.op.body, Body::Contract(_));
+        self.tasks.iter().any(|t| matches!(t, Task::Compute(_, l) if several(l)))
+    }
+}
+
 /// How often the group of a node was split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Splits {
@@ -99,15 +107,18 @@ enum Splits {
     Last,
 }
 
-/// Fuses, lowers and places.
-pub(crate) fn place(mut graph: Graph, sites: &mut Sites) -> Result<Placed> {
+/// Fuses, lowers and places; contractions store at most so many values each.
+pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) -> Result<Placed> {
     // Scratch memory takes a buffer, too.
     let most_buffers = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
-    let fusing = sites.devices[0].has(Idea::Fuse);
+    let rules = Rules { fusing: sites.devices[0].has(Idea::Fuse), most_buffers, most_results };
+    let wanted = graph.outputs.len();
     let mut splits = vec![Splits::None; graph.nodes.len()];
     let mut refusals: Vec<Refusal> = Vec::new();
     loop {
-        let mut fused = fuse(&graph, fusing, most_buffers)?;
+        graph.outputs.truncate(wanted);
+        let mut fused = fuse(&graph, rules)?;
+        graph.outputs.extend(&fused.kept);
         let lowered = lower_all(&graph, &mut fused)?;
         // An operation without a single element to write has nothing to do.
         let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| graph.bytes(n) > 0)).collect();

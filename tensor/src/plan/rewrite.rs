@@ -18,6 +18,7 @@ pub(crate) enum Form {
 }
 
 /// A form of a captured graph.
+#[derive(Clone)]
 pub(crate) struct Rewritten {
     pub form: Form,
     /// For each node, its number among the captured ones.
