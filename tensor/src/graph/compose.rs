@@ -1,6 +1,6 @@
 //! Composition of layouts: reading a value through a view of a view.
 
-use millstream_core::what::{Strides, elements, row_major};
+use millstream_core::what::{Dims, Strides, elements, row_major};
 use millstream_core::{Guard, Layout, Result};
 use smallvec::SmallVec;
 
@@ -45,6 +45,8 @@ pub(crate) struct Coordinates {
     /// For each dimension of the view: the axis that a step along it moves, and how far. A dimension without steps moves
     /// the first axis by 0.
     pub steps: SmallVec<[(usize, isize); 6]>,
+    /// The sizes of the view's dimensions.
+    extents: Dims,
     /// The smallest and the largest coordinate of each axis.
     low: SmallVec<[isize; 6]>,
     high: SmallVec<[isize; 6]>,
@@ -82,7 +84,32 @@ impl Coordinates {
             steps.push((axis, step));
         }
         let inside = (0..shape.len()).all(|a| low[a] >= 0 && high[a] < shape[a].max(1) as isize);
-        inside.then_some(Coordinates { start, steps, low, high })
+        inside.then_some(Coordinates { start, steps, extents: outer.shape().into(), low, high })
+    }
+
+    /// The smallest and the largest index of an axis.
+    pub fn reach(&self, axis: usize) -> (usize, usize) {
+        (self.low[axis] as usize, self.high[axis] as usize)
+    }
+
+    /// The dimension of the view that walks an axis past an index, and where it does: up to there all indices of the axis are
+    /// on one side of it, from there on the other. `None` if several dimensions walk the axis, or none reaches the index.
+    pub fn meets(&self, axis: usize, index: usize) -> Option<(usize, usize)> {
+        let mut walks = (0..self.steps.len()).filter(|&d| self.steps[d].0 == axis && self.steps[d].1 != 0);
+        let (dim, None) = (walks.next()?, walks.next()) else { return None };
+        let (step, away) = (self.steps[dim].1, index as isize - self.start[axis]);
+        // Upwards the first step that reaches the index, downwards the first below it.
+        let at = if step > 0 { (away + step - 1) / step } else { away / step + 1 };
+        (at > 0 && (at as usize) < self.extents[dim]).then_some((dim, at as usize))
+    }
+
+    /// The same positions in a value of shape `shape` that begins at `before`, as row-major positions in it; all must lie in
+    /// it.
+    pub fn from(&self, before: &[usize], shape: &[usize]) -> Result<Layout> {
+        let rows = row_major(shape);
+        let strides: Strides = self.steps.iter().map(|&(axis, step)| step * rows[axis]).collect();
+        let first = self.start.iter().zip(before).zip(&rows).map(|((&at, &before), &row)| (at - before as isize) * row);
+        Layout::new(&self.extents, &strides, first.sum::<isize>() as usize)
     }
 }
 

@@ -65,6 +65,10 @@ impl Operation for Concat {
         Fusion::Parts
     }
 
+    fn is_expensive(&self) -> bool {
+        false
+    }
+
     fn key(&self, key: &mut Key) {
         key.push((self.axis as u64) << 32 | self.parts as u64);
     }

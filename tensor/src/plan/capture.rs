@@ -95,6 +95,8 @@ const CLAIMS: u64 = 5 << 56;
 const DEVICE: u64 = 6 << 56;
 /// Begins the lists of nodes that are kept because the program holds them.
 const HELD: u64 = 7 << 56;
+/// How many operations in a chain count as much as an expensive one.
+const LONG: u32 = 32;
 /// Stands for the leaf where an edge only says at which element of its own value an assignment begins.
 pub(super) const NO_LEAF: usize = usize::MAX;
 
@@ -260,24 +262,28 @@ impl Capture {
     ///
     /// - for certain, if it, or what goes into it anew, was computed before: nothing is computed a third time;
     /// - for certain, if it is an assignment: it may be written in place, over the value as it was;
-    /// - if an operation stores it anyway, where something expensive goes into it anew. Inside a row program or attention
-    ///   it is not stored, so that these stay one operation when they are written with names for their parts.
+    /// - if an operation stores it anyway, where something expensive, or a long chain of operations, goes into it anew. Inside a
+    ///   row program or attention it is not stored, so that these stay one operation when they are written with names for their
+    ///   parts.
     fn hold(&mut self, reads: &Reads) {
         let mut readers: SmallVec<[u32; 16]> = SmallVec::from_elem(0, self.nodes.len());
         for &(_, read) in reads {
             readers[read as usize] += 1;
         }
-        // For each node, whether something expensive, and something that was computed before, goes into it and is not kept.
-        let mut anew: SmallVec<[(bool, bool); 16]> = SmallVec::new();
+        // For each node, how long the chain of operations is that goes into it and is not kept (an expensive one makes it long),
+        // and whether one of them was computed before.
+        let mut anew: SmallVec<[(u32, bool); 16]> = SmallVec::new();
         let mut certain: SmallVec<[usize; 2]> = SmallVec::new();
         let mut reads = reads.iter().peekable();
         for (n, node) in self.nodes.iter().enumerate() {
             let free = matches!(node.kind.fusion(), Fusion::Free);
-            let (mut expensive, mut again) = (node.kind.is_expensive(), !free && node.was_computed());
+            let own = if node.kind.is_expensive() { LONG } else { u32::from(!free) };
+            let (mut below, mut again) = (0, !free && node.was_computed());
             while let Some((_, p)) = reads.next_if(|r| r.0 as usize == n) {
-                let below = anew[*p as usize];
-                (expensive, again) = (expensive | below.0, again | below.1);
+                let (length, computed) = anew[*p as usize];
+                (below, again) = (below.max(length), again | computed);
             }
+            let length = below + own;
             // One more has it: this capture.
             let held = !free && Arc::strong_count(node) > readers[n] as usize + 1;
             let kept = if self.outputs.contains(&n) {
@@ -285,13 +291,13 @@ impl Capture {
             } else if held && (again || matches!(node.kind, Kind::Assign(_))) {
                 certain.push(n);
                 true
-            } else if held && expensive {
+            } else if held && length >= LONG {
                 self.optional.push(n);
                 true
             } else {
                 false
             };
-            anew.push(if kept { (false, false) } else { (expensive, again) });
+            anew.push(if kept { (0, false) } else { (length, again) });
         }
         self.keeps = !certain.is_empty() || !self.optional.is_empty();
         if self.keeps {

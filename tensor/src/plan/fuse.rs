@@ -12,9 +12,9 @@
 //! - `Alone`: a lookup, a scan or attention, which joins nothing and reads only what is in memory.
 //!
 //! Two clusters join when every edge between them is *canonical* (each index reads its own element, or its own row's value)
-//! and no third cluster lies between them. Element-wise clusters that are read through another view, or by a contraction, are
-//! inlined into their only reader where that is cheap. Padding counts as element-wise, but what it pads is always read from
-//! memory; inlined into a contraction or a reduction over windows, it is nothing but guards on that read.
+//! and no third cluster lies between them. What is read through another view, or by a contraction, may be inlined into its only
+//! reader ([`super::inline`]). Padding counts as element-wise; inlined into a contraction or a reduction over windows, it is
+//! nothing but guards on a read.
 
 use millstream_core::what::{Dims, elements};
 use millstream_core::{Layout, Result};
@@ -24,10 +24,6 @@ use crate::graph::{Fusion, Kind, Pad, compose, row_layout, through_padding};
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
 const MOST_NODES: usize = 192;
-/// Arithmetic for each element up to which computing a value again is cheaper than storing it.
-const CHEAP: u64 = 4;
-/// Arithmetic for each element up to which a matmul computes its operand while reading it.
-const CHEAP_OPERAND: u64 = 40;
 
 /// Whether a node of a row program has a value for each element or one for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +67,8 @@ pub(crate) struct Fused {
     pub level: Vec<Level>,
     /// Clusters that are computed inside their readers.
     pub inlined: Vec<bool>,
+    /// Those of them that might be cheaper to store.
+    pub doubtful: Vec<bool>,
     /// Clusters in an order in which they can be computed.
     pub order: Vec<usize>,
     /// The graph's optional outputs that are stored.
@@ -82,13 +80,15 @@ fn element_layout(domain: &[usize]) -> Result<Layout> {
     Layout::contiguous(domain)
 }
 
-struct Fuser<'a> {
-    graph: &'a Graph,
-    clusters: Vec<Option<Cluster>>,
-    of: Vec<usize>,
+/// Clusters while they are gathered.
+pub(super) struct Fuser<'a> {
+    pub graph: &'a Graph,
+    pub clusters: Vec<Option<Cluster>>,
+    pub of: Vec<usize>,
     level: Vec<Level>,
-    readers: Vec<Vec<usize>>,
-    rules: Rules,
+    /// For each node, those that read it.
+    pub readers: Vec<Vec<usize>>,
+    pub rules: Rules,
 }
 
 /// What may be computed together.
@@ -149,9 +149,12 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
             }
         }
     }
-    let mut inlined = f.inline()?;
-    let kept = f.keep(&mut inlined);
+    if rules.fusing {
+        (0..n).rev().try_for_each(|v| f.sink(v))?;
+    }
     let order = f.order();
+    let (mut inlined, doubtful) = f.inline(&order)?;
+    let kept = f.keep(&mut inlined);
     // invariant: `order` and `of` name live clusters only
     let mut renumbered = vec![usize::MAX; f.clusters.len()];
     let mut clusters = Vec::new();
@@ -161,8 +164,10 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
             clusters.push(c);
         }
     }
+    let live = |flags: Vec<bool>| (0..flags.len()).filter(|&i| renumbered[i] != usize::MAX).map(|i| flags[i]).collect();
     Ok(Fused {
-        inlined: (0..renumbered.len()).filter(|&i| renumbered[i] != usize::MAX).map(|i| inlined[i]).collect(),
+        inlined: live(inlined),
+        doubtful: live(doubtful),
         order: order.into_iter().map(|i| renumbered[i]).collect(),
         of: f.of.into_iter().map(|i| renumbered[i]).collect(),
         level: f.level,
@@ -172,17 +177,17 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
 }
 
 impl Fuser<'_> {
-    fn cluster(&self, i: usize) -> &Cluster {
+    pub fn cluster(&self, i: usize) -> &Cluster {
         self.clusters[i].as_ref().expect("a live cluster") // invariant: `of` names live clusters only
     }
 
     /// Numbers and ranges are written into every reader anew and never join.
-    fn is_free(&self, v: usize) -> bool {
+    pub fn is_free(&self, v: usize) -> bool {
         matches!(self.graph.nodes[v].kind.fusion(), Fusion::Free)
     }
 
     /// Whether two nodes may be computed by one operation: one device computes both, and neither stands alone.
-    fn is_together(&self, v: usize, p: usize) -> bool {
+    pub fn is_together(&self, v: usize, p: usize) -> bool {
         let (v, p) = (&self.graph.nodes[v], &self.graph.nodes[p]);
         v.device == p.device && !v.alone && !p.alone
     }
@@ -206,6 +211,42 @@ impl Fuser<'_> {
         }
         self.clusters[a] = Some(joined);
         self.clusters[b] = None;
+        Ok(())
+    }
+
+    /// Moves a node of a map to the only cluster that reads it, if that reads no more memory then: the one value that the node
+    /// reads is in memory anyway. So `u * 4` is not stored beside `u`.
+    fn sink(&mut self, v: usize) -> Result<()> {
+        let from = self.of[v];
+        let Some(&reader) = self.readers[v].first() else { return Ok(()) };
+        let (whole, to) = (self.cluster(from), self.of[reader]);
+        let in_memory =
+            |p: usize| self.readers[p].iter().any(|&r| self.of[r] != from) || self.graph.outputs.contains(&p);
+        let sources = self.graph.nodes[v].inputs.iter().map(|e| e.source);
+        let mut reads = sources.filter(|s| !matches!(s, Source::Node(p) if self.is_free(*p)));
+        let reads_memory = match (reads.next(), reads.next()) {
+            (Some(Source::Node(p)), None) => in_memory(p),
+            (only, None) => only.is_some(),
+            _ => false,
+        };
+        let is_elsewhere = to != from && self.readers[v].iter().all(|&r| self.of[r] == to);
+        let is_wanted = self.graph.outputs.contains(&v) || self.graph.optional.contains(&v);
+        if !is_elsewhere || !reads_memory || is_wanted || whole.form != Form::Map || whole.nodes.len() == 1 {
+            return Ok(());
+        }
+        let (whole, mut rest) = (whole.clone(), whole.clone());
+        rest.nodes.retain(|&n| n != v);
+        let home = rest.nodes[0];
+        rest.nodes.iter().for_each(|&n| self.of[n] = home);
+        let alone = Cluster { form: Form::Map, domain: self.graph.nodes[v].shape.clone(), nodes: vec![v] };
+        (self.clusters[from], self.of[v]) = (None, v);
+        (self.clusters[home], self.clusters[v]) = (Some(rest), Some(alone));
+        self.try_join(reader, v)?;
+        if self.of[v] == v {
+            (self.clusters[home], self.clusters[v]) = (None, None);
+            whole.nodes.iter().for_each(|&n| self.of[n] = from);
+            self.clusters[from] = Some(whole);
+        }
         Ok(())
     }
 
@@ -298,7 +339,7 @@ impl Fuser<'_> {
     }
 
     /// Whether a node of a cluster is wanted, or read from outside.
-    fn is_stored(&self, c: &Cluster, n: usize) -> bool {
+    pub fn is_stored(&self, c: &Cluster, n: usize) -> bool {
         self.graph.outputs.contains(&n) || self.readers[n].iter().any(|r| c.nodes.binary_search(r).is_err())
     }
 
@@ -405,95 +446,6 @@ impl Fuser<'_> {
             }
         }
         true
-    }
-
-    /// Decides which map clusters are computed inside their only reader.
-    fn inline(&self) -> Result<Vec<bool>> {
-        let mut inlined = vec![false; self.clusters.len()];
-        for (i, c) in self.clusters.iter().enumerate() {
-            let Some(c) = c else { continue };
-            if c.form != Form::Map {
-                continue;
-            }
-            let by_host = |n: &usize| self.readers[*n].iter().any(|&r| self.cluster(self.of[r]).form == Form::Host);
-            if c.nodes.iter().any(by_host) {
-                continue;
-            }
-            if c.nodes.iter().all(|&n| self.is_free(n)) {
-                // A number or a range has no memory unless it is wanted itself.
-                inlined[i] = !c.nodes.iter().any(|n| self.graph.outputs.contains(n));
-                continue;
-            }
-            if !self.rules.fusing || c.nodes.iter().any(|n| self.graph.outputs.contains(n)) {
-                continue;
-            }
-            let mut outside = c
-                .nodes
-                .iter()
-                .flat_map(|&n| self.readers[n].iter().map(move |&r| (n, r)))
-                .filter(|&(_, r)| self.of[r] != i);
-            let Some((own, first)) = outside.next() else { continue };
-            let reader = self.of[first];
-            if !self.is_together(own, first) {
-                continue;
-            }
-            if !outside.all(|(_, r)| self.of[r] == reader) {
-                continue;
-            }
-            // The readers of a cluster that is computed inside another read what it reads.
-            let buffers = self.buffers(c) + self.buffers(self.cluster(reader));
-            inlined[i] = buffers <= self.rules.most_buffers && self.is_worth_inlining(c, i, reader)?;
-        }
-        Ok(inlined)
-    }
-
-    fn is_worth_inlining(&self, c: &Cluster, i: usize, reader: usize) -> Result<bool> {
-        let work: u64 = c.nodes.iter().map(|&n| self.graph.nodes[n].kind.flop()).sum();
-        let own = elements(&c.domain);
-        let target = self.cluster(reader);
-        if matches!(target.form, Form::Alone(_)) {
-            return Ok(false);
-        }
-        for &r in &target.nodes {
-            let node = &self.graph.nodes[r];
-            for edge in node.inputs.iter().filter(|e| matches!(e.source, Source::Node(p) if self.of[p] == i)) {
-                let Source::Node(p) = edge.source else { continue };
-                let is_contraction = matches!(node.kind, Kind::Contract(..));
-                let repeated = edge.layout.len() > own;
-                if matches!(node.kind, Kind::Pad { .. }) {
-                    return Ok(false);
-                }
-                if work > if is_contraction { CHEAP_OPERAND } else { u64::MAX } || (repeated && work > CHEAP) {
-                    return Ok(false);
-                }
-                // The reader's own index space is not known here; its edge's is, and must be expressible down to the inputs.
-                if !self.expressible(c, p, &edge.layout)? {
-                    return Ok(false);
-                }
-                if !is_contraction && node.shape != target.domain && !matches!(node.kind, Kind::Reduce(..)) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether the value of `p` can be computed at the positions that `outer` gives, down to what its cluster reads.
-    fn expressible(&self, c: &Cluster, p: usize, outer: &Layout) -> Result<bool> {
-        let node = &self.graph.nodes[p];
-        if let Kind::Pad(Pad { before, .. }) = &node.kind {
-            return Ok(through_padding(&node.inputs[0].layout, before, &node.shape, outer).is_some());
-        }
-        for edge in &node.inputs {
-            let Some(through) = compose(&edge.layout, &node.shape, outer)? else { return Ok(false) };
-            if let Source::Node(q) = edge.source
-                && c.nodes.contains(&q)
-                && !self.expressible(c, q, &through)?
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Clusters so that what is read comes first.

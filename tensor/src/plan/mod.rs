@@ -11,12 +11,14 @@ mod capture;
 mod attention;
 mod layouts;
 mod rewrite;
-// Fuse: `Graph` → `Fused`, the groups that are computed together.
+// Fuse: `Graph` → `Fused`, the groups that are computed together, or inside one another.
 mod fuse;
+mod inline;
 // Lower: `Fused` → `Lowered`, operations that know no device.
 mod lower;
-// Place: each form → `Placed`, operations on devices, and copies between them.
+// Place: each form → `Placed`, operations on devices, and copies between them; what is cheaper stored than inlined is.
 mod place;
+mod price;
 // Choose: all `Placed` → `Chosen`, the cheapest form and the way to compute each operation.
 mod choose;
 // Memory: `Chosen` → `Plan`, steps that know where their operands lie.

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::capture::{Edge, Graph, GraphNode, Source};
 use super::fuse::{Form, Fused, Rules, fuse};
 use super::lower::{Lowered, lower_all};
+use super::price::store_cheaper;
 
 /// Where the devices of a plan come from when it runs. The first is always [`Site::Main`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,10 @@ pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) ->
         graph.outputs.truncate(wanted);
         let mut fused = fuse(&graph, rules)?;
         graph.outputs.extend(&fused.kept);
-        let lowered = lower_all(&graph, &mut fused)?;
+        let mut lowered = lower_all(&graph, &mut fused)?;
+        if store_cheaper(&graph, &mut fused, &lowered, sites)? {
+            lowered = lower_all(&graph, &mut fused)?;
+        }
         // An operation without a single element to write has nothing to do.
         let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| graph.bytes(n) > 0)).collect();
         let shown: Vec<usize> = (0..splits.len()).filter(|&n| splits[n] == Splits::First).collect();

@@ -1,0 +1,76 @@
+//! Pricing: whether what is computed inside its reader would be cheaper to store.
+
+use millstream_core::{Error, Result, Support};
+
+use super::capture::{Graph, Source};
+use super::fuse::Fused;
+use super::lower::{Failure, Lowered, lower, stored};
+use super::place::Sites;
+
+/// Stores the doubtful clusters that the cost model finds cheaper in memory. Says whether there are any.
+pub(super) fn store_cheaper(graph: &Graph, fused: &mut Fused, lowered: &[Lowered], sites: &Sites) -> Result<bool> {
+    let doubtful: Vec<usize> = (0..fused.clusters.len()).filter(|&i| fused.doubtful[i] && fused.inlined[i]).collect();
+    if doubtful.is_empty() {
+        return Ok(false);
+    }
+    let stored = stored(graph, fused);
+    let mut changed = false;
+    let mut known: Vec<Option<f64>> = vec![None; fused.clusters.len()];
+    // Readers first: what is stored there is no longer repeated further down.
+    for i in doubtful.into_iter().rev() {
+        let Some(reader) = root(graph, fused, i) else { continue };
+        let inside = match known[reader] {
+            Some(seconds) => Some(seconds),
+            None => seconds(graph, lowered.iter().filter(|l| l.cluster == reader), sites)?,
+        };
+        let Some(inside) = inside else { continue };
+        fused.inlined[i] = false;
+        let own = cost(graph, fused, i, &stored, sites)?;
+        let rest = cost(graph, fused, reader, &stored, sites)?;
+        match (own, rest) {
+            (Some(own), Some(rest)) if own + rest < inside => {
+                known[reader] = Some(rest);
+                changed = true;
+            }
+            _ => {
+                known[reader] = Some(inside);
+                fused.inlined[i] = true;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// The cluster that is stored with another one computed inside of it.
+fn root(graph: &Graph, fused: &Fused, mut i: usize) -> Option<usize> {
+    while fused.inlined[i] {
+        let reads =
+            |n: usize| graph.nodes[n].inputs.iter().any(|e| matches!(e.source, Source::Node(p) if fused.of[p] == i));
+        i = (0..graph.nodes.len()).find(|&n| fused.of[n] != i && reads(n)).map(|n| fused.of[n])?;
+    }
+    Some(i)
+}
+
+/// Predicted seconds of a cluster, if it can be computed as things stand.
+fn cost(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool], sites: &Sites) -> Result<Option<f64>> {
+    match lower(graph, fused, cluster, stored) {
+        Ok(lowered) => seconds(graph, lowered.iter(), sites),
+        Err(Failure::Store(_) | Failure::Cut { .. }) => Ok(None),
+        Err(Failure::Error(error)) => Err(error),
+    }
+}
+
+/// Predicted seconds of operations, if their devices compute them.
+fn seconds<'a>(graph: &Graph, lowered: impl Iterator<Item = &'a Lowered>, sites: &Sites) -> Result<Option<f64>> {
+    let mut sum = 0.0;
+    for l in lowered.filter(|l| l.writes.iter().any(|&n| graph.bytes(n) > 0)) {
+        let Some(&n) = l.writes.first() else { return Err(Error::internal("an operation that writes nothing")) };
+        let device = &sites.devices[graph.nodes[n].device];
+        if let Support::No(_) = device.supports(&l.op) {
+            return Ok(None);
+        }
+        let (candidate, _) = device.choose(&l.op)?;
+        sum += device.compared(&l.op, &candidate);
+    }
+    Ok(Some(sum))
+}
