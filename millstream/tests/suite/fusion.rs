@@ -98,6 +98,50 @@ fn ten_equal_launches_give_nine_ring_hits() -> Result<()> {
     Ok(())
 }
 
+/// How much memory the plan for a value needs beside its result.
+fn intermediate(x: &Tensor) -> String {
+    let text = x.explain().expect("a plan");
+    let at = text.find(" of intermediate").expect("an amount");
+    text[..at].rsplit(", ").next().unwrap_or_default().to_string()
+}
+
+/// A step of the heat equation on a grid without borders.
+fn heat(u: &Tensor) -> Tensor {
+    let (up, down) = (u.roll(&[1], &[0]), u.roll(&[-1], &[0]));
+    let (left, right) = (u.roll(&[1], &[1]), u.roll(&[-1], &[1]));
+    u + (up + down + left + right - u * 4.0) * 0.1
+}
+
+#[test]
+fn shifted_rolled_padded_and_joined_views_fuse() -> Result<()> {
+    let u = matrix(500, 600);
+    u.eval()?;
+    let rolled = heat(&u);
+    // The inside, four edges and four corners.
+    assert_eq!((kernels(&rolled), intermediate(&rolled).as_str()), (9, "0 B"));
+
+    let inside = |x: &Tensor| {
+        let cross = x.slice(0, 0, -2, 1).slice(1, 1, -1, 1) + x.slice(0, 2, 500, 1).slice(1, 1, -1, 1);
+        x.slice(0, 1, -1, 1).slice(1, 1, -1, 1) * 0.5 + cross * 0.25
+    };
+    let padded = &u + inside(&u).pad(&[(1, 1), (1, 1)], 0.0);
+    assert_eq!((kernels(&padded), intermediate(&padded).as_str()), (5, "0 B"));
+
+    let rows = Tensor::concat(&[&u.slice(0, 0, 1, 1), &(u.slice(0, 1, -1, 1) * 0.5), &u.slice(0, -1, 500, 1)], 0);
+    let joined = rows.tanh() + &u;
+    assert_eq!((kernels(&joined), intermediate(&joined).as_str()), (3, "0 B"));
+    Ok(())
+}
+
+#[test]
+fn what_only_one_kernel_needs_is_not_stored_beside_its_input() -> Result<()> {
+    let u = matrix(500, 600);
+    u.eval()?;
+    // Of the first step its result is stored, and not four times it, which only the second reads.
+    assert_eq!(intermediate(&heat(&heat(&u))), "1.20 MB");
+    Ok(())
+}
+
 /// A step of a random program.
 #[derive(Clone, Debug)]
 enum Step {
@@ -105,6 +149,8 @@ enum Step {
     Binary(u8, usize, usize),
     Reduce(u8, usize, u8),
     View(u8, usize, u8),
+    /// Makes a value of several parts.
+    Parts(u8, usize, u8),
     Matmul(usize, usize),
 }
 
@@ -114,6 +160,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (any::<u8>(), any::<usize>(), any::<usize>()).prop_map(|(o, a, b)| Step::Binary(o, a, b)),
         2 => (any::<u8>(), any::<usize>(), any::<u8>()).prop_map(|(o, a, x)| Step::Reduce(o, a, x)),
         3 => (any::<u8>(), any::<usize>(), any::<u8>()).prop_map(|(o, a, x)| Step::View(o, a, x)),
+        3 => (any::<u8>(), any::<usize>(), any::<u8>()).prop_map(|(o, a, x)| Step::Parts(o, a, x)),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Step::Matmul(a, b)),
     ];
     prop::collection::vec(step, 1..14)
@@ -169,6 +216,32 @@ fn program(steps: &[Step], inputs: &[Tensor], mut each: impl FnMut(&Tensor)) -> 
                     2 if x.shape()[axis as usize] > 2 => x.slice(axis, 1, -1, 1),
                     3 => x.reshape(&[x.len()]),
                     _ => x.unsqueeze(axis),
+                }
+            }
+            Step::Parts(o, a, axis) => {
+                let x = at(a);
+                if x.rank() == 0 || x.shape().contains(&0) {
+                    continue;
+                }
+                let axis = *axis as usize % x.rank();
+                let by = axis as isize;
+                let mut around = vec![(0, 0); x.rank()];
+                around[axis] = (1, 2);
+                match o % 6 {
+                    0 => x.roll(&[1], &[by]),
+                    1 => x.roll(&[-1], &[by]) - &x,
+                    2 => x.pad(&around, 0.5).slice(by, 1, -2, 1) * 2.0,
+                    3 => x.pad(&around, -1.0),
+                    4 => Tensor::concat(
+                        &[&x.slice(by, 0, 1, 1).cos(), &x, &x.slice(by, -1, x.shape()[axis] as isize, 1)],
+                        by,
+                    ),
+                    _ => {
+                        let mut y = x.copy();
+                        y.slice_assign(by, 0, 1, 1, &x.slice(by, -1, x.shape()[axis] as isize, 1))
+                            .expect("a part of it");
+                        y
+                    }
                 }
             }
             Step::Matmul(a, b) => {

@@ -3,7 +3,7 @@
 use crate::common::Random;
 use millstream::core::RecordKind;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{AttentionOptions, DType, Device, Generator, Keep, Result, Runtime, Tensor, compile};
+use millstream::{AttentionOptions, Conv, DType, Device, Generator, Keep, Result, Runtime, Tensor, compile};
 
 fn own() -> (Runtime, Device) {
     let runtime = Runtime::builder().family(CpuFamily::new(CpuOptions { threads: Some(1), isa: None })).build();
@@ -233,5 +233,33 @@ fn a_cache_that_grows_computes_nothing_again() -> Result<()> {
         }
     }
     assert!(device.pool().stats().in_use <= allocated + 4096);
+    Ok(())
+}
+
+#[test]
+fn a_thousand_cheap_steps_are_not_computed_again_at_bounds() -> Result<()> {
+    let (runtime, device) = own();
+    let mut u = random(&[32, 48], &device);
+    for _ in 0..1000 {
+        let around = u.roll(&[1], &[0]) + u.roll(&[-1], &[0]) + u.roll(&[1], &[1]) + u.roll(&[-1], &[1]);
+        u = &u + (around - &u * 4.0) * 0.1;
+    }
+    u.eval()?;
+    assert_eq!(again(&runtime), 0);
+    Ok(())
+}
+
+#[test]
+fn a_filter_that_is_computed_lazily_is_stored_once() -> Result<()> {
+    let (runtime, device) = own();
+    let image = random(&[1, 16, 128, 128], &device);
+    let g = random(&[16, 7], &device);
+    let filter = (g.unsqueeze(1) * g.unsqueeze(2)).unsqueeze(1);
+    let expected = image.conv2d(&filter.copy(), None, &Conv::new().padding(3).groups(16)).to_vec::<f32>()?;
+    runtime.profiler().clear();
+    let filter = (g.unsqueeze(1) * g.unsqueeze(2)).unsqueeze(1);
+    let y = image.conv2d(&filter, None, &Conv::new().padding(3).groups(16));
+    assert_eq!(y.to_vec::<f32>()?, expected);
+    assert_eq!(launches(&runtime, ""), 2, "{:?}", runtime.profiler().records());
     Ok(())
 }
