@@ -17,6 +17,8 @@ pub(in crate::contract) const FAMILY: Family = Family::new("depthwise");
 const MOST_FILTERS: usize = 8;
 /// Taps beyond which a sum is long: matmuls add those in blocks, so that less is lost, and cut them better.
 const MOST_TAPS: usize = 256;
+/// Elements of a long vector.
+const VECTOR: usize = 16;
 /// Results of a row below which most lanes of vectors would be idle.
 const LEAST_COLUMNS: usize = 4;
 
@@ -55,7 +57,8 @@ impl Planes {
         let y_line = y.map_or(Line::SINGLE, |y| line(y, f));
         let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));
         let is_long = x_line.taps.saturating_mul(y_line.taps) > MOST_TAPS;
-        if output.0 > MOST_FILTERS || x_line.pixels < LEAST_COLUMNS || is_long {
+        let is_matrix = y.is_none() && is_matrix(&x_line);
+        if output.0 > MOST_FILTERS || x_line.pixels < LEAST_COLUMNS || is_long || is_matrix {
             return None;
         }
         let view = |a: &Access| View::new(a, &op.dims, 0..c.m, windows.pixels(c), c.k..op.dims.len()).batch.offsets();
@@ -113,6 +116,12 @@ impl Way for Planes {
         let (pixels, taps) = self.depthwise.sizes();
         format!("channel by channel: {pixels} pixels, {taps} taps, input {} is the image\n", self.image.input)
     }
+}
+
+/// Whether no two pixels see the same element, as in a matrix whose rows or columns are longer than a vector.
+fn is_matrix(x: &Line) -> bool {
+    let rows = x.stride >= x.taps.saturating_mul(x.dilation) && x.taps >= VECTOR;
+    rows || x.dilation >= x.pixels.saturating_mul(x.stride)
 }
 
 /// An axis as the kernel walks it.
