@@ -369,11 +369,17 @@ impl Fuser<'_> {
         }
     }
 
-    /// Whether every edge inside reads its own element or row, and every edge from outside can be expressed.
+    /// Whether every edge inside reads its own element or row, and every edge from outside can be expressed, if that is so in
+    /// each of the clusters that would be one.
     fn is_canonical(&self, c: &Cluster, levels: &[Level]) -> Result<bool> {
         let level_of = |p: usize| c.nodes.binary_search(&p).ok().map(|i| levels[i]);
         for (&n, &level) in c.nodes.iter().zip(levels) {
             let node = &self.graph.nodes[n];
+            let joins =
+                |e: &Edge| matches!(e.source, Source::Node(p) if self.of[p] != self.of[n] && level_of(p).is_some());
+            if self.stays(n, c, level) && !node.inputs.iter().any(joins) {
+                continue;
+            }
             let seen = match &node.kind {
                 // The operands of the contraction have index spaces of their own.
                 Kind::Contract(..) => {
@@ -412,6 +418,12 @@ impl Fuser<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether a node is at the same level of the same index space in a cluster as it is now.
+    fn stays(&self, n: usize, c: &Cluster, level: Level) -> bool {
+        let own = self.cluster(self.of[n]);
+        self.level[n] == level && own.domain == c.domain && (level == Level::Element || own.form == c.form)
     }
 
     /// Whether no third cluster reads one of the two and is read by the other.
