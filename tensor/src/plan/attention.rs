@@ -75,7 +75,7 @@ impl<'a> Look<'a> {
     fn inner(&self, edge: &Edge, readers: usize) -> Option<usize> {
         let Source::Node(p) = edge.source else { return None };
         let same = is_whole(&edge.layout) && edge.layout.shape() == self.node(p).shape;
-        (same && self.readers[p] == readers && !self.graph.outputs.contains(&p)).then_some(p)
+        (same && self.readers[p] == readers && !self.graph.outputs.contains(p)).then_some(p)
     }
 
     /// The reduction along the last axis that an edge reads, one value a row, if nobody else reads it.
@@ -89,7 +89,7 @@ impl<'a> Look<'a> {
                 && (0..shape.len()).all(|d| shape[d] == 1 || l.strides()[d] == rows.strides()[d])
         };
         let is = matches!(&self.node(p).kind, Kind::Reduce(r) if r.reduce == reduce && r.axes[..] == [last]);
-        Ok((is && walks(&edge.layout) && self.readers[p] == 1 && !self.graph.outputs.contains(&p)).then_some(p))
+        Ok((is && walks(&edge.layout) && self.readers[p] == 1 && !self.graph.outputs.contains(p)).then_some(p))
     }
 
     /// The operands of a matmul: `[batch.., m, k]` and `[batch.., k, n]`.

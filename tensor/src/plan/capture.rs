@@ -275,6 +275,8 @@ impl Capture {
         let mut anew: SmallVec<[(u32, bool); 16]> = SmallVec::new();
         let mut certain: SmallVec<[usize; 2]> = SmallVec::new();
         let mut reads = reads.iter().peekable();
+        let mut wanted: SmallVec<[bool; 64]> = SmallVec::from_elem(false, self.nodes.len());
+        self.outputs.iter().for_each(|&n| wanted[n] = true);
         for (n, node) in self.nodes.iter().enumerate() {
             let free = matches!(node.kind.fusion(), Fusion::Free);
             let own = if node.kind.is_expensive() { LONG } else { u32::from(!free) };
@@ -286,7 +288,7 @@ impl Capture {
             let length = below + own;
             // One more has it: this capture.
             let held = !free && Arc::strong_count(node) > readers[n] as usize + 1;
-            let kept = if self.outputs.contains(&n) {
+            let kept = if wanted[n] {
                 true
             } else if held && (again || matches!(node.kind, Kind::Assign(_))) {
                 certain.push(n);
@@ -428,7 +430,7 @@ impl Capture {
             return Err(Unplanned::Raced);
         }
         settle(&mut nodes);
-        Ok(Graph { nodes, outputs: self.outputs.to_vec(), optional: self.optional.to_vec() })
+        Ok(Graph { nodes, outputs: self.outputs.iter().copied().collect(), optional: self.optional.to_vec() })
     }
 
     /// The device of a node, if it names one: see [`GraphNode::device`].
@@ -539,9 +541,55 @@ pub(crate) struct Edge {
 pub(crate) struct Graph {
     pub nodes: Vec<GraphNode>,
     /// The nodes whose values the plan leaves behind.
-    pub outputs: Vec<usize>,
+    pub outputs: Outputs,
     /// Nodes whose values it leaves behind where an operation stores them anyway.
     pub optional: Vec<usize>,
+}
+
+/// Some nodes in an order, of which one can be asked whether it is there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outputs {
+    list: Vec<usize>,
+    is: Vec<bool>,
+}
+
+impl Outputs {
+    pub fn contains(&self, n: usize) -> bool {
+        self.is.get(n).is_some_and(|&is| is)
+    }
+
+    /// Leaves so many of the first.
+    pub fn truncate(&mut self, len: usize) {
+        self.list.drain(len..).for_each(|n| self.is[n] = false);
+    }
+}
+
+impl Extend<usize> for Outputs {
+    fn extend<I: IntoIterator<Item = usize>>(&mut self, nodes: I) {
+        for n in nodes {
+            if self.is.len() <= n {
+                self.is.resize(n + 1, false);
+            }
+            self.is[n] = true;
+            self.list.push(n);
+        }
+    }
+}
+
+impl FromIterator<usize> for Outputs {
+    fn from_iter<I: IntoIterator<Item = usize>>(nodes: I) -> Outputs {
+        let mut outputs = Outputs::default();
+        outputs.extend(nodes);
+        outputs
+    }
+}
+
+impl std::ops::Deref for Outputs {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.list
+    }
 }
 
 impl Graph {

@@ -221,7 +221,7 @@ impl Fuser<'_> {
         let Some(&reader) = self.readers[v].first() else { return Ok(()) };
         let (whole, to) = (self.cluster(from), self.of[reader]);
         let in_memory =
-            |p: usize| self.readers[p].iter().any(|&r| self.of[r] != from) || self.graph.outputs.contains(&p);
+            |p: usize| self.readers[p].iter().any(|&r| self.of[r] != from) || self.graph.outputs.contains(p);
         let sources = self.graph.nodes[v].inputs.iter().map(|e| e.source);
         let mut reads = sources.filter(|s| !matches!(s, Source::Node(p) if self.is_free(*p)));
         let reads_memory = match (reads.next(), reads.next()) {
@@ -230,7 +230,7 @@ impl Fuser<'_> {
             _ => false,
         };
         let is_elsewhere = to != from && self.readers[v].iter().all(|&r| self.of[r] == to);
-        let is_wanted = self.graph.outputs.contains(&v) || self.graph.optional.contains(&v);
+        let is_wanted = self.graph.outputs.contains(v) || self.graph.optional.contains(&v);
         if !is_elsewhere || !reads_memory || is_wanted || whole.form != Form::Map || whole.nodes.len() == 1 {
             return Ok(());
         }
@@ -340,7 +340,7 @@ impl Fuser<'_> {
 
     /// Whether a node of a cluster is wanted, or read from outside.
     pub fn is_stored(&self, c: &Cluster, n: usize) -> bool {
-        self.graph.outputs.contains(&n) || self.readers[n].iter().any(|r| c.nodes.binary_search(r).is_err())
+        self.graph.outputs.contains(n) || self.readers[n].iter().any(|r| c.nodes.binary_search(r).is_err())
     }
 
     /// Which optional outputs are stored: all but those that a row program has no need to store, or that would take more

@@ -57,7 +57,7 @@ impl Inliner<'_, '_> {
         if !can_be_inside(fuser, c) || c.nodes.iter().any(by_host) {
             return Ok(());
         }
-        let is_wanted = c.nodes.iter().any(|n| fuser.graph.outputs.contains(n));
+        let is_wanted = c.nodes.iter().any(|n| fuser.graph.outputs.contains(*n));
         if c.nodes.iter().all(|&n| fuser.is_free(n)) {
             // A number or a range has no memory unless it is wanted itself.
             self.inlined[i] = !is_wanted;

@@ -297,7 +297,7 @@ impl<'a> Layer<'a> {
     /// Notes that a step writes a node. A value made of several is written by several steps.
     fn written(&mut self, n: usize, step: usize) {
         let (n, graph) = (self.home[n], &self.chosen.placed.graph);
-        if graph.outputs.contains(&n) {
+        if graph.outputs.contains(n) {
             return;
         }
         match self.spans.get_mut(self.span_of[n]) {

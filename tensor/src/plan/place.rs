@@ -119,7 +119,7 @@ pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) ->
     loop {
         graph.outputs.truncate(wanted);
         let mut fused = fuse(&graph, rules)?;
-        graph.outputs.extend(&fused.kept);
+        graph.outputs.extend(fused.kept.iter().copied());
         let mut lowered = lower_all(&graph, &mut fused)?;
         if store_cheaper(&graph, &mut fused, &lowered, sites)? {
             lowered = lower_all(&graph, &mut fused)?;

@@ -210,7 +210,7 @@ fn numbers(params: Vec<usize>) -> Vec<Number> {
 /// For each node, whether its value has to be in memory: somebody wants it, or another operation reads it.
 pub(super) fn stored(graph: &Graph, fused: &Fused) -> Vec<bool> {
     let mut stored = vec![false; graph.nodes.len()];
-    for &n in &graph.outputs {
+    for &n in graph.outputs.iter() {
         stored[n] = true;
     }
     for (r, node) in graph.nodes.iter().enumerate() {

@@ -115,7 +115,7 @@ pub(super) fn assign(graph: &Graph, fused: &Fused, cluster: usize, v: usize) -> 
             let edges = graph.nodes.iter().flat_map(|n| &n.inputs).filter(|e| e.source == base.source);
             edges.count() == 1
                 && graph.nodes[p].device == node.device
-                && !graph.outputs.contains(&p)
+                && !graph.outputs.contains(p)
                 && !fused.inlined[fused.of[p]]
                 && is_whole(&base.layout)
                 && elements(&graph.nodes[p].shape) == elements(&node.shape)
