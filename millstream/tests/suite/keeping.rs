@@ -216,7 +216,7 @@ fn a_cache_that_grows_computes_nothing_again() -> Result<()> {
     let (runtime, device) = own();
     let mut layers: Vec<Layer> = (0..3).map(|_| Layer::new(D, TOKENS, &device)).collect();
     let mut x = random(&[1, D], &device);
-    let mut allocated = 0;
+    let (mut allocated, mut compiled) = (0, 0);
     for at in 0..TOKENS {
         runtime.profiler().clear();
         for layer in &mut layers {
@@ -230,9 +230,11 @@ fn a_cache_that_grows_computes_nothing_again() -> Result<()> {
         assert_eq!(again(&runtime), 0, "at token {at}");
         if at == 2 {
             allocated = device.pool().stats().in_use;
+            compiled = device.statistics().kernels.compiles;
         }
     }
     assert!(device.pool().stats().in_use <= allocated + 4096);
+    assert_eq!(device.statistics().kernels.compiles, compiled);
     Ok(())
 }
 
