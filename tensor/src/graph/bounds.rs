@@ -2,8 +2,8 @@
 //!
 //! Three things are bounded: how many operations wait one upon the other, how many wait in all, and how many bytes only they
 //! hold. The last counts what computing would give back: memory of values that nobody but the graph has, less the memory that the
-//! results would take. Each node carries estimates that count what is shared twice; when one exceeds its bound, the graph is
-//! walked and counted, so that the bound itself is exact.
+//! results would take. Each node carries estimates ([`Waiting`]); when one exceeds its bound, the graph is walked and counted, so
+//! that the bound itself is exact.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ pub(crate) fn below(inputs: &[Tensor]) -> Result<Waiting> {
     let why = if deep {
         Some(Trigger::Depth)
     } else if sum.nodes > MOST_NODES || sum.bytes > MOST_BYTES + results {
-        (sum.nodes, sum.bytes) = count(inputs);
+        let (nodes, bytes) = count(inputs);
+        sum = sum.counted(nodes, bytes);
         if sum.nodes > MOST_NODES {
             Some(Trigger::Nodes)
         } else {

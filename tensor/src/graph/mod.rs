@@ -3,7 +3,7 @@
 //! A method of [`Tensor`](crate::Tensor) appends a [`Node`] whose [`Kind`] is one of the operations in the table. All that
 //! the graph and the planner ask of an operation stands in one file with it: its name, arity, shape and dtype rule, key
 //! words, parameters and fusion class. To add one, write it into its family's file and list it in `kind.rs`; how it is
-//! lowered stands in `plan/lower.rs`.
+//! lowered stands in `plan/lower/`.
 
 mod attention;
 mod bounds;
@@ -18,6 +18,7 @@ mod node;
 mod operation;
 mod reductions;
 mod sources;
+mod waiting;
 
 pub(crate) use attention::Attention;
 pub(crate) use bounds::below;
@@ -27,7 +28,8 @@ pub(crate) use elementwise::{Cast, Copy, Select};
 pub(crate) use host::{HostGroup, HostOutput};
 pub(crate) use kind::Kind;
 pub(crate) use movement::{Assign, Concat, Gather, Pad};
-pub(crate) use node::{Inputs, Node, Waiting, one};
+pub(crate) use node::{Inputs, Node, one};
 pub(crate) use operation::{Fusion, InputShapes, Key};
 pub(crate) use reductions::{Reduction, Scan};
 pub(crate) use sources::{Fill, Input, Iota, Leaf, Random};
+pub(crate) use waiting::Waiting;

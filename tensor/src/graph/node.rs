@@ -12,7 +12,7 @@ use millstream_core::{Buffer, DType, Device, Error, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::{Kind, Leaf};
+use super::{Kind, Leaf, Waiting};
 use crate::Tensor;
 
 /// Inputs of a node: tensors, that is, nodes seen through layouts.
@@ -23,35 +23,6 @@ pub(crate) fn one(tensor: &Tensor) -> Inputs {
     let mut inputs = Inputs::new();
     inputs.push(tensor.clone());
     inputs
-}
-
-/// What waits below a node, itself included, at the time it is made; what several nodes share counts for each.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waiting {
-    /// The longest way down to a value that is there.
-    pub depth: u32,
-    /// Operations.
-    pub nodes: u64,
-    /// Bytes of values that are there and are read.
-    pub bytes: u64,
-}
-
-impl Waiting {
-    /// What waits below a node over these inputs.
-    pub fn below(inputs: &[Tensor]) -> Waiting {
-        let mut sum = Waiting::default();
-        for Tensor { node, .. } in inputs {
-            match node.value() {
-                Some(value) => sum.bytes += value.as_ref().map_or(0, |b| b.len() as u64),
-                None => {
-                    sum.depth = sum.depth.max(node.waiting.depth);
-                    sum.nodes = sum.nodes.saturating_add(node.waiting.nodes);
-                    sum.bytes = sum.bytes.saturating_add(node.waiting.bytes);
-                }
-            }
-        }
-        sum
-    }
 }
 
 /// One value of the graph.
@@ -94,7 +65,7 @@ impl Node {
         location: &'static Location<'static>,
         below: Waiting,
     ) -> Arc<Node> {
-        let waiting = Waiting { depth: below.depth + 1, nodes: below.nodes.saturating_add(1), bytes: below.bytes };
+        let waiting = below.and_one();
         Arc::new(Node {
             kind,
             shape,
