@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use millstream_core::{Candidate, Cost, Device, Error, Result, Work};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::arena::{Host, Span, lay_out, lodge};
@@ -122,7 +123,11 @@ struct Layer<'a> {
     home: Vec<usize>,
     /// For each node that takes a leaf's memory, the leaf.
     taken: Vec<Option<usize>>,
+    /// For each node, its number among the wanted values, if it is one.
+    wanted: Vec<Option<usize>>,
     leaves: Vec<(usize, usize)>,
+    /// The numbers of the leaves.
+    leaf_of: FxHashMap<(usize, usize), usize>,
     spans: Vec<Span>,
     /// For each span, its device, and whether it holds a value rather than scratch.
     owners: Vec<(usize, bool)>,
@@ -221,7 +226,9 @@ impl<'a> Layer<'a> {
         let mut layer = Layer {
             home: (0..graph.nodes.len()).collect(),
             taken: vec![None; graph.nodes.len()],
+            wanted: vec![None; graph.nodes.len()],
             leaves: Vec::new(),
+            leaf_of: FxHashMap::default(),
             spans: Vec::new(),
             owners: Vec::new(),
             span_of: vec![usize::MAX; graph.nodes.len()],
@@ -229,6 +236,9 @@ impl<'a> Layer<'a> {
             slots: Vec::new(),
             chosen,
         };
+        for (o, &n) in graph.outputs.iter().enumerate() {
+            layer.wanted[n].get_or_insert(o);
+        }
         for task in chosen.placed.tasks.iter().rev() {
             let Task::Compute(device, l) = task else { continue };
             match (l.over, l.writes.first()) {
@@ -245,7 +255,7 @@ impl<'a> Layer<'a> {
 
     /// The number of a leaf on a device.
     fn leaf(&mut self, leaf: usize, device: usize) -> usize {
-        self.leaves.iter().position(|l| *l == (leaf, device)).unwrap_or_else(|| {
+        *self.leaf_of.entry((leaf, device)).or_insert_with(|| {
             self.leaves.push((leaf, device));
             self.leaves.len() - 1
         })
@@ -297,7 +307,7 @@ impl<'a> Layer<'a> {
     /// Notes that a step writes a node. A value made of several is written by several steps.
     fn written(&mut self, n: usize, step: usize) {
         let (n, graph) = (self.home[n], &self.chosen.placed.graph);
-        if graph.outputs.contains(n) {
+        if self.wanted[n].is_some() {
             return;
         }
         match self.spans.get_mut(self.span_of[n]) {
@@ -321,7 +331,7 @@ impl<'a> Layer<'a> {
         for (s, task) in tasks.iter().enumerate() {
             let Task::Compute(_, l) = task else { continue };
             for n in l.writes.iter().map(|&n| self.home[n]) {
-                if let Some(o) = self.chosen.placed.graph.outputs.iter().position(|&o| o == n) {
+                if let Some(o) = self.wanted[n] {
                     from[o] = from[o].min(s);
                 }
             }
@@ -352,7 +362,7 @@ impl<'a> Layer<'a> {
     fn slot(&self, n: usize) -> Slot {
         let graph = &self.chosen.placed.graph;
         let home = self.home[n];
-        match graph.outputs.iter().position(|&o| o == home) {
+        match self.wanted[home] {
             _ if graph.bytes(n) == 0 => Slot::Arena(0, 0),
             Some(o) => Slot::Output(o),
             None => match self.slots.get(self.span_of[home]) {
