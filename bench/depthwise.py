@@ -43,8 +43,8 @@ for case in args.cases:
     out = [(size + 2 * padding - window) // stride + 1 for size, window in ((h, r), (w, s))]
     # Elements inside the image that the windows of an axis have in all: products with the zeros around it do not count.
     taps = [
-        sum(max(0, min(i * stride + window, size + padding) - max(i * stride, padding)) for i in range(places))
-        for size, window, places in ((h, r, out[0]), (w, s, out[1]))
+        sum(max(0, min(i * stride + window, size + padding) - max(i * stride, padding)) for i in range(pixels))
+        for size, window, pixels in ((h, r, out[0]), (w, s, out[1]))
     ]
     flop = 2 * n * k * (c // groups) * taps[0] * taps[1]
     node = helper.make_node(

@@ -44,7 +44,7 @@ def normal(*shape):
     return x, x.numpy()
 
 
-def places(below, *shape):
+def indices(below, *shape):
     x = torch.randint(0, below, shape)
     return x, x.numpy()
 
@@ -80,17 +80,17 @@ def peers(op, dtype, sizes):
         return {"torch": [lambda: x.argmax(1)], "numpy": [lambda: nx.argmax(1)]}
     if op == "take":
         r, c, n = sizes
-        (x, nx), (i, ni) = normal(r, c), places(r, n)
+        (x, nx), (i, ni) = normal(r, c), indices(r, n)
         return {
             "torch": [lambda: x.index_select(0, i), lambda: F.embedding(i, x)],
             "numpy": [lambda: nx.take(ni, 0)],
         }
     if op == "gather":
-        (x, nx), (i, ni) = normal(*sizes), places(sizes[1], *sizes)
+        (x, nx), (i, ni) = normal(*sizes), indices(sizes[1], *sizes)
         return {"torch": [lambda: x.gather(1, i)], "numpy": [lambda: np.take_along_axis(nx, ni, 1)]}
     if op == "scatteradd":
         (n,) = sizes
-        (x, _), (y, _), (i, _) = normal(n), normal(n), places(n, n)
+        (x, _), (y, _), (i, _) = normal(n), normal(n), indices(n, n)
         return {"torch": [lambda: x.scatter_add(0, i, y), lambda: x.index_add(0, i, y)]}
     if op == "mask":
         x, nx = normal(*sizes)

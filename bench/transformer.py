@@ -1,4 +1,4 @@
-"""Time and memory of a forward pass of a transformer in PyTorch: twelve layers, width 768, twelve heads, 256 places, f32.
+"""Time and memory of a forward pass of a transformer in PyTorch: twelve layers, width 768, twelve heads, 256 tokens, f32.
 
 The same graph as millstream/examples/transformer.rs. Usage: python transformer.py [--batch N] [--threads N]
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-LAYERS, WIDTH, HEADS, PLACES = 12, 768, 12, 256
+LAYERS, WIDTH, HEADS, TOKENS = 12, 768, 12, 256
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, default=4)
@@ -51,7 +51,7 @@ def network():
         }
 
     blocks, last = [block() for _ in range(LAYERS)], norm()
-    x = random(args.batch, PLACES, WIDTH, scale=1)
+    x = random(args.batch, TOKENS, WIDTH, scale=1)
 
     def attend(x, b):
         three = F.linear(F.layer_norm(x, (WIDTH,), *b["before"]), *b["three"])
@@ -117,7 +117,7 @@ else:
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
     row = {
-        "case": f"transformer_f32_{args.batch}x{PLACES}x{WIDTH}",
+        "case": f"transformer_f32_{args.batch}x{TOKENS}x{WIDTH}",
         "peer": "torch",
         "device": "cpu",
         "threads": args.threads,

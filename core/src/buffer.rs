@@ -92,7 +92,7 @@ impl Storage {
         }
     }
 
-    /// Queues a copy of bytes from this memory, beginning at one place, to another's, beginning at another place. The stream is
+    /// Queues a copy of bytes from this memory, from one byte on, to another's, from another byte on. The stream is
     /// one of the device that [`Storage::copier`] names.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub struct Compute {
     pub expected: Expected,
     /// How many input elements one such element takes: what checking it costs.
     pub reach: usize,
-    /// How the result is judged as a whole, where no element can be told alone; `expected` is not asked then.
+    /// How the result is checked as a whole, where no element can be told alone; `expected` is not asked then.
     pub whole: Option<Whole>,
     /// The relative error above which a result is wrong, whatever the order of the arithmetic.
     pub bound: f64,

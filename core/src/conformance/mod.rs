@@ -3,7 +3,7 @@
 //! [`run`] takes a device through every function, operator and cast in every dtype, reductions and row programs,
 //! contractions and convolutions, and random fused expressions, all over awkward layouts (empty, of size 1, broadcast,
 //! flipped, strided, permuted, misaligned, padded). Inputs are fresh random values from a seed that the report carries.
-//! Outputs are poisoned beforehand, and the memory around them must stay as it was. Results are judged by the bounds that
+//! Outputs are poisoned beforehand, and the memory around them must stay as it was. Results are held to the bounds that
 //! [`crate::what::evaluate`] derives. An operation that the device does not support is reported with the device's reason;
 //! that is no failure.
 //!
@@ -13,12 +13,12 @@ mod case;
 mod contracts;
 mod graphs;
 mod indexed;
-mod judge;
 mod maps;
 mod random;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::how::Candidate;
 use crate::what::{DType, Op, Tolerance, evaluate};
 
 use case::Case;
-use judge::Verdict;
 pub use random::{Domain, Random};
+use verdict::Verdict;
 
 /// A part of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -311,7 +311,7 @@ fn run_part(device: &Device, options: &Options, part: Part, mut cases: Vec<Case>
                     Vec::new()
                 }),
             };
-            let works = list.iter().map(|v| judge::work(&case, v)).collect();
+            let works = list.iter().map(|v| verdict::work(&case, v)).collect();
             (case, works, row)
         })
         .collect();
@@ -342,8 +342,8 @@ fn check(device: &Device, case: &Case, works: &[Arc<Work>], tolerance: Tolerance
     };
     let mut verdict = Verdict::default();
     for work in works {
-        let mut one = match judge::execute(device, case, work) {
-            Ok(got) => judge::judge(case, &expected, &got),
+        let mut one = match verdict::execute(device, case, work) {
+            Ok(got) => verdict::of(case, &expected, &got),
             Err(e) => failed(line(&e)),
         };
         one.failure = one.failure.map(|why| format!("{why} (variant {})", work.candidate().label()));

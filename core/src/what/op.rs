@@ -91,7 +91,7 @@ pub struct Attention {
 /// An axis of a table in which indices are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lookup {
-    /// Elements of the table from one place to the next.
+    /// Elements of the table from one index to the next.
     pub stride: isize,
     /// The number of indices.
     pub size: usize,

@@ -2,7 +2,7 @@
 //!
 //! [`evaluate`] computes an operation on plain host memory: integers exactly, floats in f64, complex numbers in pairs of
 //! f64. Each value carries a bound on its distance from what a correct device gives (a running error analysis in the unit
-//! roundoff of the dtype the device computes in), so that a result is judged by a derived bound and never by a guess.
+//! roundoff of the dtype the device computes in), so that a result is held to a derived bound and never to a guess.
 //! Where rounding may decide a branch, the bound covers both branches; where nothing can be said it is infinite.
 //!
 //! It is slow and simple on purpose, never recurses, and is the one place that says what an operation means.

@@ -1,4 +1,4 @@
-//! Runs one case on a device and judges what it wrote.
+//! Runs one case on a device and checks what it wrote.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ pub(super) fn execute(device: &Device, case: &Case, work: &Arc<Work>) -> Result<
 }
 
 /// Compares what a device wrote with what it must have written, and everything else with the poison.
-pub(super) fn judge(case: &Case, expected: &[Vec<Expected>], got: &[Vec<u8>]) -> Verdict {
+pub(super) fn of(case: &Case, expected: &[Vec<Expected>], got: &[Vec<u8>]) -> Verdict {
     let mut verdict = Verdict::default();
     for (o, ((want, bytes), before)) in expected.iter().zip(got).zip(&case.outputs).enumerate() {
         let size = before.dtype.size();
