@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::{Backend, Bindings, Captured, Priority, Support};
 use crate::dispatcher::{DispatchStatistics, Dispatcher, Prepared, Site, Work};
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
-use crate::how::{Candidate, Cost, DeviceKind, DeviceProfile, Role, cost};
+use crate::how::{Candidate, CandidateRole, Cost, DeviceKind, DeviceProfile, cost};
 use crate::memory::{MemoryKind, RawMemory};
 use crate::pool::{Pool, PoolConfig, Source};
 use crate::profiler::Profiler;
@@ -269,13 +269,13 @@ impl Device {
         }
         let profile = self.profile();
         let mut variants = self.0.backend.variants(op);
-        if !self.has(Idea::Library) && variants.iter().any(|v| v.role != Role::Library) {
-            variants.retain(|v| v.role != Role::Library);
+        if !self.has(Idea::Library) && variants.iter().any(|v| v.role != CandidateRole::Library) {
+            variants.retain(|v| v.role != CandidateRole::Library);
         }
         if !self.has(Idea::Tile) {
             variants.truncate(1);
         } else {
-            variants.retain(|v| v.role != Role::Fixed);
+            variants.retain(|v| v.role != CandidateRole::Fixed);
         }
         let seconds = |v: &Candidate| self.compared(op, v);
         let chosen = match variants.len() {

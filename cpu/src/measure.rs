@@ -17,7 +17,7 @@ use millstream_core::how::DeviceProfile;
 use crate::memory::Memory;
 use crate::profile::rates;
 use crate::shared::Shared;
-use crate::simd::{Float, Isa, Kernel, Real, Simd, vectorize};
+use crate::simd::{Float, Isa, Real, Simd, WithSimd, vectorize};
 use crate::workers::Workers;
 
 /// How long one number may take.
@@ -67,7 +67,7 @@ const STEPS: usize = 20_000;
 
 struct Fma<T>(T);
 
-impl<T: Real> Kernel for Fma<T> {
+impl<T: Real> WithSimd for Fma<T> {
     type Output = T;
 
     #[inline(always)]
@@ -86,7 +86,7 @@ impl<T: Real> Kernel for Fma<T> {
 
 struct Lanes<T>(std::marker::PhantomData<T>);
 
-impl<T: Real> Kernel for Lanes<T> {
+impl<T: Real> WithSimd for Lanes<T> {
     type Output = usize;
 
     #[inline(always)]
@@ -127,7 +127,7 @@ struct Walk {
     stream: bool,
 }
 
-impl Kernel for Walk {
+impl WithSimd for Walk {
     type Output = f32;
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 /// An address that several threads use: what each reads and writes through it is decided by its task, and whoever makes one vouches that
 /// no two tasks meet.
+#[derive(Debug)]
 pub(crate) struct Shared<T>(pub(crate) *mut T);
 
 impl<T> Clone for Shared<T> {

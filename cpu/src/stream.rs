@@ -19,6 +19,7 @@ use millstream_core::memory::{RawMemory, StreamId};
 use millstream_core::{Error, PackCache, Result, Scalar};
 use parking_lot::{Condvar, Mutex};
 
+use crate::shared::Shared;
 use crate::workers::Workers;
 
 /// Work that is computed when asked for: what a kernel of this crate prepares.
@@ -91,43 +92,28 @@ impl CopyRange {
         if !fits(&self.from, self.from_offset) || !fits(&self.to, self.to_offset) {
             return Err(Error::internal(format!("a copy of {} bytes leaves its memory", self.bytes)));
         }
-        let from = Address(host_address(&self.from, self.from_offset)?);
-        let to = Address(host_address(&self.to, self.to_offset)?);
+        let from = Shared(host_address(&self.from, self.from_offset)?);
+        let to = Shared(host_address(&self.to, self.to_offset)?);
         copy_bytes(from, to, self.bytes, workers);
         Ok(())
     }
 }
 
-/// An address that tasks of one job share.
-#[derive(Clone, Copy)]
-struct Address(*mut u8);
-
-impl Address {
-    fn get(self) -> *mut u8 {
-        self.0
-    }
-}
-
-// SAFETY: the address is only a number here; `copy_bytes` gives each task a part of its own.
-unsafe impl Send for Address {}
-// SAFETY: as above.
-unsafe impl Sync for Address {}
-
 /// The bytes that one task of a copy moves: several pages, so that the hand-over does not count.
 const COPY_PIECE: usize = 1 << 20;
 
-fn copy_bytes(from: Address, to: Address, bytes: usize, workers: &Workers) {
-    let distance = (from.get() as usize).abs_diff(to.get() as usize);
+fn copy_bytes(from: Shared<u8>, to: Shared<u8>, bytes: usize, workers: &Workers) {
+    let distance = (from.0 as usize).abs_diff(to.0 as usize);
     if distance < bytes {
         // SAFETY: both ranges lie in live memory, checked by the caller; `copy` allows overlap.
-        unsafe { std::ptr::copy(from.get(), to.get(), bytes) };
+        unsafe { std::ptr::copy(from.0, to.0, bytes) };
         return;
     }
     let piece = |i: usize| {
         let start = i * COPY_PIECE;
         let count = COPY_PIECE.min(bytes - start);
         // SAFETY: both ranges lie in live memory and do not overlap; pieces of different tasks are disjoint.
-        unsafe { std::ptr::copy_nonoverlapping(from.get().add(start), to.get().add(start), count) };
+        unsafe { std::ptr::copy_nonoverlapping(from.at(start), to.at(start), count) };
     };
     workers.run(bytes.div_ceil(COPY_PIECE), &piece);
 }

@@ -78,7 +78,7 @@ const NO_CORE: Core = Core::MAX;
 
 /// A fork-join pool; see the module's text for what it promises.
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     threads: usize,
     /// Spawned at the first parallel run.
     handles: OnceLock<Mutex<Vec<JoinHandle<()>>>>,
@@ -86,14 +86,14 @@ pub struct Workers {
 
 /// On its own cache line, away from what other threads write.
 #[repr(align(128))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// What belongs to one thread.
 struct Seat {
     /// Its [`Share`] of the job.
-    share: Line<AtomicU64>,
+    share: CacheLine<AtomicU64>,
     /// What it has done. Only the thread in this seat writes it; in the first one that is whoever holds `busy`.
-    done: Line<Done>,
+    done: CacheLine<Done>,
     /// Where its thread runs; of the first one nothing is known.
     spot: Spot,
 }
@@ -105,16 +105,16 @@ struct Done {
     working: AtomicBool,
 }
 
-struct Shared {
+struct PoolState {
     /// The caller's, then the workers'.
     seats: Box<[Seat]>,
     /// Held by the caller whose job is in the shares.
-    busy: Line<AtomicBool>,
+    busy: CacheLine<AtomicBool>,
     job: UnsafeCell<Job>,
     /// Jobs so far. A worker that has nothing to do in small ones stays awake while there are any.
-    jobs: Line<AtomicU32>,
+    jobs: CacheLine<AtomicU32>,
     /// The caller's core, as of its last job; [`NO_CORE`] where nobody knows.
-    core: Line<AtomicUsize>,
+    core: CacheLine<AtomicUsize>,
     /// Workers sleep here.
     idle: Gate,
     /// The caller sleeps here, for tasks that workers have taken.
@@ -139,9 +139,9 @@ struct Job {
 
 // SAFETY: `job` is the only field that is not Sync by itself. It is written by the holder of `busy` while no task is
 // taken (all are done), and read by threads that hold a taken task; the shares and the counts of what is done order the two.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for PoolState {}
 // SAFETY: as above; the reference inside `job` is to a Sync closure and is used only while its owner waits in `run`.
-unsafe impl Send for Shared {}
+unsafe impl Send for PoolState {}
 
 impl Workers {
     /// A pool that computes on `threads` threads, the caller's included; 0 counts as 1. Starts no thread yet.
@@ -149,18 +149,18 @@ impl Workers {
         let threads = threads.max(1);
         // Spinning on a core that a working thread needs would slow the work down. One thread waits for nobody.
         let spin = threads > 1 && threads <= crate::topology::usable_cores();
-        let shared = Shared {
+        let shared = PoolState {
             seats: (0..threads)
                 .map(|_| Seat {
-                    share: Line(AtomicU64::new(0)),
-                    done: Line(Done { count: AtomicU32::new(0), working: AtomicBool::new(false) }),
+                    share: CacheLine(AtomicU64::new(0)),
+                    done: CacheLine(Done { count: AtomicU32::new(0), working: AtomicBool::new(false) }),
                     spot: Spot::default(),
                 })
                 .collect(),
-            busy: Line(AtomicBool::new(false)),
+            busy: CacheLine(AtomicBool::new(false)),
             job: UnsafeCell::new(Job { f: None, first: 0, single: false, total: 0 }),
-            jobs: Line(AtomicU32::new(0)),
-            core: Line(AtomicUsize::new(NO_CORE)),
+            jobs: CacheLine(AtomicU32::new(0)),
+            core: CacheLine(AtomicUsize::new(NO_CORE)),
             idle: Gate::new(),
             finished: Gate::new(),
             panic: Mutex::new(None),
@@ -277,7 +277,7 @@ impl Drop for Workers {
     }
 }
 
-impl Shared {
+impl PoolState {
     /// Returns when every task is complete: the caller has nothing else to do.
     fn wait(&self, complete: impl Fn() -> bool) {
         // Where threads have no core each, those that do not run are nothing new.

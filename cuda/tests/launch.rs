@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use common::{Room, backend, get, put, random, stream};
 use millstream_core::backend::{Backend, BackendStream, Binding, Bindings, Launch, Moved, Priority};
-use millstream_core::how::{Candidate, Role, Schedule};
+use millstream_core::how::{Candidate, CandidateRole, Schedule};
 use millstream_core::{
     Access, Binary, Contract, DType, ErrorKind, Event, Expr, ExprBuilder, MemoryKind, Op, Scalar, Unary, testing,
 };
@@ -317,7 +317,7 @@ fn cublas_and_our_kernels_agree() {
         for biased in [false, true] {
             let op = matmul(m, n, k, DType::F32, biased);
             let variants = backend.variants(&op);
-            let Some(cublas) = variants.iter().find(|v| v.role == Role::Library) else {
+            let Some(cublas) = variants.iter().find(|v| v.role == CandidateRole::Library) else {
                 testing::left_out("cuda: cuBLASLt is not there to be compared with");
                 return;
             };
@@ -376,7 +376,7 @@ fn large_matmuls_in_every_way() {
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .unwrap();
         for variant in backend.variants(&op) {
-            if dtype != DType::F32 && variant.role != Role::Library {
+            if dtype != DType::F32 && variant.role != CandidateRole::Library {
                 continue;
             }
             let seconds = multiply(&backend, &op, &variant, &rooms, &out, 4);

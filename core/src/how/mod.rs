@@ -10,5 +10,7 @@ mod walk;
 pub use cost::{Bound, Cost, cost};
 pub use profile::{DeviceKind, DeviceProfile, Groups, MemoryLevel, Transfer};
 pub use traffic::{Arithmetic, ContractSizes, Overlap, Traffic};
-pub use variant::{Block, Candidate, Family, IndexWidth, Role, Schedule, Split, Tile, Variant, contract_tiles};
+pub use variant::{
+    Block, Candidate, CandidateRole, Family, IndexWidth, Schedule, Split, Tile, Variant, contract_tiles,
+};
 pub use walk::{RowWork, Walks};

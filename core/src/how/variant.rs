@@ -144,7 +144,7 @@ impl Default for Schedule {
 
 /// For which comparisons a candidate is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Role {
+pub enum CandidateRole {
     /// A kernel of our own.
     #[default]
     Own,
@@ -164,7 +164,7 @@ pub struct Candidate {
     /// What it moves and computes, for the cost model alone.
     pub traffic: Traffic,
     /// For which comparisons it is there.
-    pub role: Role,
+    pub role: CandidateRole,
 }
 
 impl Candidate {
@@ -175,7 +175,7 @@ impl Candidate {
 
     /// A kernel and what it costs.
     pub fn new(variant: Variant, traffic: Traffic) -> Candidate {
-        Candidate { variant, schedule: Schedule::default(), traffic, role: Role::Own }
+        Candidate { variant, schedule: Schedule::default(), traffic, role: CandidateRole::Own }
     }
 
     /// A kernel that is compiled for a tile and priced by it.

@@ -42,7 +42,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     pub(super) fn few(&self, bases: &[Base], scale: T, batch: usize) -> Result<()> {
         let [m, n, d, e] = self.sizes;
         let index = self.index(batch);
-        let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
+        let at = |o: usize| bases[o].first.offset(self.operands[o].offset(&index));
         // A single one runs its matmuls on all threads, one of several on its own.
         let alone = (self.batches > 1).then(|| Workers::new(1));
         let workers = alone.as_ref().unwrap_or(&self.machine.workers);

@@ -259,7 +259,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let (height, width) = (panels.rows(), panels.columns());
         let chunks = m.div_ceil(self.queries);
         let index = self.index(task / chunks);
-        let at = |o: usize| bases[o].first.wrapping_offset(self.operands[o].offset(&index));
+        let at = |o: usize| bases[o].first.offset(self.operands[o].offset(&index));
         let along = |o: usize, dim: usize, n: usize| {
             let step = self.operands[o].strides[self.batch.len() + dim];
             at(o).wrapping_offset(n as isize * step)

@@ -2,7 +2,7 @@
 
 use crate::contract::packed::Element;
 use crate::math::{double, single};
-use crate::simd::{Float, Kernel, Mask, Real, Simd};
+use crate::simd::{Float, Mask, Real, Simd, WithSimd};
 use millstream_core::DType;
 
 /// A type in which scores are computed.
@@ -67,7 +67,7 @@ pub(super) struct Shares<'a, T> {
 /// Keys that are looked at together, so that their accumulators do not wait for each other.
 const WAYS: usize = 4;
 
-impl<T: Score> Kernel for Shares<'_, T> {
+impl<T: Score> WithSimd for Shares<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -153,7 +153,7 @@ pub(super) struct Masked<'a, T> {
     pub replaces: bool,
 }
 
-impl<T: Score> Kernel for Masked<'_, T> {
+impl<T: Score> WithSimd for Masked<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -187,7 +187,7 @@ pub(super) struct Divide<'a, T> {
     pub hides: bool,
 }
 
-impl<T: Score> Kernel for Divide<'_, T> {
+impl<T: Score> WithSimd for Divide<'_, T> {
     type Output = ();
 
     #[inline(always)]

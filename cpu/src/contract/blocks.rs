@@ -12,7 +12,7 @@ use super::view::View;
 use crate::contract::packed::{Chain, ChainOp, ChainOperand, ChainStep, TileAt};
 use crate::math::{BlockFn, Form};
 use crate::program::{find_binary, find_unary};
-use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
+use crate::simd::{Float, Isa, Simd, WithSimd, vectorize};
 
 /// Rows of a block: as many vectors leave half of the registers for operands.
 const ROWS: usize = 8;
@@ -347,7 +347,7 @@ struct Job<'a> {
     again: bool,
 }
 
-impl Kernel for Job<'_> {
+impl WithSimd for Job<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -5,15 +5,15 @@ use millstream_core::DType;
 use num_complex::Complex;
 
 use crate::contract::packed::{Batch, Dot4, Element, MicroKernel, PackSource, Pairs, Side, Strided};
-use crate::simd::{Kernel, Simd, vectorize};
+use crate::simd::{Simd, WithSimd, vectorize};
 use crate::workers::Workers;
 
 /// A type of accumulators, with the stored types that are read as it without a program.
-pub(crate) trait Sum: Element + millstream_core::Element {
+pub(crate) trait AccElement: Element + millstream_core::Element {
     /// Whether a matrix stored as this dtype can be packed directly.
     fn reads(dtype: DType) -> bool;
 
-    /// A matrix stored as `dtype`, which [`Sum::reads`]; `None` otherwise.
+    /// A matrix stored as `dtype`, which [`AccElement::reads`]; `None` otherwise.
     ///
     /// # Safety
     /// As for [`Strided::from_raw`], and `base` is aligned for the dtype.
@@ -40,7 +40,7 @@ pub(crate) trait Sum: Element + millstream_core::Element {
         None
     }
 
-    /// A matrix stored as `dtype` for [`Sum::together`]; `None` if its numbers are not fit for that, or if it is none.
+    /// A matrix stored as `dtype` for [`AccElement::together`]; `None` if its numbers are not fit for that, or if it is none.
     ///
     /// # Safety
     /// As for [`Pairs::from_raw`], and `base` is aligned for the dtype.
@@ -65,7 +65,7 @@ struct Lower<'a, N> {
 }
 
 macro_rules! lower {
-    ($($n:ty)*) => {$(impl Kernel for Lower<'_, $n> {
+    ($($n:ty)*) => {$(impl WithSimd for Lower<'_, $n> {
         type Output = ();
 
         #[inline(always)]
@@ -103,7 +103,7 @@ pub(crate) struct Extent<'a> {
 
 macro_rules! accumulators {
     ($($t:ty, $dtype:ident: $($stored:ident as $s:ty),* $(| $more:tt)?;)*) => {$(
-        impl Sum for $t {
+        impl AccElement for $t {
             fn reads(dtype: DType) -> bool {
                 matches!(dtype, DType::$dtype $(| DType::$stored)*)
             }
@@ -223,7 +223,7 @@ pub(crate) trait Visit {
     type Output;
 
     /// Does it.
-    fn visit<T: Sum>(self) -> Self::Output;
+    fn visit<T: AccElement>(self) -> Self::Output;
 }
 
 /// Does the work in the type in which a sum of this dtype is computed: f32 for the half types, i32 and i64 for integers, of whose accumulators the

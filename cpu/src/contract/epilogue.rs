@@ -11,7 +11,7 @@ use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
-use super::dispatch::Sum;
+use super::dispatch::AccElement;
 use super::formula::{Formula, Session};
 use super::operand::{BatchOffsets, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
@@ -55,7 +55,7 @@ enum Accumulated {
 }
 
 impl Epilogue {
-    pub(super) fn new<T: Sum>(op: &Op, c: &Contract, isa: Isa) -> Result<Epilogue> {
+    pub(super) fn new<T: AccElement>(op: &Op, c: &Contract, isa: Isa) -> Result<Epilogue> {
         let view = |a| View::new(a, &op.dims, 0..c.m, c.m..c.n, c.n..c.k);
         let outputs: Vec<View> = op.outputs.iter().map(view).collect();
         let first = outputs.first().ok_or_else(|| Error::internal("a contraction without a result"))?;
@@ -93,7 +93,7 @@ impl Epilogue {
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
-    pub(super) fn plain<'a, T: Sum>(&'a self, bindings: &Bindings<'_>) -> Result<Option<Plain<'a, T>>> {
+    pub(super) fn plain<'a, T: AccElement>(&'a self, bindings: &Bindings<'_>) -> Result<Option<Plain<'a, T>>> {
         let Some(m) = &self.matrix else { return Ok(None) };
         let binding = find(bindings.outputs, 0)?;
         let base = host_address(binding.memory, binding.offset)?.cast::<T>().wrapping_offset(m.base);
@@ -103,7 +103,7 @@ impl Epilogue {
     }
 
     /// Does work whose accumulators are `T`, with the output where they go.
-    pub(super) fn with_output<T: Sum, R>(
+    pub(super) fn with_output<T: AccElement, R>(
         &self,
         bindings: &Bindings<'_>,
         work: impl FnOnce(&Output<'_, T>) -> Result<R>,
@@ -165,9 +165,9 @@ pub(super) struct Sink<'a> {
 #[derive(Default)]
 struct Room(Vec<u128>);
 
-impl<T: Sum> TileSink<T> for Sink<'_> {
+impl<T: AccElement> TileSink<T> for Sink<'_> {
     fn chain(&self, batch: usize) -> Option<Chain> {
-        let base = |o: &Origin| o.base.cast::<f32>();
+        let base = |o: &Origin| o.base.0.cast_const().cast::<f32>();
         let inputs: SmallVec<[*const f32; 4]> = self.inputs.iter().map(base).collect();
         let output = base(self.outputs.first()?).cast_mut();
         self.epilogue.blocks.as_ref()?.chain(batch, &inputs, output, self.params)
@@ -181,7 +181,7 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
             return;
         }
         if let Some(blocks) = &self.epilogue.blocks {
-            let base = |o: &Origin| o.base.cast::<f32>();
+            let base = |o: &Origin| o.base.0.cast_const().cast::<f32>();
             let inputs: SmallVec<[*const f32; 4]> = self.inputs.iter().map(base).collect();
             let outputs: SmallVec<[*mut f32; 2]> = self.outputs.iter().map(|o| base(o).cast_mut()).collect();
             // SAFETY: blocks are made for accumulators in f32 only.
@@ -199,7 +199,7 @@ impl<T: Sum> TileSink<T> for Sink<'_> {
 
     fn home(&self) -> Option<Plain<'_, T>> {
         let m = self.epilogue.home.as_ref().filter(|_| self.alone)?;
-        let base = self.outputs.first()?.base.cast_mut().cast::<T>().wrapping_offset(m.base);
+        let base = self.outputs.first()?.base.0.cast::<T>().wrapping_offset(m.base);
         // SAFETY: the dispatcher has checked that every element lies in the binding; outputs are injective, the expression does
         // not read this one, and nobody else uses it while the launch runs.
         base.is_aligned().then(|| unsafe { Plain::from_raw(base, m.row, m.col, m.batch.lend()) })
@@ -213,7 +213,7 @@ fn reach(binding: &Binding<'_>) -> Result<std::ops::Range<usize>> {
 }
 
 impl Sink<'_> {
-    fn store_tile<T: Sum>(&self, at: &TileAt, tile: &[T], room: &mut Room, session: &mut Session<'_, '_>) {
+    fn store_tile<T: AccElement>(&self, at: &TileAt, tile: &[T], room: &mut Room, session: &mut Session<'_, '_>) {
         let e = self.epilogue;
         // The other axis, and the axis of the strips: first index, count, and elements of the tile to go.
         let (other, along, step_other, step_along) = match e.along {
@@ -239,7 +239,7 @@ impl Sink<'_> {
                     let there = |o: usize| {
                         let (view, origin) = (&e.outputs[o], self.outputs[o]);
                         let offset = view.contiguous(strip.along, strip.batch, strip.other, start, len)?;
-                        let at = origin.base.cast_mut().wrapping_offset(offset * view.dtype.size() as isize);
+                        let at = origin.base.offset(offset * view.dtype.size() as isize);
                         is_aligned(at, view.dtype).then_some(at)
                     };
                     let to = part(e.inputs.len() + e.outputs.len());
@@ -296,7 +296,7 @@ unsafe fn scatter(view: &View, origin: Origin, strip: Strip, from: *const u8) {
     let (axis, other) = view.axes(strip.along);
     let size = view.dtype.size();
     let fixed = view.base + view.batch.offset(strip.batch) + other.offset(strip.other);
-    let base = origin.base.cast_mut();
+    let base = origin.base.0;
     for i in 0..strip.len {
         let to = base.wrapping_offset((fixed + axis.offset(strip.start + i)) * size as isize);
         // SAFETY: passed on.

@@ -46,7 +46,7 @@ use crate::stream::{CpuLaunch, Run, host_address};
 use columns::ColumnsWay;
 use depthwise::{Channels, Planes};
 use direct::DirectWay;
-use dispatch::Sum;
+use dispatch::AccElement;
 use dot::DotWay;
 use epilogue::Epilogue;
 use gemv::GemvWay;
@@ -73,7 +73,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate>
     struct Typed<'a>(&'a Packing<'a>);
     impl dispatch::Visit for Typed<'_> {
         type Output = Vec<Candidate>;
-        fn visit<T: Sum>(self) -> Vec<Candidate> {
+        fn visit<T: AccElement>(self) -> Vec<Candidate> {
             let packing = self.0;
             let (gemv, small) = (GemvWay::<T>::recognise(packing.asked), SmallWay::<T>::recognise(packing.asked));
             let dot = DotWay::<T>::recognise(packing.asked);
@@ -110,7 +110,7 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate>
 }
 
 /// The way of a family to compute an operation; `None` for the families of the packed GEMM. What the family does not compute is an error.
-fn way<T: Sum>(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
+fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
     fn boxed<W: Way>(way: Option<W>) -> Option<Box<dyn Way>> {
         way.map(|w| Box::new(w) as Box<dyn Way>)
     }
@@ -151,8 +151,8 @@ impl ContractKernel {
         struct Make<'a>(&'a ContractKernel, &'a Op, &'a Schedule);
         impl dispatch::Visit for Make<'_> {
             type Output = Result<(Arc<dyn Run>, String)>;
-            fn visit<T: Sum>(self) -> Self::Output {
-                let made = Contraction::new::<T>(self.0, self.1, self.2)?;
+            fn visit<T: AccElement>(self) -> Self::Output {
+                let made = ContractRun::new::<T>(self.0, self.1, self.2)?;
                 let text = made.describe::<T>(&self.0.variant);
                 Ok((Arc::new(made), text))
             }
@@ -175,7 +175,7 @@ impl Kernel for ContractKernel {
 }
 
 /// A contraction with its sizes, ready for any memory.
-struct Contraction {
+struct ContractRun {
     parts: Parts,
     sizes: ContractSizes,
     /// The way that was chosen, if it is not the packed GEMM, which computes what the memory of a launch forbids it.
@@ -185,8 +185,8 @@ struct Contraction {
     fallback: Mutex<Option<&'static str>>,
 }
 
-impl Contraction {
-    fn new<T: Sum>(kernel: &ContractKernel, op: &Op, schedule: &Schedule) -> Result<Contraction> {
+impl ContractRun {
+    fn new<T: AccElement>(kernel: &ContractKernel, op: &Op, schedule: &Schedule) -> Result<ContractRun> {
         let machine = kernel.machine.clone();
         let Some(asked) = Asked::new(op, &machine, machine.workers.threads()) else {
             return Err(Error::internal(format!("a contraction's kernel was given a {}", op.name())));
@@ -199,10 +199,10 @@ impl Contraction {
         let way = way::<T>(&kernel.variant.family, &asked)?;
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };
         let packed = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
-        Ok(Contraction { parts, sizes, way, packed: Box::new(packed), fallback: Mutex::default() })
+        Ok(ContractRun { parts, sizes, way, packed: Box::new(packed), fallback: Mutex::default() })
     }
 
-    fn describe<T: Sum>(&self, variant: &Variant) -> String {
+    fn describe<T: AccElement>(&self, variant: &Variant) -> String {
         let (ContractSizes { batch, m, n, k }, parts) = (self.sizes, &self.parts);
         format!(
             "{} kernel, {batch} times {m} x {n} x {k} in {}, {} threads\n{}left: {}\nright: {}\nresult: {}\n{}",
@@ -230,7 +230,7 @@ fn room<'a>(bindings: &Bindings<'a>) -> Result<&'a mut [u8]> {
     })
 }
 
-impl Run for Contraction {
+impl Run for ContractRun {
     fn workspace(&self) -> usize {
         // Where a way cannot read the memory, which is rare, the packed GEMM takes its own from the heap.
         self.way.as_ref().unwrap_or(&self.packed).workspace()

@@ -12,12 +12,13 @@ use millstream_core::backend::{Binding, Bindings};
 use millstream_core::pack_cache::FormName;
 use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
 
-use super::dispatch::{Extent, How, Sum};
+use super::dispatch::{AccElement, Extent, How};
 use super::formula::Formula;
 use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
 use crate::backend::Machine;
 use crate::contract::packed::{self, Batch, PackSource, PackedLayout};
+use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::stream::host_address;
 use crate::workers::Workers;
@@ -88,7 +89,13 @@ pub(super) struct Side {
 
 impl Operand {
     /// Prepares the operand `expr` of `op` for accumulators in `T`, of dtype `acc`.
-    pub(super) fn new<T: Sum>(op: &Op, expr: &Expr, acc: DType, side: &Side, machine: &Machine) -> Result<Operand> {
+    pub(super) fn new<T: AccElement>(
+        op: &Op,
+        expr: &Expr,
+        acc: DType,
+        side: &Side,
+        machine: &Machine,
+    ) -> Result<Operand> {
         let (isa, walks) = (machine.isa, &machine.walks);
         let view = |i: usize| -> Result<View> {
             let access =
@@ -137,7 +144,7 @@ impl Operand {
 
     /// The whole operand, as many of its matrices as these, packed one after the other in this layout, if its value is in the pack cache and there is
     /// room for that. `source` is what packs it, for this instruction set and side, and for another operand of this dtype if that matters.
-    pub(super) fn packed_once<T: Sum>(
+    pub(super) fn packed_once<T: AccElement>(
         &self,
         bindings: &Bindings<'_>,
         source: &dyn PackSource<T>,
@@ -178,7 +185,7 @@ impl Operand {
     }
 
     /// The operand on this memory, several numbers at a time; `None` where its numbers are not fit for that.
-    pub(super) fn grouped<'a, T: Sum>(
+    pub(super) fn grouped<'a, T: AccElement>(
         &'a self,
         bindings: &'a Bindings<'_>,
         how: How,
@@ -197,7 +204,10 @@ impl Operand {
     }
 
     /// The operand on this memory.
-    pub(super) fn source<'a, T: Sum>(&'a self, bindings: &'a Bindings<'_>) -> Result<Box<dyn PackSource<T> + 'a>> {
+    pub(super) fn source<'a, T: AccElement>(
+        &'a self,
+        bindings: &'a Bindings<'_>,
+    ) -> Result<Box<dyn PackSource<T> + 'a>> {
         if let Some(m) = &self.matrix {
             let binding = find(bindings.inputs, m.input)?;
             let first = host_address(binding.memory, binding.offset)?.cast_const();
@@ -213,7 +223,7 @@ impl Operand {
         Ok(match &self.general {
             General::Plucked(i, view, tables, along) => {
                 let origin = origin(find(bindings.inputs, *i)?, view.dtype)?;
-                let quick = tables.as_ref().filter(|t| t.inside(origin) && is_aligned(origin.base, view.dtype));
+                let quick = tables.as_ref().filter(|t| t.inside(origin) && is_aligned(origin.base.0, view.dtype));
                 match (quick, view.fill::<T>()) {
                     (Some(tables), Some(fill)) => Box::new(Tabled { tables, view, origin, fill }),
                     _ => Box::new(Gathered(Plucked { view, origin, along: *along })),
@@ -243,7 +253,7 @@ impl Operand {
 }
 
 /// The elements of a cached form; `None` if there are fewer than so many matrices in the layout have.
-pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, matrices: usize) -> Option<&'a [T]> {
+pub(super) fn packed<'a, T: AccElement>(form: &'a Storage, layout: &PackedLayout, matrices: usize) -> Option<&'a [T]> {
     let elements = layout.elements().checked_mul(matrices)?;
     let bytes = form.memory().bytes.checked_sub(form.offset())?;
     let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
@@ -252,7 +262,7 @@ pub(super) fn packed<'a, T: Sum>(form: &'a Storage, layout: &PackedLayout, matri
 }
 
 /// If the expression is one input whose stored values are read as `T` directly: its number.
-pub(super) fn as_stored<T: Sum>(expr: &Expr, acc: DType) -> Option<usize> {
+pub(super) fn as_stored<T: AccElement>(expr: &Expr, acc: DType) -> Option<usize> {
     match (expr.nodes(), expr.outputs()) {
         ([(Node::Input(i), dtype)], _) => T::reads(*dtype).then_some(*i as usize),
         // A cast to the type of the sum does what packing does anyway; of integers that are cast to fewer bits, no more than those count.
@@ -269,7 +279,7 @@ fn reads(expr: &Expr, input: usize) -> bool {
 }
 
 /// The expression with its result in the type that the sum is computed in.
-fn converted<T: Sum>(expr: &Expr, acc: DType) -> Result<Expr> {
+fn converted<T: AccElement>(expr: &Expr, acc: DType) -> Result<Expr> {
     let mut b = ExprBuilder::new();
     let mut ids: Vec<Id> = Vec::with_capacity(expr.nodes().len());
     for (node, dtype) in expr.nodes() {
@@ -290,7 +300,7 @@ pub(super) fn find<'a, 'b>(list: &'a [Binding<'b>], i: usize) -> Result<&'a Bind
 pub(super) fn origin(binding: &Binding<'_>, dtype: DType) -> Result<Origin> {
     let size = dtype.size();
     Ok(Origin {
-        base: host_address(binding.memory, binding.offset)?.cast_const(),
+        base: Shared(host_address(binding.memory, binding.offset)?),
         before: (binding.offset.saturating_sub(binding.start) / size) as isize,
         after: (binding.end.min(binding.memory.bytes).saturating_sub(binding.offset) / size) as isize,
     })
@@ -303,7 +313,7 @@ struct Evaluated<'a> {
     params: &'a [Scalar],
 }
 
-impl<T: Sum> Strips<T> for Evaluated<'_> {
+impl<T: AccElement> Strips<T> for Evaluated<'_> {
     fn along(&self) -> Along {
         self.computed.along
     }
@@ -355,7 +365,7 @@ impl<T: Sum> Strips<T> for Evaluated<'_> {
 pub(super) unsafe fn gather(view: &View, origin: Origin, strip: Strip, room: *mut u8) -> *const u8 {
     let strip = if view.axes(strip.along).0.is_constant() { Strip { len: 1, ..strip } } else { strip };
     if let Some(offset) = view.contiguous(strip.along, strip.batch, strip.other, strip.start, strip.len) {
-        let at = origin.base.wrapping_offset(offset * view.dtype.size() as isize);
+        let at = origin.base.offset(offset * view.dtype.size() as isize);
         if is_aligned(at, view.dtype) {
             return at;
         }

@@ -10,7 +10,7 @@ use millstream_core::how::Walks;
 use smallvec::SmallVec;
 
 use super::view::{Along, Axis, Origin, SLACK, Several, Strip, Tables, View, load_strips};
-use crate::contract::packed::{Batch, Element, Guard, PackBlock, PackSource, Strided};
+use crate::contract::packed::{Batch, Element, GuardTable, PackBlock, PackSource, Strided};
 
 /// Something that yields strips of an operand as `T`.
 pub(super) trait Strips<T>: Sync {
@@ -64,13 +64,19 @@ pub(super) const TABLED_GUARDS: usize = 3;
 
 impl<T: Element> PackSource<T> for Tabled<'_, T> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        let guards: SmallVec<[Guard<'_>; TABLED_GUARDS]> = self
+        let guards: SmallVec<[GuardTable<'_>; TABLED_GUARDS]> = self
             .tables
             .guards
             .iter()
-            .map(|(rows, cols, extent)| Guard { rows, k_offsets: cols, extent: *extent })
+            .map(|(rows, cols, extent)| GuardTable { rows, k_offsets: cols, extent: *extent })
             .collect();
-        let base = self.origin.base.cast::<T>().wrapping_offset(self.view.base + self.view.batch.offset(block.batch));
+        let base = self
+            .origin
+            .base
+            .0
+            .cast_const()
+            .cast::<T>()
+            .wrapping_offset(self.view.base + self.view.batch.offset(block.batch));
         let Tables { rows, cols, .. } = self.tables;
         // SAFETY: the maker has checked that the tables' reach, all matrices included, lies in the origin's memory, that it
         // is aligned, and that the view's dtype is that of `T`; the launch's caller keeps it alive and unwritten.

@@ -11,7 +11,8 @@ use std::ops::Range;
 use millstream_core::{Access, DType, Scalar};
 use smallvec::SmallVec;
 
-use super::dispatch::Sum;
+use super::dispatch::AccElement;
+use crate::shared::Shared;
 
 /// Dimensions that an access walks as one: size, stride, coefficients of the guards.
 type Part = (usize, isize, SmallVec<[isize; 2]>);
@@ -124,7 +125,7 @@ impl Axis {
             let left = if self.outer.len() == 1 { len } else { self.inner - axis_index.at };
             let count = left.min(len - done);
             let coordinates = (0..self.guards.len()).map(|g| self.coordinate_at(g, axis_index)).collect();
-            runs.push(Run { at: done, len: count, offset: self.offset_at(axis_index), coordinates });
+            runs.push(StripRun { at: done, len: count, offset: self.offset_at(axis_index), coordinates });
             done += count;
         }
         runs
@@ -139,7 +140,7 @@ pub(super) struct AxisIndex {
 }
 
 /// A part of a strip that lies in one run of its axis.
-struct Run {
+struct StripRun {
     /// Where it begins in the strip.
     at: usize,
     len: usize,
@@ -149,7 +150,7 @@ struct Run {
     coordinates: SmallVec<[isize; 2]>,
 }
 
-type Runs = SmallVec<[Run; 8]>;
+type Runs = SmallVec<[StripRun; 8]>;
 
 /// Along which axis a strip of elements runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +201,7 @@ impl View {
     }
 
     /// What a read gives where a guard does not hold, if `T` is the view's type.
-    pub(super) fn fill<T: Sum>(&self) -> Option<T> {
+    pub(super) fn fill<T: AccElement>(&self) -> Option<T> {
         self.fill.get::<T>()
     }
 
@@ -311,17 +312,12 @@ pub(crate) fn reach(access: &Access, dims: &[usize]) -> Option<(isize, isize)> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The element of index 0.
-    pub(super) base: *const u8,
+    pub(super) base: Shared<u8>,
     /// Elements before it that belong to the operand.
     pub(super) before: isize,
     /// Elements from it on that belong to the operand.
     pub(super) after: isize,
 }
-
-// SAFETY: the address of memory that the launch's caller keeps alive and unwritten while the launch runs.
-unsafe impl Send for Origin {}
-// SAFETY: as above.
-unsafe impl Sync for Origin {}
 
 /// Where a strip lies: which matrix, and the index on the other axis.
 #[derive(Clone, Copy, Debug)]
@@ -400,7 +396,7 @@ unsafe fn load<W: Copy>(
     let fill = view.fill.bytes();
     // SAFETY: a scalar's bytes are those of an element.
     let fill = unsafe { fill.as_ptr().cast::<W>().read_unaligned() };
-    let base = origin.base.cast::<W>();
+    let base = origin.base.0.cast::<W>().cast_const();
     let runs = axis.runs(strip.start, strip.len);
     let mut at_other = other.axis_index(strip.other);
     for c in 0..several.count {
@@ -529,7 +525,7 @@ mod tests {
     fn strips_of_a_padded_window_equal_the_positions_one_by_one() {
         let (access, dims) = window();
         let data: Vec<f32> = (0..24).map(|i| i as f32 + 100.0).collect();
-        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 24 };
+        let origin = Origin { base: Shared::read(data.as_ptr().cast()), before: 0, after: 24 };
         let view = View::new(&access, &dims, 0..0, 0..2, 2..5);
         let unravel = |mut i: usize, sizes: &[usize]| {
             let mut at = vec![0; sizes.len()];
@@ -566,7 +562,7 @@ mod tests {
         let view = View::new(&access, &dims, 0..0, 0..2, 2..5);
         let tables = Tables::new(&view, &access, &dims).unwrap();
         let data = [0f32; 24];
-        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 24 };
+        let origin = Origin { base: Shared::read(data.as_ptr().cast()), before: 0, after: 24 };
         assert!(tables.inside(origin) && !tables.inside(Origin { after: 23, ..origin }));
         // Every index at which all guards hold lies in the reach, whatever the access.
         let mut other = access.clone();
@@ -603,7 +599,7 @@ mod tests {
         let data = [1.0f32, 2.0, 3.0];
         let view = View::new(&access, &[6], 0..0, 0..1, 1..1);
         let mut out = [9f32; 6];
-        let origin = Origin { base: data.as_ptr().cast(), before: 0, after: 3 };
+        let origin = Origin { base: Shared::read(data.as_ptr().cast()), before: 0, after: 3 };
         let strip = Strip { along: Along::Row, batch: 0, other: 0, start: 0, len: 6 };
         // SAFETY: `out` has the strip's length; the origin tells how far the memory goes.
         unsafe { load_strip(&view, origin, strip, out.as_mut_ptr().cast()) };

@@ -12,7 +12,7 @@ use millstream_core::what::{ImageSide, Windows};
 use millstream_core::{Access, Contract, DType, Op, Result};
 use smallvec::SmallVec;
 
-use super::dispatch::Sum;
+use super::dispatch::AccElement;
 use super::epilogue::Epilogue;
 use super::operand::{Operand, as_stored, find, is_aligned, origin};
 use super::packing::Packing;
@@ -44,7 +44,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Both operands, where they are matrices in memory that are read as `T`.
-    pub(super) fn matrices<T: Sum>(&self) -> [Option<StoredMatrix>; 2] {
+    pub(super) fn matrices<T: AccElement>(&self) -> [Option<StoredMatrix>; 2] {
         let (op, c) = (self.op, self.contract);
         [(&c.lhs, c.m..c.n), (&c.rhs, c.n..c.k)].map(|(expr, rows)| {
             // Truth values are counted: they must be 0 or 1 first, which only a program sees to.
@@ -134,7 +134,7 @@ impl InPlace {
         let binding = find(bindings.inputs, self.input)?;
         let origin = origin(binding, DType::F32)?;
         let inside = -origin.before <= self.reach.0 && self.reach.1 < origin.after;
-        Ok((binding, (inside && is_aligned(origin.base, DType::F32)).then_some(origin.base.cast())))
+        Ok((binding, (inside && is_aligned(origin.base.0, DType::F32)).then_some(origin.base.0.cast_const().cast())))
     }
 
     /// The element of index 0, under the same conditions.

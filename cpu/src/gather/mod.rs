@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use crate::backend::Machine;
 use crate::program::{Base, Operand, bases, fence, seek, step};
-use crate::simd::{Isa, Kernel as Vectorized, Simd, vectorize};
+use crate::simd::{Isa, Simd, WithSimd, vectorize};
 use crate::stream::{CpuLaunch, Run};
 use moves::{Moves, Soon};
 
@@ -186,7 +186,7 @@ struct Task<'a> {
     to: usize,
 }
 
-impl Vectorized for Task<'_> {
+impl WithSimd for Task<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -209,7 +209,7 @@ impl Vectorized for Task<'_> {
                 unit = 0;
                 step(&mut index, &g.dims, &g.outer);
             }
-            let next = self.bases[0].first.wrapping_offset(g.operands[0].offset(&index) + g.lowest);
+            let next = self.bases[0].first.offset(g.operands[0].offset(&index) + g.lowest);
             let soon = Soon::new(next, g.soon, g.length);
             self.piece(s, &here, g.piece.min(g.length - piece), cut, bytes, soon);
         }
@@ -222,7 +222,7 @@ impl Task<'_> {
     fn piece<S: Simd>(&self, s: S, index: &[usize], count: usize, cut: usize, bytes: usize, mut soon: Soon) {
         let g = self.gather;
         let last = g.operands.len() - 1;
-        let at = |o: usize| self.bases[o].first.wrapping_offset(g.operands[o].offset(index));
+        let at = |o: usize| self.bases[o].first.offset(g.operands[o].offset(index));
         let (table, result) = (at(0).wrapping_add(cut), at(last).wrapping_add(cut));
         #[cfg(target_arch = "x86_64")]
         if let ([lookup], Isa::Avx512) = (&g.lookups[..], self.isa) {

@@ -7,6 +7,7 @@ use std::arch::x86_64::*;
 use millstream_core::{DType, Lookup};
 
 use super::moves::{Moves, Soon};
+use crate::prefetch::prefetch;
 
 /// Indices that lie one after the other.
 pub(super) struct Indices<'a> {
@@ -94,7 +95,7 @@ load! {
 }
 
 /// Elements of one size, eight at a time.
-trait Element {
+trait GatherElement {
     const BYTES: usize;
     /// Eight of them.
     type Vector: Copy;
@@ -107,7 +108,7 @@ trait Element {
 }
 
 struct Four;
-impl Element for Four {
+impl GatherElement for Four {
     const BYTES: usize = 4;
     type Vector = __m256i;
     #[inline]
@@ -137,7 +138,7 @@ impl Element for Four {
 }
 
 struct Eight;
-impl Element for Eight {
+impl GatherElement for Eight {
     const BYTES: usize = 8;
     type Vector = __m512i;
     #[inline]
@@ -174,7 +175,7 @@ const _: () = assert!(Soon::SHARE == 2 * LANES);
 const AHEAD: usize = 64;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn elements<L: Load, E: Element, const STREAM: bool>(
+unsafe fn elements<L: Load, E: GatherElement, const STREAM: bool>(
     indices: &mut Indices<'_>,
     table: *const u8,
     to: *mut u8,
@@ -232,11 +233,9 @@ unsafe fn elements<L: Load, E: Element, const STREAM: bool>(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn prefetch_run(table: *const u8, positions: __m512i) {
     let mut all = [0i64; LANES];
-    // SAFETY: the array has room for eight; any address may be prefetched.
-    unsafe {
-        _mm512_storeu_si512(all.as_mut_ptr().cast(), positions);
-        for at in all {
-            _mm_prefetch::<_MM_HINT_T1>(table.wrapping_offset(at as isize).cast());
-        }
+    // SAFETY: the array has room for eight.
+    unsafe { _mm512_storeu_si512(all.as_mut_ptr().cast(), positions) };
+    for at in all {
+        prefetch::<false>(table.wrapping_offset(at as isize));
     }
 }

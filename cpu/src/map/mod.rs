@@ -144,7 +144,7 @@ impl OneCall {
         code.fill_singles(&mut singles, params);
         let [dst, a, b, c] = self.pointers.map(|p| match p {
             Pointer::None => std::ptr::null_mut(),
-            Pointer::Operand(i) => bases[i].first,
+            Pointer::Operand(i) => bases[i].first.0,
             Pointer::Single(i) => (&raw mut singles[i]).cast::<u8>(),
         });
         // SAFETY: the dispatcher checked all bindings against the operation; the operands are plain and without gaps.
@@ -254,11 +254,11 @@ impl Walk {
         let first = frame.code.first_input();
         for (i, (o, b)) in self.operands.iter().zip(bases).enumerate() {
             if tiled.is_some_and(|t| t.has(i)) {
-                frame.set(first + i, b.first);
+                frame.set(first + i, b.first.0);
                 frame.cursors[i] = Cursor::plain(o.dtype.size() as isize);
                 continue;
             }
-            let at = b.first.wrapping_offset(o.offset(index));
+            let at = b.first.offset(o.offset(index));
             frame.set(first + i, at);
             frame.cursors[i] = if o.is_plain() {
                 Cursor::plain(self.lane.map_or(0, |d| o.strides[d]))

@@ -167,8 +167,12 @@ fn tiles_written_past_the_caches_hold_every_element_and_nothing_beside() {
             // Whole lines of the output are aligned to 64 bytes.
             let flat = target.as_flattened_mut();
             let skip = flat.as_ptr().align_offset(64);
-            let tile =
-                super::transpose::Tile { cols, rows, from_stride: (rows * 4) as isize, to_stride: (wide * 4) as isize };
+            let tile = super::transpose::TransposeTile {
+                cols,
+                rows,
+                from_stride: (rows * 4) as isize,
+                to_stride: (wide * 4) as isize,
+            };
             // SAFETY: the source has cols times rows elements, the target down lines of `wide`.
             unsafe { streamed(source.as_ptr().cast(), flat[skip..].as_mut_ptr().cast(), &tile) };
             crate::program::fence();

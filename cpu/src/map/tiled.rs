@@ -7,9 +7,10 @@ use millstream_core::Scalar;
 use smallvec::SmallVec;
 
 use super::Walk;
-use super::transpose::{Tile, TileFn, kernels};
+use super::transpose::{TileFn, TransposeTile, kernels};
 use crate::program::strip::LAUNCH;
 use crate::program::{Bases, Code, Cursor, Frame, NoFolds, Operand, fence, seek, with_scratch};
+use crate::shared::Shared;
 use crate::simd::Isa;
 
 /// Lanes of a tile.
@@ -84,7 +85,7 @@ impl Walk {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             let others: SmallVec<[usize; 6]> = self.outer.iter().copied().filter(|&d| d != tiled.dim).collect();
             let (wide, high) = (self.dims[lane].div_ceil(LANES), self.dims[tiled.dim].div_ceil(tiled.rows));
-            let origins: SmallVec<[*mut u8; 2]> = tiled.inputs.iter().map(|&(i, _)| bases[i].first).collect();
+            let origins: SmallVec<[Shared<u8>; 2]> = tiled.inputs.iter().map(|&(i, _)| bases[i].first).collect();
             for t in from..to {
                 // Neighbouring tiles go on where the transposed input's lines go on.
                 seek(&mut index, &self.dims, &others, t / (wide * high));
@@ -96,7 +97,7 @@ impl Walk {
                 let mut at = scratch.wrapping_add(registers + singles);
                 let mut tiles: SmallVec<[*mut u8; 2]> = SmallVec::new();
                 for (&(i, transpose), &origin) in tiled.inputs.iter().zip(&origins) {
-                    let tile = Tile {
+                    let tile = TransposeTile {
                         cols: lanes,
                         rows,
                         from_stride: self.operands[i].strides[lane],
@@ -104,14 +105,14 @@ impl Walk {
                     };
                     // SAFETY: the dispatcher checked the binding against the operation, the tile lies inside; the
                     // scratch memory has room for it.
-                    unsafe { transpose(origin.wrapping_offset(self.operands[i].offset(&index)), at, &tile) };
+                    unsafe { transpose(origin.offset(self.operands[i].offset(&index)), at, &tile) };
                     tiles.push(at);
                     at = at.wrapping_add(tiled.rows * LANES * size(i));
                 }
                 for row in 0..rows {
                     index[tiled.dim] = first + row;
                     for (&(i, _), &tile) in tiled.inputs.iter().zip(&tiles) {
-                        bases[i].first = tile.wrapping_add(row * LANES * size(i));
+                        bases[i].first = Shared(tile.wrapping_add(row * LANES * size(i)));
                     }
                     self.strip(&mut frame, &bases, &index, lanes, block, Some(tiled));
                 }

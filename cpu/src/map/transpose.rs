@@ -23,11 +23,11 @@ const STREAMED: (usize, usize) = (64, 1024);
 
 /// Copies a tile: `to[j * to_stride + i] = from[i * from_stride + j]` for `i` below `cols` and `j` below `rows`, strides in
 /// bytes, neighbours contiguous.
-pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &Tile);
+pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &TransposeTile);
 
 /// A tile's sizes and strides.
 #[derive(Clone, Copy)]
-pub(super) struct Tile {
+pub(super) struct TransposeTile {
     pub cols: usize,
     pub rows: usize,
     pub from_stride: isize,
@@ -89,7 +89,7 @@ impl Run for Transpose {
         let (cols, rows) = (self.dims[self.cols], self.dims[self.rows]);
         let outer: usize = self.outer.iter().map(|&d| self.dims[d]).product();
         let rows_are_aligned = to.strides.iter().enumerate().all(|(d, s)| d == self.cols || s % 64 == 0);
-        let aligned = (bases[1].first as usize).is_multiple_of(64) && rows_are_aligned;
+        let aligned = (bases[1].first.0 as usize).is_multiple_of(64) && rows_are_aligned;
         let (kernel, streams) = match self.streaming.filter(|_| aligned) {
             Some(f) => (f, true),
             None => (self.tile, false),
@@ -102,14 +102,14 @@ impl Run for Transpose {
             seek(&mut index, &self.dims, &self.outer, t / (wide * high));
             index[self.cols] = t / high % wide * most_cols;
             index[self.rows] = t % high * most_rows;
-            let tile = Tile {
+            let tile = TransposeTile {
                 cols: most_cols.min(cols - index[self.cols]),
                 rows: most_rows.min(rows - index[self.rows]),
                 from_stride: from.strides[self.cols],
                 to_stride: to.strides[self.rows],
             };
-            let source = bases[0].first.wrapping_offset(from.offset(&index));
-            let target = bases[1].first.wrapping_offset(to.offset(&index));
+            let source = bases[0].first.offset(from.offset(&index));
+            let target = bases[1].first.offset(to.offset(&index));
             // SAFETY: the dispatcher checked both bindings against the operation; tiles are disjoint.
             unsafe { kernel(source, target, &tile) };
             if streams {
@@ -138,7 +138,7 @@ pub(super) fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
 }
 
 /// Squares of 8x8 through registers as the compiler sees fit.
-unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
+unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &TransposeTile) {
     const N: usize = 8;
     let size = size_of::<T>();
     // SAFETY: the caller promises that all elements of the tile exist on both sides.
@@ -167,7 +167,7 @@ unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile) {
 ///
 /// # Safety
 /// All these elements exist on both sides.
-unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &Tile, cols: usize, rows: usize) {
+unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &TransposeTile, cols: usize, rows: usize) {
     for i in 0..cols {
         for j in 0..rows {
             // SAFETY: the caller's promise.
@@ -184,11 +184,11 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Tile, edge};
+    use super::{TransposeTile, edge};
 
     /// Squares of 8x8 elements of 4 bytes, two together so that whole lines are written.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn tile<const STREAM: bool>(from: *const u8, to: *mut u8, tile: &Tile) {
+    pub(super) unsafe fn tile<const STREAM: bool>(from: *const u8, to: *mut u8, tile: &TransposeTile) {
         let pair = tile.cols / 16 * 16;
         // SAFETY: the caller promises that all elements of the tile exist on both sides; streaming ones are aligned.
         unsafe {
@@ -218,7 +218,7 @@ mod x86 {
     /// Blocks are transposed into a buffer and written from there in runs of four lines; meanwhile the next block's lines are
     /// prefetched, which no prefetcher would guess.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn streamed(from: *const u8, to: *mut u8, whole: &Tile) {
+    pub(super) unsafe fn streamed(from: *const u8, to: *mut u8, whole: &TransposeTile) {
         const LINES: usize = SIDE * 4 / 64;
         let mut block = Block(MaybeUninit::uninit());
         let buffer = block.0.as_mut_ptr().cast::<u8>();
@@ -250,9 +250,9 @@ mod x86 {
                     }
                 }
             }
-            let right = Tile { cols, rows: whole.rows - rows, ..*whole };
+            let right = TransposeTile { cols, rows: whole.rows - rows, ..*whole };
             tile::<true>(from.add(rows * 4), to.offset(rows as isize * whole.to_stride), &right);
-            let below = Tile { cols: whole.cols - cols, ..*whole };
+            let below = TransposeTile { cols: whole.cols - cols, ..*whole };
             tile::<true>(from.offset(cols as isize * whole.from_stride), to.add(cols * 4), &below);
         }
     }

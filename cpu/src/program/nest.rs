@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::assemble::Lane;
 use super::frame::{Cursor, fill_bytes};
+use crate::shared::Shared;
 use crate::stream::host_address;
 
 /// A condition on the index, as [`millstream_core::Guard`].
@@ -33,17 +34,12 @@ pub(crate) struct Operand {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Base {
     /// The element of index 0, which need not exist for a guarded operand.
-    pub first: *mut u8,
+    pub first: Shared<u8>,
     /// The first byte that belongs to the operand.
     pub low: usize,
     /// The first byte after it.
     pub high: usize,
 }
-
-// SAFETY: addresses are numbers here; what the tasks of a launch do with them is ordered by the launch.
-unsafe impl Send for Base {}
-// SAFETY: as above.
-unsafe impl Sync for Base {}
 
 /// The memory of all operands, inputs first.
 pub(crate) type Bases = SmallVec<[Base; 6]>;
@@ -146,7 +142,7 @@ pub(crate) fn bases(bindings: &Bindings<'_>, operands: &[Operand]) -> Result<Bas
 fn base(binding: &Binding<'_>, operand: &Operand) -> Result<Base> {
     let first = host_address(binding.memory, binding.offset)?.wrapping_offset(operand.base);
     let start = host_address(binding.memory, 0)? as usize;
-    Ok(Base { first, low: start + binding.start, high: start + binding.end })
+    Ok(Base { first: Shared(first), low: start + binding.start, high: start + binding.end })
 }
 
 /// Whether kernels may work on all operands in place: every address is a multiple of the element's alignment, and
@@ -155,7 +151,7 @@ fn base(binding: &Binding<'_>, operand: &Operand) -> Result<Base> {
 pub(crate) fn may_be_direct(bases: &[Base], operands: &[Operand], inputs: usize) -> bool {
     let aligned = bases.iter().zip(operands).all(|(b, o)| {
         let align = o.dtype.real().size().min(8);
-        (b.first as usize) & (align - 1) == 0
+        (b.first.0 as usize) & (align - 1) == 0
     });
     if !aligned {
         return false;
@@ -165,7 +161,7 @@ pub(crate) fn may_be_direct(bases: &[Base], operands: &[Operand], inputs: usize)
         for i in 0..inputs {
             let (x, y) = (&bases[i], &bases[o]);
             let disjoint = x.high <= y.low || y.high <= x.low;
-            let same = outputs == 1 && x.first == y.first && operands[i].strides == operands[o].strides;
+            let same = outputs == 1 && x.first.0 == y.first.0 && operands[i].strides == operands[o].strides;
             if !disjoint && !same {
                 return false;
             }

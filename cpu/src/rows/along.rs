@@ -15,6 +15,7 @@ use crate::program::strip::REGISTER_BYTES;
 use crate::program::{
     Base, Bases, Cursor, Frame, Lane, Operand, bases, fence, may_be_direct, seek, step, with_scratch,
 };
+use crate::shared::Shared;
 use crate::stream::Run;
 
 /// Rows of at least this many tasks are cut into pieces, if there are few of them.
@@ -198,7 +199,7 @@ impl Along {
                     if !built.stages[s].has_pass {
                         continue;
                     }
-                    let out = Table(partials.as_mut_ptr());
+                    let out = Shared(partials.as_mut_ptr());
                     let (index, singles) = (&w.index, w.singles());
                     self.machine.workers.run(tasks, &|t| {
                         self.with_frame(built, params, |w| {
@@ -234,21 +235,6 @@ impl Along {
         });
     }
 }
-
-/// A table that tasks write to at indices of their own.
-#[derive(Clone, Copy)]
-struct Table(*mut Option<Partial>);
-
-impl Table {
-    fn at(&self, i: usize) -> *mut Option<Partial> {
-        self.0.wrapping_add(i)
-    }
-}
-
-// SAFETY: tasks use different elements, and the table outlives them.
-unsafe impl Send for Table {}
-// SAFETY: as above.
-unsafe impl Sync for Table {}
 
 impl Run for Along {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
@@ -291,7 +277,7 @@ impl Worker<'_> {
     fn aim(&mut self, bases: &[Base], lane: Option<usize>, n: usize) {
         let first = self.frame.code.first_input();
         for (i, (o, b)) in self.along.operands.iter().zip(bases).enumerate() {
-            let at = b.first.wrapping_offset(o.offset(&self.index));
+            let at = b.first.offset(o.offset(&self.index));
             self.frame.set(first + i, at);
             self.frame.cursors[i] = if o.is_plain() {
                 Cursor::plain(lane.map_or(0, |d| o.strides[d]))

@@ -13,6 +13,7 @@ use super::Shape;
 use super::build::{Built, Request, STACK, Stage, build};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
+use crate::shared::Shared;
 use crate::stream::Run;
 
 /// Bytes that registers may take: accumulators that are added to for every element of the rows should stay near.
@@ -185,7 +186,7 @@ impl Interleaved {
                 at = at.wrapping_add(k.size * block * self.row);
             }
             let index = SmallVec::from_elem(0, self.dims.len());
-            let (state, group) = (State(scratch, registers + singles), self.group(built));
+            let (state, group) = ((Shared(scratch), registers + singles), self.group(built));
             f(&mut Worker { interleaved: self, built, frame, index, cached, state, group })
         })
     }
@@ -236,13 +237,14 @@ impl Interleaved {
                 w.values(stage, bases, wide);
                 let bytes: usize = stage.accumulators.iter().map(|a| a.bytes() * block).sum();
                 let mut partials: Vec<u128> = vec![0; (bytes * pieces).div_ceil(size_of::<u128>())];
-                let (state, out) = (w.state, State(partials.as_mut_ptr().cast(), bytes));
+                let (state, out) = (w.state, Shared::<u8>(partials.as_mut_ptr().cast()));
                 self.machine.workers.run(pieces, &|p| {
                     self.with_worker(built, params, |w| {
-                        w.state.take(&state);
+                        // SAFETY: both are scratch memory of this many bytes, of different threads' frames; nobody writes what is copied.
+                        unsafe { std::ptr::copy_nonoverlapping(state.0.at(0), w.state.0.at(0), state.1) };
                         self.seek(&mut w.index, block, number);
                         w.pass(stage, bases, wide, p * piece, self.row.min((p + 1) * piece));
-                        let mut to = out.part(p);
+                        let mut to = out.at(p * bytes);
                         for a in &stage.accumulators {
                             let from = w.frame.pointer(a.slot as usize);
                             // SAFETY: each piece has room of its own for all accumulators, and for indices behind them.
@@ -259,7 +261,7 @@ impl Interleaved {
                     });
                 });
                 for p in 0..pieces {
-                    let mut from = out.part(p);
+                    let mut from = out.at(p * bytes);
                     for a in &stage.accumulators {
                         let to = w.frame.pointer(a.slot as usize);
                         // SAFETY: both sides have so many elements of the accumulator's type, and so many indices if there are any.
@@ -278,28 +280,6 @@ impl Interleaved {
                 w.gather(stage, n);
             }
         });
-    }
-}
-
-/// Memory of one thread that others copy, or parts of which they write.
-#[derive(Clone, Copy)]
-struct State(*mut u8, usize);
-
-// SAFETY: while tasks run, each writes a part of its own, or all only read.
-unsafe impl Send for State {}
-// SAFETY: as above.
-unsafe impl Sync for State {}
-
-impl State {
-    /// Part number `i`, if the second field is the bytes of a part.
-    fn part(&self, i: usize) -> *mut u8 {
-        self.0.wrapping_add(i * self.1)
-    }
-
-    /// Copies the other's memory, which has the same size.
-    fn take(&self, other: &State) {
-        // SAFETY: both are scratch memory of this many bytes, of different threads' frames.
-        unsafe { std::ptr::copy_nonoverlapping(other.0, self.0, self.1) };
     }
 }
 
@@ -336,8 +316,8 @@ struct Worker<'a> {
     index: SmallVec<[usize; 6]>,
     /// Where cached values lie, and the bytes of one element of all rows.
     cached: SmallVec<[(*mut u8, usize); 2]>,
-    /// Registers and single values.
-    state: State,
+    /// Registers and single values, and their bytes.
+    state: (Shared<u8>, usize),
     /// Elements of every row that a pass takes at once.
     group: usize,
 }
@@ -348,7 +328,7 @@ impl Worker<'_> {
         let first = self.frame.code.first_input();
         let lane = self.interleaved.lane;
         for (i, (o, b)) in self.interleaved.operands.iter().zip(bases).enumerate() {
-            let at = b.first.wrapping_offset(o.offset(&self.index));
+            let at = b.first.offset(o.offset(&self.index));
             self.frame.set(first + i, at);
             self.frame.cursors[i] =
                 if o.is_plain() { Cursor::plain(o.strides[lane]) } else { o.cursor(Some(lane), &self.index, n, at, b) };

@@ -28,7 +28,7 @@ use crate::stream::{CpuLaunch, Run};
 use along::Along;
 use build::Built;
 use interleaved::Interleaved;
-use windows::Windows;
+use windows::WindowRows;
 
 /// The most adjacent rows that are walked together.
 const MOST_LANES: usize = 512;
@@ -70,7 +70,7 @@ impl Kernel for RowsKernel {
 enum Plan {
     Along(Along),
     Interleaved(Interleaved),
-    Windows(Arc<Windows>),
+    Windows(Arc<WindowRows>),
 }
 
 /// What both ways start from.
@@ -126,7 +126,7 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         .map(|d| (walks.interleaved_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     match (along, interleaved) {
-        (Some((a, _)), Some((b, lane))) if b < a => match Windows::new(&shape, lane, machine)? {
+        (Some((a, _)), Some((b, lane))) if b < a => match WindowRows::new(&shape, lane, machine)? {
             Some(windows) => Ok(Plan::Windows(Arc::new(windows))),
             None => Ok(Plan::Interleaved(Interleaved::new(&shape, lane, machine)?)),
         },

@@ -43,7 +43,7 @@ const NARROW: usize = 64;
 /// A scan compiled for the CPU.
 pub(crate) struct ScanKernel {
     machine: Arc<Machine>,
-    walks: Walks,
+    walks: WalkTable,
     /// Whether elements must be taken one after the other: products of floats that are grouped otherwise may leave the range of
     /// numbers where those of the definition do not.
     in_order: bool,
@@ -52,7 +52,7 @@ pub(crate) struct ScanKernel {
 
 /// The ways to walk rows of one dtype.
 #[derive(Clone, Copy)]
-struct Walks {
+struct WalkTable {
     along: Along,
     beside: Walk,
     strided: Walk,
@@ -145,7 +145,7 @@ enum Form {
 
 struct Scan {
     machine: Arc<Machine>,
-    walks: Walks,
+    walks: WalkTable,
     operands: [Operand; 2],
     dims: Dims,
     empty: bool,
@@ -169,7 +169,7 @@ impl Run for Scan {
             return Ok(());
         }
         let bases = bases(bindings, &self.operands)?;
-        let streams = self.streams && (bases[1].first as usize).is_multiple_of(64);
+        let streams = self.streams && (bases[1].first.0 as usize).is_multiple_of(64);
         if let Form::Chunks(chunk) = self.form {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             for _ in 0..self.groups {
@@ -206,7 +206,7 @@ impl Scan {
     fn at(&self, bases: &[Base], index: &[usize], lane: usize) -> (*const u8, *mut u8) {
         let at = |o: usize| {
             let offset = self.operands[o].offset(index) + lane as isize * self.row_strides[o];
-            bases[o].first.wrapping_offset(offset)
+            bases[o].first.offset(offset)
         };
         (at(0), at(1))
     }
@@ -305,9 +305,9 @@ fn wait(told: &AtomicUsize, chunks: usize) {
     }
 }
 
-fn of<T: Item>(reduce: Reduce) -> Option<Walks> {
-    fn walks<T: Item, const OP: u8>() -> Walks {
-        Walks {
+fn of<T: Item>(reduce: Reduce) -> Option<WalkTable> {
+    fn walks<T: Item, const OP: u8>() -> WalkTable {
+        WalkTable {
             along: walks::along::<T, OP>,
             beside: walks::beside::<T, OP>,
             strided: walks::strided::<T, OP>,
@@ -353,7 +353,7 @@ fn vectors_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<Along> {
     None
 }
 
-fn walks_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<Walks> {
+fn walks_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<WalkTable> {
     let mut walks = match dtype {
         // Truth values are 0 or 1.
         DType::Bool | DType::U8 => of::<u8>(reduce),

@@ -2,7 +2,7 @@
 
 use super::items::{Compensated, Item};
 use crate::epilogue_chain::fetch;
-use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
+use crate::simd::{Float, Isa, Simd, WithSimd, vectorize};
 
 /// Room for the total of any item.
 #[derive(Clone, Copy)]
@@ -126,7 +126,7 @@ pub(super) unsafe fn beside<T: Item, const OP: u8>(rows: &Rows) {
 
 struct Beside<'a, T, const OP: u8>(&'a Rows, std::marker::PhantomData<T>);
 
-impl<T: Item, const OP: u8> Kernel for Beside<'_, T, OP> {
+impl<T: Item, const OP: u8> WithSimd for Beside<'_, T, OP> {
     type Output = ();
 
     #[inline(always)]
@@ -224,7 +224,7 @@ pub(super) unsafe fn beside_compensated(rows: &Rows) {
 
 struct SumWalk<'a>(&'a Rows);
 
-impl Kernel for SumWalk<'_> {
+impl WithSimd for SumWalk<'_> {
     type Output = ();
 
     #[inline(always)]

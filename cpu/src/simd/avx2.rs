@@ -1,6 +1,6 @@
 //! AVX2 with FMA and F16C: 256-bit vectors.
 
-use super::Kernel;
+use super::WithSimd;
 use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -31,7 +31,7 @@ impl Avx2 {
 /// # Safety
 /// [`super::Isa::Avx2`] is available.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+pub unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
     kernel.run(Avx2(()))
 }
 
@@ -440,7 +440,7 @@ impl Simd for Avx2 {
     const VECTORS: usize = 2;
 
     #[inline]
-    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+    unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
         // SAFETY: the caller's.
         unsafe { enter(kernel) }
     }

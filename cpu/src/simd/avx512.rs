@@ -1,6 +1,6 @@
 //! AVX-512 F, BW, DQ, VL: 512-bit vectors, comparisons into mask registers.
 
-use super::Kernel;
+use super::WithSimd;
 use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
 use std::arch::x86_64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -25,7 +25,7 @@ impl Avx512 {
 /// # Safety
 /// [`super::Isa::Avx512`] is available.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+pub unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
 
@@ -399,7 +399,7 @@ impl Simd for Avx512 {
     const VECTORS: usize = 4;
 
     #[inline]
-    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+    unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
         // SAFETY: the caller's.
         unsafe { enter(kernel) }
     }

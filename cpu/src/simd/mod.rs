@@ -12,7 +12,7 @@
 //!
 //! ```ignore
 //! struct Sum<'a>(&'a [f32]);
-//! impl Kernel for Sum<'_> {
+//! impl WithSimd for Sum<'_> {
 //!     type Output = f32;
 //!     #[inline(always)]
 //!     fn run<S: Simd>(self, s: S) -> f32 {
@@ -63,7 +63,7 @@ macro_rules! of_isa {
 pub(crate) use of_isa;
 
 /// A computation that is generic over the instruction set.
-pub trait Kernel {
+pub trait WithSimd {
     /// What it gives back.
     type Output;
 
@@ -73,7 +73,7 @@ pub trait Kernel {
 
 /// Runs `kernel` with the vectors of `isa`, or with portable ones where this machine lacks `isa`.
 #[inline]
-pub fn vectorize<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+pub fn vectorize<K: WithSimd>(isa: Isa, kernel: K) -> K::Output {
     match isa.or_portable() {
         // SAFETY: `or_portable` returns an instruction set only where the machine has it.
         #[cfg(target_arch = "x86_64")]

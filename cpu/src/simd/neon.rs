@@ -1,6 +1,6 @@
 //! Advanced SIMD of AArch64: 128-bit vectors. Every AArch64 machine has it, so it is part of the base features.
 
-use super::Kernel;
+use super::WithSimd;
 use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
 use std::arch::aarch64::*;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
@@ -31,7 +31,7 @@ impl Neon {
 /// # Safety
 /// [`super::Isa::Neon`] is available.
 #[target_feature(enable = "neon")]
-pub unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+pub unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
     kernel.run(Neon(()))
 }
 
@@ -403,7 +403,7 @@ impl Simd for Neon {
     const VECTORS: usize = 4;
 
     #[inline]
-    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+    unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
         // SAFETY: the caller's.
         unsafe { enter(kernel) }
     }

@@ -1,6 +1,6 @@
 //! Small arrays that the compiler turns into the target's base vectors (SSE2 on x86-64, simd128 on wasm where enabled).
 
-use super::Kernel;
+use super::WithSimd;
 use super::vector::{Float, Int, MAX_LANES, Mask, Simd};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
@@ -313,7 +313,7 @@ impl Simd for Portable {
     const VECTORS: usize = 1;
 
     #[inline]
-    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output {
+    unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output {
         kernel.run(Portable::new())
     }
 

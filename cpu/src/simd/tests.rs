@@ -1,6 +1,6 @@
 //! Every vector operation against its scalar meaning, on every instruction set of the machine.
 
-use super::{Float, Int, Isa, Kernel, Mask, Real, Simd, vectorize};
+use super::{Float, Int, Isa, Mask, Real, Simd, WithSimd, vectorize};
 use std::fmt::Debug;
 
 /// Values of every kind.
@@ -16,7 +16,7 @@ struct Apply<'a, T: Real>(&'a [T], &'a [T], Vec<Vec<T>>);
 
 macro_rules! apply {
     ($t:ty) => {
-        impl Kernel for Apply<'_, $t> {
+        impl WithSimd for Apply<'_, $t> {
             type Output = Vec<Vec<$t>>;
             #[inline(always)]
             fn run<S: Simd>(mut self, s: S) -> Self::Output {
@@ -134,7 +134,7 @@ apply!(f64);
 
 fn check<T: Scalars>()
 where
-    for<'a> Apply<'a, T>: Kernel<Output = Vec<Vec<T>>>,
+    for<'a> Apply<'a, T>: WithSimd<Output = Vec<Vec<T>>>,
 {
     let a = samples::<T>();
     // Every pairing, by shifting one against the other.
@@ -166,7 +166,7 @@ fn f64_vectors_compute_what_scalars_do() {
 #[test]
 fn integer_vectors_shift_compare_and_select() {
     struct Ints;
-    impl Kernel for Ints {
+    impl WithSimd for Ints {
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, s: S) {
@@ -223,7 +223,7 @@ fn integer_vectors_shift_compare_and_select() {
 #[test]
 fn lanes_are_summed() {
     struct Sum;
-    impl Kernel for Sum {
+    impl WithSimd for Sum {
         type Output = (f32, usize, f64, usize);
         #[inline(always)]
         fn run<S: Simd>(self, _: S) -> Self::Output {
@@ -251,7 +251,7 @@ fn an_instruction_set_that_the_machine_lacks_falls_back() {
 /// Products of low halves, shifts, and lanes in turn.
 struct Halves<'a>(&'a [i64], &'a [i64]);
 
-impl Kernel for Halves<'_> {
+impl WithSimd for Halves<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -296,7 +296,7 @@ fn low_halves_are_multiplied_lanes_shifted_and_taken_in_turn() {
 /// Lanes of even and of odd indices, and lanes moved past the ends of vectors.
 struct Moved;
 
-impl Kernel for Moved {
+impl WithSimd for Moved {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {

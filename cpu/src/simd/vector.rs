@@ -2,7 +2,7 @@
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 
-use super::Kernel;
+use super::WithSimd;
 
 /// The most lanes that any vector here has; a stack buffer of this many elements holds any vector.
 pub const MAX_LANES: usize = 16;
@@ -257,7 +257,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// The machine has it.
-    unsafe fn enter<K: Kernel>(kernel: K) -> K::Output;
+    unsafe fn enter<K: WithSimd>(kernel: K) -> K::Output;
 
     /// `x` in every lane.
     fn f32(self, x: f32) -> Self::F32;

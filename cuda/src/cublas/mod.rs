@@ -18,7 +18,8 @@ use millstream_codegen::{Target, generate, variants};
 use millstream_core::backend::{BackendStream, Binding, Bindings, Kernel, Launch};
 use millstream_core::cache::KernelClass;
 use millstream_core::how::{
-    Arithmetic, Block, Candidate, ContractSizes, DeviceProfile, Family, Overlap, Role, Schedule, Tile, Traffic, Variant,
+    Arithmetic, Block, Candidate, CandidateRole, ContractSizes, DeviceProfile, Family, Overlap, Schedule, Tile,
+    Traffic, Variant,
 };
 use millstream_core::{Error, Op, Result};
 use parking_lot::Mutex;
@@ -57,7 +58,7 @@ pub(crate) fn candidate(op: &Op, profile: &DeviceProfile) -> Option<Candidate> {
     let tile = Tile::new([Block { m: 8, n: 8, k: 1 }, Block { m, n, k: 32 }]);
     let (overlap, arithmetic) = (Overlap::Full, Arithmetic::Matrix);
     let traffic = Traffic { tile, overlap, arithmetic, ..Traffic::default() };
-    Some(Candidate { role: Role::Library, ..Candidate::new(Variant::plain(FAMILY), traffic) })
+    Some(Candidate { role: CandidateRole::Library, ..Candidate::new(Variant::plain(FAMILY), traffic) })
 }
 
 /// The map that comes behind the matmul, where there is one.

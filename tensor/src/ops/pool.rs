@@ -84,7 +84,7 @@ impl Pool {
 }
 
 /// Windows over an input, with the padding that they need.
-struct Windows {
+struct PoolWindows {
     slide: Slide,
     padding: Vec<usize>,
     amounts: Vec<(usize, usize)>,
@@ -92,7 +92,7 @@ struct Windows {
 }
 
 impl Pool {
-    fn windows(&self, sizes: &[usize]) -> Result<Windows> {
+    fn windows(&self, sizes: &[usize]) -> Result<PoolWindows> {
         let axes = sizes.len();
         let slide = Slide { size: self.size.of(axes)?, step: self.stride.of(axes)?, dilation: self.dilation.of(axes)? };
         let padding = self.padding.of(axes)?;
@@ -120,7 +120,7 @@ impl Pool {
         }
         let padded: Vec<usize> = sizes.iter().zip(&amounts).map(|(n, (low, high))| n + low + high).collect();
         let counts = slide.count(&padded)?;
-        Ok(Windows { slide, padding, amounts, counts })
+        Ok(PoolWindows { slide, padding, amounts, counts })
     }
 }
 

@@ -21,7 +21,7 @@ const LEAST: usize = 2;
 
 /// A value's dimensions as three: those before the channels, the channels, the pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split {
+struct ChannelSplit {
     before: usize,
     channels: usize,
     pixels: usize,
@@ -30,15 +30,15 @@ struct Split {
 /// A node whose value may be stored with its channels last.
 #[derive(Clone, Debug)]
 struct Permuted {
-    split: Split,
+    split: ChannelSplit,
     /// Its dimensions in the other order.
     order: Vec<usize>,
 }
 
-impl Split {
+impl ChannelSplit {
     /// The split of a shape of which these dimensions are channels.
-    fn of(shape: &[usize], channels: std::ops::Range<usize>) -> Split {
-        Split {
+    fn of(shape: &[usize], channels: std::ops::Range<usize>) -> ChannelSplit {
+        ChannelSplit {
             before: elements(&shape[..channels.start]),
             pixels: elements(&shape[channels.end..]),
             channels: elements(&shape[channels]),
@@ -188,7 +188,7 @@ fn follows(node: &GraphNode, edge: &Edge, from: Option<&Permuted>) -> bool {
 fn found(node: &GraphNode, permuted: &[Option<Permuted>]) -> Option<Permuted> {
     let shape = &node.shape;
     let made = |channels: std::ops::Range<usize>, order: Option<Vec<usize>>| {
-        let split = Split::of(shape, channels.clone());
+        let split = ChannelSplit::of(shape, channels.clone());
         // With one channel, or one pixel, both orders are the same.
         let differs = split.before > 0 && split.channels > 1 && split.pixels > 1;
         differs.then(|| Permuted { split, order: order.unwrap_or_else(|| exchanged(shape.len(), channels)) })

@@ -6,7 +6,7 @@ use crate::epilogue_chain::{apply, prefetch_results};
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
-use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
+use crate::simd::{Float, Isa, Simd, WithSimd, of_isa};
 
 /// Rows of a panel of the left operand.
 pub(super) const ROWS: usize = 6;
@@ -22,7 +22,7 @@ const STEP: usize = 16;
 /// Elements of a cache line.
 pub(super) const LINE: usize = crate::epilogue_chain::LINE;
 
-type Run = unsafe fn(&Tile, Option<&Chain>);
+type TileFn = unsafe fn(&MicroTile, Option<&Chain>);
 
 /// The kernels of an instruction set.
 pub(super) struct Kernels {
@@ -31,9 +31,9 @@ pub(super) struct Kernels {
     /// Columns of a panel: so many vectors that [`ROWS`] rows of accumulators fill the registers.
     pub panel: usize,
     /// By the vectors of columns and the rows of a tile, each less one, and by whether K offsets are listed.
-    tiles: &'static [[[Run; 2]; ROWS]],
+    tiles: &'static [[[TileFn; 2]; ROWS]],
     /// Twice as many rows, in two panels one after the other, of a single vector.
-    tall: [Run; 2],
+    tall: [TileFn; 2],
     pack: unsafe fn(*const f32, isize, &mut [Line]),
 }
 
@@ -43,7 +43,7 @@ impl Kernels {
         of_isa!(isa, AVX512, AVX2, NEON)
     }
 
-    const fn new<S: Simd>(tiles: &'static [[[Run; 2]; ROWS]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[[TileFn; 2]; ROWS]]) -> Kernels {
         let (lanes, panel) = (S::F32::LANES, S::F32::LANES * S::VECTORS);
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes, panel, tiles, tall: lists::<S, { 2 * ROWS }, 1>(), pack: pack::<S> }
@@ -58,8 +58,8 @@ impl Kernels {
     /// to a whole vector are written, too.
     ///
     /// # Safety
-    /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, rows: usize, width: usize) {
+    /// The contract of [`MicroTile`].
+    pub(super) unsafe fn run(&self, tile: &MicroTile, chain: Option<&Chain>, rows: usize, width: usize) {
         let run = if rows > ROWS { self.tall } else { self.tiles[width.div_ceil(self.lanes) - 1][rows - 1] };
         // SAFETY: passed on.
         unsafe { run[usize::from(!tile.k_offsets.is_null())](tile, chain) }
@@ -90,7 +90,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[[Run; 2]; ROWS]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[TileFn; 2]; ROWS]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -103,7 +103,7 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of columns.
-const fn row<S: Simd, const V: usize>() -> [[Run; 2]; ROWS] {
+const fn row<S: Simd, const V: usize>() -> [[TileFn; 2]; ROWS] {
     [
         lists::<S, 1, V>(),
         lists::<S, 2, V>(),
@@ -115,13 +115,13 @@ const fn row<S: Simd, const V: usize>() -> [[Run; 2]; ROWS] {
 }
 
 /// Tiles of `R` rows by `V` vectors of columns, by whether K offsets are listed.
-const fn lists<S: Simd, const R: usize, const V: usize>() -> [Run; 2] {
+const fn lists<S: Simd, const R: usize, const V: usize>() -> [TileFn; 2] {
     [tile::<S, R, V, false>, tile::<S, R, V, true>]
 }
 
 /// # Safety
-/// The machine has the instruction set, and the contract of [`Tile`] for `R` rows and `V` vectors.
-unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile: &Tile, chain: Option<&Chain>) {
+/// The machine has the instruction set, and the contract of [`MicroTile`] for `R` rows and `V` vectors.
+unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile: &MicroTile, chain: Option<&Chain>) {
     // SAFETY: passed on.
     unsafe { S::enter(Accumulate::<R, V, LISTED>(tile, chain)) };
 }
@@ -139,7 +139,7 @@ unsafe fn pack<S: Simd>(from: *const f32, stride: isize, to: &mut [Line]) {
 /// are listed, for the tiles' vectors from each of `k` entries on; `from`, if it is not
 /// null, is readable and `to` writable for the tiles' vectors in each of their rows, and so are the operands of a chain's steps readable.
 #[derive(Clone, Copy)]
-pub(super) struct Tile {
+pub(super) struct MicroTile {
     pub tiles: usize,
     pub k: usize,
     pub left: *const f32,
@@ -160,9 +160,9 @@ pub(super) struct Tile {
 }
 
 /// `R` rows by `V` vectors of columns; whether K offsets are `LISTED`.
-struct Accumulate<'a, const R: usize, const V: usize, const LISTED: bool>(&'a Tile, Option<&'a Chain>);
+struct Accumulate<'a, const R: usize, const V: usize, const LISTED: bool>(&'a MicroTile, Option<&'a Chain>);
 
-impl<const R: usize, const V: usize, const LISTED: bool> Kernel for Accumulate<'_, R, V, LISTED> {
+impl<const R: usize, const V: usize, const LISTED: bool> WithSimd for Accumulate<'_, R, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
@@ -248,7 +248,7 @@ struct Pack<'a> {
     to: &'a mut [Line],
 }
 
-impl Kernel for Pack<'_> {
+impl WithSimd for Pack<'_> {
     type Output = ();
 
     #[inline(always)]

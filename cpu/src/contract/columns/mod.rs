@@ -21,7 +21,7 @@ use crate::epilogue_chain::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::workers::Workers;
-use kernel::{Kernels, LINE, Line, ROWS, Tile};
+use kernel::{Kernels, LINE, Line, MicroTile, ROWS};
 pub(super) use recognise::{ColumnsWay, FAMILY};
 
 /// Most K indices of a pass: a strip's lines then fill half of an L1, or a little more where strips are wide. Those that are not
@@ -61,11 +61,11 @@ pub(crate) enum Right {
     /// Columns contiguous, and so many elements from one row to the next; in a copy, if there is one.
     Rows(isize, Option<Border>),
     /// The pixels of windows.
-    Windows(Windows),
+    Windows(PixelLines),
 }
 
 /// Windows that begin in contiguous lines of pixels.
-pub(crate) struct Windows {
+pub(crate) struct PixelLines {
     /// Pixels of a line.
     wide: usize,
     /// Where lines begin; with a copy, those of one task.
@@ -84,24 +84,30 @@ pub(crate) struct Part {
     pub(crate) tasks: usize,
 }
 
-impl Windows {
+impl PixelLines {
     /// Whether strips are so wide that windows are worth their tables: measured, narrow ones of few K indices take too long.
     pub(crate) fn available(isa: Isa) -> bool {
         Kernels::of(isa).is_some_and(|kernels| kernels.panel > LINE)
     }
 
     /// Windows that begin and have their elements at these offsets from index 0; `None` where they do not begin in lines of as many whole vectors.
-    pub(crate) fn in_memory(isa: Isa, pixels: &[isize], k_offsets: &[isize]) -> Option<Windows> {
+    pub(crate) fn in_memory(isa: Isa, pixels: &[isize], k_offsets: &[isize]) -> Option<PixelLines> {
         let wide = pixels.windows(2).position(|p| p[1] - p[0] != 1).map_or(pixels.len(), |i| i + 1);
-        Windows::new(isa, wide, pixels, k_offsets, None)
+        PixelLines::new(isa, wide, pixels, k_offsets, None)
     }
 
     /// The same in a copy for the lines of one task, of so many pixels each.
-    pub(crate) fn copied(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], part: Part) -> Option<Windows> {
-        Windows::new(isa, wide, pixels, k_offsets, Some(part))
+    pub(crate) fn copied(
+        isa: Isa,
+        wide: usize,
+        pixels: &[isize],
+        k_offsets: &[isize],
+        part: Part,
+    ) -> Option<PixelLines> {
+        PixelLines::new(isa, wide, pixels, k_offsets, Some(part))
     }
 
-    fn new(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], copy: Option<Part>) -> Option<Windows> {
+    fn new(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], copy: Option<Part>) -> Option<PixelLines> {
         let lanes = Kernels::of(isa)?.lanes;
         let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
         if wide == 0 || !wide.is_multiple_of(lanes) || !pixels.chunks(wide).all(side_by_side) {
@@ -109,7 +115,7 @@ impl Windows {
         }
         let lines = pixels.iter().step_by(wide).copied().collect();
         let k_offsets = k_offsets.iter().map(|&d| i32::try_from(d).ok()).collect::<Option<Vec<i32>>>()?;
-        Some(Windows { wide, lines, k_offsets, copy })
+        Some(PixelLines { wide, lines, k_offsets, copy })
     }
 }
 
@@ -254,7 +260,7 @@ impl Columns {
         let panels = self.m.div_ceil(ROWS);
         let (lines, each) = self.strips();
         // What is copied for a task are whole lines.
-        let copied = matches!(&self.right, Right::Windows(Windows { copy: Some(_), .. }));
+        let copied = matches!(&self.right, Right::Windows(PixelLines { copy: Some(_), .. }));
         let (units, unit) = if copied { (lines, each) } else { (lines * each, 1) };
         for (b, &begin) in self.batches.iter().enumerate() {
             let mut right = Shared::read(right.wrapping_offset(begin));
@@ -324,7 +330,7 @@ impl Columns {
         });
     }
 
-    fn windows(&self) -> Option<&Windows> {
+    fn windows(&self) -> Option<&PixelLines> {
         match &self.right {
             Right::Rows(..) => None,
             Right::Windows(windows) => Some(windows),
@@ -415,7 +421,7 @@ impl Columns {
             let later = panel.wrapping_add((task.rows.next_multiple_of(ROWS) + row) * k_len);
             fetch::<false>(later.wrapping_add(i * each * LINE), LINE as isize, each);
             let acc = acc.wrapping_add(row * wide);
-            let mut tile = Tile {
+            let mut tile = MicroTile {
                 tiles: some,
                 k: k_len,
                 left: panel.wrapping_add(row * k_len),

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
-use millstream_core::what::{self, ImageSide, elements};
+use millstream_core::what::{ImageSide, Windows, elements};
 use millstream_core::{Access, Body, DType, Op, Result};
 
-use super::{Columns, Part, Right, Windows};
+use super::{Columns, Part, PixelLines, Right};
 use crate::contract::direct::{Border, Filters};
 use crate::contract::gemm_isa;
 use crate::contract::operand::{as_stored, packed};
@@ -40,7 +40,7 @@ fn size(op: &Op, group: Range<usize>) -> usize {
 }
 
 /// The windows of an image with a border: each task copies those rows of it that it needs, such that pixels a stride apart become neighbours.
-fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (Isa, usize)) -> Option<Windows> {
+fn windows_of(access: &Access, op: &Op, shape: &Windows, (isa, threads): (Isa, usize)) -> Option<PixelLines> {
     let Body::Contract(c) = &op.body else { return None };
     // Two dimensions of pixels: lines, and pixels of a line.
     let mut lines = shape.axes.iter().filter_map(|axis| Some((axis.output?, axis.guard?, axis)));
@@ -89,7 +89,7 @@ fn windows_of(access: &Access, op: &Op, shape: &what::Windows, (isa, threads): (
         }
     }
     let part = Part { border, stride: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
-    Windows::copied(isa, op.dims[inner], &pixels, &k_offsets, part)
+    PixelLines::copied(isa, op.dims[inner], &pixels, &k_offsets, part)
 }
 
 impl ColumnsWay {
@@ -123,10 +123,10 @@ impl ColumnsWay {
         let right = match plain.and_then(rows) {
             Some(stride) => Right::Rows(stride, None),
             None => {
-                let few = Windows::available(isa) && sizes.1.saturating_add(sizes.2) <= MOST_ENTRIES;
+                let few = PixelLines::available(isa) && sizes.1.saturating_add(sizes.2) <= MOST_ENTRIES;
                 let in_memory = |strides: &[isize]| {
                     let view = view(strides);
-                    Windows::in_memory(isa, &view.row.offsets(), &view.col.offsets())
+                    PixelLines::in_memory(isa, &view.row.offsets(), &view.col.offsets())
                 };
                 match (plain.filter(|_| few).and_then(in_memory), plain) {
                     (Some(windows), _) => Right::Windows(windows),

@@ -14,7 +14,7 @@ use crate::contract::direct::scatter;
 use crate::contract::packed::{Chain, Output, TileAt};
 use crate::epilogue_chain::{apply, element};
 use crate::shared::Shared;
-use crate::simd::{Float, Isa, Kernel, Simd, vectorize};
+use crate::simd::{Float, Isa, Simd, WithSimd, vectorize};
 use crate::workers::Workers;
 
 /// Pixels that are summed together: with two vectors each, 12 accumulators in registers. Fewer where so many are not left.
@@ -223,7 +223,7 @@ struct Piece<'a> {
     row: usize,
 }
 
-impl Kernel for Piece<'_> {
+impl WithSimd for Piece<'_> {
     type Output = ();
 
     #[inline(always)]

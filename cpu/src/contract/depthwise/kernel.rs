@@ -9,12 +9,12 @@
 use std::ops::Range;
 
 use super::Line;
-use crate::simd::{Float, Isa, Kernel, Simd};
+use crate::simd::{Float, Isa, Simd, WithSimd};
 
 /// Elements of a vector.
 pub(super) fn lanes(isa: Isa) -> usize {
     struct Lanes;
-    impl Kernel for Lanes {
+    impl WithSimd for Lanes {
         type Output = usize;
         #[inline(always)]
         fn run<S: Simd>(self, _: S) -> usize {
@@ -121,7 +121,7 @@ pub(super) struct Piece {
     pub to: *mut f32,
 }
 
-impl Kernel for Pieces<'_> {
+impl WithSimd for Pieces<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use crate::epilogue_chain::{LINE, apply_rows, element, fetch, prefetch_results, 
 use crate::simd::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
-use crate::simd::{Float, Isa, Kernel, Simd, of_isa};
+use crate::simd::{Float, Isa, Simd, WithSimd, of_isa};
 
 use super::tables::{KIndex, Pixel};
 use square::SIDE;
@@ -17,7 +17,7 @@ pub(super) const MOST_PIXELS: usize = 6;
 /// K indices after which some more of the next filters, pixels and results are prefetched.
 const STEP: usize = 16;
 
-type Run = unsafe fn(&Tile, Option<&Chain>);
+type TileFn = unsafe fn(&MicroTile, Option<&Chain>);
 
 /// What is not one after the other, but as tables list it.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -38,7 +38,7 @@ pub(super) struct Kernels {
     /// Channels of a panel of filters: so many vectors that [`MOST_PIXELS`] rows of accumulators fill the registers.
     pub panel: usize,
     /// By the vectors of channels and the pixels of a tile, each less one, and by [`Listed`].
-    tiles: &'static [[[Run; LISTS]; MOST_PIXELS]],
+    tiles: &'static [[[TileFn; LISTS]; MOST_PIXELS]],
 }
 
 impl Kernels {
@@ -57,7 +57,7 @@ impl Kernels {
         if self.narrow() { 4 } else { 3 }
     }
 
-    const fn new<S: Simd>(tiles: &'static [[[Run; LISTS]; MOST_PIXELS]]) -> Kernels {
+    const fn new<S: Simd>(tiles: &'static [[[TileFn; LISTS]; MOST_PIXELS]]) -> Kernels {
         let panel = S::F32::LANES * S::VECTORS;
         assert!(tiles.len() == S::VECTORS && panel.is_multiple_of(LINE));
         Kernels { lanes: S::F32::LANES, panel, tiles }
@@ -67,8 +67,8 @@ impl Kernels {
     /// them. Those of channels up to a whole vector are written, too.
     ///
     /// # Safety
-    /// The contract of [`Tile`].
-    pub(super) unsafe fn run(&self, tile: &Tile, chain: Option<&Chain>, pixels: usize, channels: usize) {
+    /// The contract of [`MicroTile`].
+    pub(super) unsafe fn run(&self, tile: &MicroTile, chain: Option<&Chain>, pixels: usize, channels: usize) {
         // SAFETY: passed on.
         unsafe { self.tiles[channels.div_ceil(self.lanes) - 1][pixels - 1][tile.listed as usize](tile, chain) }
     }
@@ -78,7 +78,7 @@ impl Kernels {
 macro_rules! kernels {
     ($name:ident, $simd:ty, $($vectors:literal)*) => {
         static $name: Kernels = {
-            const TILES: &[[[Run; LISTS]; MOST_PIXELS]] = &[$(row::<$simd, $vectors>()),*];
+            const TILES: &[[[TileFn; LISTS]; MOST_PIXELS]] = &[$(row::<$simd, $vectors>()),*];
             Kernels::new::<$simd>(TILES)
         };
     };
@@ -91,7 +91,7 @@ kernels!(AVX2, Avx2, 1 2);
 kernels!(NEON, Neon, 1 2 3 4);
 
 /// Tiles of `V` vectors of channels.
-const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PIXELS] {
+const fn row<S: Simd, const V: usize>() -> [[TileFn; LISTS]; MOST_PIXELS] {
     [
         lists::<S, 1, V>(),
         lists::<S, 2, V>(),
@@ -103,13 +103,13 @@ const fn row<S: Simd, const V: usize>() -> [[Run; LISTS]; MOST_PIXELS] {
 }
 
 /// Tiles of `P` pixels by `V` vectors of channels, by [`Listed`].
-const fn lists<S: Simd, const P: usize, const V: usize>() -> [Run; LISTS] {
+const fn lists<S: Simd, const P: usize, const V: usize>() -> [TileFn; LISTS] {
     [tile::<S, P, V, 0>, tile::<S, P, V, 1>, tile::<S, P, V, 2>]
 }
 
 /// # Safety
-/// The machine has the instruction set, and the contract of [`Tile`] for `P` pixels.
-unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(tile: &Tile, chain: Option<&Chain>) {
+/// The machine has the instruction set, and the contract of [`MicroTile`] for `P` pixels.
+unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(tile: &MicroTile, chain: Option<&Chain>) {
     // SAFETY: passed on.
     unsafe { S::enter(Accumulate::<P, V, LISTED>(tile, chain)) };
 }
@@ -122,7 +122,7 @@ unsafe fn tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(til
 /// elements for each pixel, from that of the pixel `first` on. A chain that is finished has the results of these pixels, which nobody else uses,
 /// and what they are made of.
 #[derive(Clone, Copy)]
-pub(super) struct Tile {
+pub(super) struct MicroTile {
     pub image: *const f32,
     pub tiles: usize,
     pub pixels: *const Pixel,
@@ -151,9 +151,9 @@ pub(super) struct Tile {
 }
 
 /// `P` pixels by `V` vectors of channels; `LISTED` is a [`Listed`].
-struct Accumulate<'a, const P: usize, const V: usize, const LISTED: usize>(&'a Tile, Option<&'a Chain>);
+struct Accumulate<'a, const P: usize, const V: usize, const LISTED: usize>(&'a MicroTile, Option<&'a Chain>);
 
-impl<const P: usize, const V: usize, const LISTED: usize> Kernel for Accumulate<'_, P, V, LISTED> {
+impl<const P: usize, const V: usize, const LISTED: usize> WithSimd for Accumulate<'_, P, V, LISTED> {
     type Output = ();
 
     #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
@@ -250,7 +250,7 @@ struct Results {
 
 impl Results {
     #[inline(always)]
-    fn new<const P: usize, const LISTED: usize>(t: &mut Tile, steps: usize) -> Results {
+    fn new<const P: usize, const LISTED: usize>(t: &mut MicroTile, steps: usize) -> Results {
         let (all, mut scattered) = (t.pixels, false);
         if LISTED >= PIXELS && t.finish {
             // SAFETY: the contract: there is a tile.
@@ -264,7 +264,7 @@ impl Results {
 
     /// Prefetches the rows of another step.
     #[inline(always)]
-    fn prefetch(&mut self, t: &Tile, chain: &Chain) {
+    fn prefetch(&mut self, t: &MicroTile, chain: &Chain) {
         let some = self.each.min(t.rows - self.prefetched);
         if self.scattered {
             for i in self.prefetched..self.prefetched + some {
@@ -282,12 +282,12 @@ impl Results {
 /// Writes the accumulators of a tile, or what the chain makes of them.
 ///
 /// # Safety
-/// The contract of [`Tile`].
+/// The contract of [`MicroTile`].
 #[allow(clippy::needless_range_loop)] // Closures would not be compiled for the instruction set.
 #[inline(always)]
 unsafe fn finish_tile<S: Simd, const P: usize, const V: usize, const LISTED: usize>(
     s: S,
-    t: &Tile,
+    t: &MicroTile,
     mut acc: [[S::F32; V]; P],
     chain: Option<&Chain>,
 ) {

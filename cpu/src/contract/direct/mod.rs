@@ -26,7 +26,7 @@ use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
 use crate::workers::Workers;
 pub(crate) use border::Border;
-use kernel::{Kernels, Listed, MOST_PIXELS, Tile};
+use kernel::{Kernels, Listed, MOST_PIXELS, MicroTile};
 pub(crate) use kernel::{transpose, transpose_eight};
 pub(super) use recognise::{DirectWay, FAMILY};
 pub(crate) use tables::Sets;
@@ -454,7 +454,7 @@ impl Direct {
                 let (results, area) = ((pixel, task.channel), (pixels.len(), task.channels));
                 let ((row, col), (rows, cols)) =
                     if self.pixels_are_rows { (results, area) } else { ((results.1, results.0), (area.1, area.0)) };
-                let tile = Tile {
+                let tile = MicroTile {
                     image,
                     tiles: run.tiles,
                     pixels: pixels.as_ptr(),

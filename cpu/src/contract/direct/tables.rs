@@ -94,7 +94,7 @@ fn distinct(numbers: &[i32]) -> Vec<i32> {
 }
 
 /// Tiles of a chunk one after the other: as many pixels each, all of one set.
-pub(super) struct Run {
+pub(super) struct TileRun {
     pub set: usize,
     /// The first pixel in the table.
     pub first: usize,
@@ -189,7 +189,7 @@ struct KIndices {
 pub(super) struct Tables {
     pixels: Vec<Pixel>,
     sets: Vec<KIndices>,
-    runs: Vec<Run>,
+    runs: Vec<TileRun>,
     /// The runs of each chunk.
     chunks: Vec<Range<usize>>,
 }
@@ -230,7 +230,7 @@ impl Tables {
                 for (count, tiles) in tiles(group.len()) {
                     let (some, others) = rest.split_at(count * tiles);
                     let even = some[some.len() - 1] - some[0] == some.len() - 1;
-                    tables.runs.push(Run { set, first: tables.pixels.len(), count, tiles, even });
+                    tables.runs.push(TileRun { set, first: tables.pixels.len(), count, tiles, even });
                     for &at in some {
                         let pixel = Pixel { image: i32::try_from(pixels[at]).ok()?, at: u32::try_from(at).ok()? };
                         tables.pixels.push(pixel);
@@ -256,17 +256,17 @@ impl Tables {
     }
 
     /// The runs of a chunk.
-    pub(super) fn runs(&self, chunk: usize) -> &[Run] {
+    pub(super) fn runs(&self, chunk: usize) -> &[TileRun] {
         &self.runs[self.chunks[chunk].clone()]
     }
 
     /// The pixels of a run, tile after tile.
-    pub(super) fn pixels(&self, run: &Run) -> &[Pixel] {
+    pub(super) fn pixels(&self, run: &TileRun) -> &[Pixel] {
         &self.pixels[run.first..][..run.count * run.tiles]
     }
 
     /// The K indices of a run in one piece of all K indices.
-    pub(super) fn k_indices(&self, run: &Run, piece: usize) -> &[KIndex] {
+    pub(super) fn k_indices(&self, run: &TileRun, piece: usize) -> &[KIndex] {
         let set = &self.sets[run.set];
         &set.entries[set.pieces[piece]..set.pieces[piece + 1]]
     }
@@ -278,7 +278,7 @@ impl Tables {
 
     /// Multiply-adds of one pixel and one K index.
     pub(super) fn multiplies(&self) -> u64 {
-        let of = |run: &Run| (run.tiles * run.count) as u64 * self.sets[run.set].entries.len() as u64;
+        let of = |run: &TileRun| (run.tiles * run.count) as u64 * self.sets[run.set].entries.len() as u64;
         self.runs.iter().map(of).sum()
     }
 }

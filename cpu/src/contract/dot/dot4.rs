@@ -20,10 +20,10 @@
 
 use std::marker::PhantomData;
 
-use crate::contract::packed::pack::{Strides, pack_strided};
+use crate::contract::packed::pack::{BlockStrides, pack_strided};
 use crate::contract::packed::{Batch, MicroKernel, PackBlock, PackSource, Side, TILE};
 use crate::prefetch::prefetch;
-use crate::simd::{Kernel, Simd, vectorize};
+use crate::simd::{Simd, WithSimd, vectorize};
 
 /// An 8-bit integer.
 pub trait Byte: Copy + Send + Sync + 'static {
@@ -200,7 +200,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                         // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
                         unsafe { interleave(line, self.k_stride, 0, &mut to[..have]) };
                     }
-                    let strides = Strides { row: SIDE as isize, k: 1 };
+                    let strides = BlockStrides { row: SIDE as isize, k: 1 };
                     // SAFETY: the buffer holds 16 lines of `SIDE` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, TILE, SIDE, TILE, out) };
                     continue;
@@ -261,7 +261,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                             to[whole] = unsafe { self.four(batch, top + r, four + whole) };
                         }
                     }
-                    let strides = Strides { row: K_PART as isize, k: 1 };
+                    let strides = BlockStrides { row: K_PART as isize, k: 1 };
                     let out = &mut out[(at + done) * panel..][..part * panel];
                     // SAFETY: the buffer holds `have` rows of `part` groups of four.
                     unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };
@@ -506,7 +506,7 @@ unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, stride: isize
 /// Packs a block with the vectors of an instruction set.
 struct Packing<'p, 'a, S>(&'p Dot4<'a, S>, &'p PackBlock, &'p mut [i32]);
 
-impl<S: Byte> Kernel for Packing<'_, '_, S> {
+impl<S: Byte> WithSimd for Packing<'_, '_, S> {
     type Output = ();
 
     #[inline(always)]

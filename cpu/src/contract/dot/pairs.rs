@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::bf16;
 
-use crate::contract::packed::pack::{Strides, pack_strided};
+use crate::contract::packed::pack::{BlockStrides, pack_strided};
 use crate::contract::packed::{Batch, Element, MicroKernel, PackBlock, PackSource, Side, TILE};
 use crate::workers::Workers;
 
@@ -165,7 +165,7 @@ impl<'a, S: Half> Pairs<'a, S> {
                     // SAFETY: the row is in the block.
                     unsafe { self.along(batch, row + p * panel + r, k + first, &mut to[..part]) };
                 }
-                let strides = Strides { row: K_PART as isize, k: 1 };
+                let strides = BlockStrides { row: K_PART as isize, k: 1 };
                 let out = &mut out[first * panel..][..part * panel];
                 // SAFETY: the buffer holds `have` rows of `part` pairs.
                 unsafe { pack_strided(buffer.as_ptr(), strides, have, part, panel, out) };

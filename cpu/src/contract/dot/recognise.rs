@@ -6,7 +6,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::how::{Candidate, Family, Traffic, Variant};
 use millstream_core::{DType, Result};
 
-use crate::contract::dispatch::{Extent, How, Sum};
+use crate::contract::dispatch::{AccElement, Extent, How};
 use crate::contract::packed::{Blocking, MicroKernel, Shape, Side, edges, execute_cached, tile, workspace_bytes};
 use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, Parts, Ran, Way};
@@ -29,7 +29,7 @@ pub(in crate::contract) struct DotWay<T> {
     sum: PhantomData<fn() -> T>,
 }
 
-impl<T: Sum> DotWay<T> {
+impl<T: AccElement> DotWay<T> {
     /// The contraction, if its operands are matrices of narrow numbers for which the machine has instructions.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<DotWay<T>> {
         let (sizes, machine, threads) = (asked.sizes, asked.machine, asked.threads);
@@ -53,7 +53,7 @@ impl<T: Sum> DotWay<T> {
     }
 }
 
-impl<T: Sum> Way for DotWay<T> {
+impl<T: AccElement> Way for DotWay<T> {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         let numbers = Blocking { kc: self.blocking.kc.saturating_mul(self.isa.together()), ..self.blocking };
         let traffic = Traffic {

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use super::narrow::{Narrow, NarrowLines, prefetch_later};
 use crate::contract::packed::{MicroKernel, Widen};
-use crate::simd::{Float, Kernel, Simd, vectorize};
+use crate::simd::{Float, Simd, WithSimd, vectorize};
 
 /// A 16-bit float.
 pub(in crate::contract) trait HalfLine: Widen<f32> {
@@ -62,7 +62,7 @@ struct Dots<'a, S> {
     out: *mut f32,
 }
 
-impl<S: HalfLine> Kernel for Dots<'_, S> {
+impl<S: HalfLine> WithSimd for Dots<'_, S> {
     type Output = ();
 
     #[inline(always)]
@@ -131,7 +131,7 @@ struct Scaled<'a, S> {
     out: *mut f32,
 }
 
-impl<S: HalfLine> Kernel for Scaled<'_, S> {
+impl<S: HalfLine> WithSimd for Scaled<'_, S> {
     type Output = ();
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use crate::contract::packed::{Element, MicroKernel, Widen};
 use crate::prefetch::prefetch;
-use crate::simd::{Kernel, Simd, vectorize};
+use crate::simd::{Simd, WithSimd, vectorize};
 
 /// Some lines of adjacent elements.
 ///
@@ -71,7 +71,7 @@ struct Dots<'a, S, T> {
     out: *mut T,
 }
 
-impl<S: Widen<T>, T: Element> Kernel for Dots<'_, S, T> {
+impl<S: Widen<T>, T: Element> WithSimd for Dots<'_, S, T> {
     type Output = ();
 
     #[inline(always)]
@@ -140,7 +140,7 @@ struct Scaled<'a, S, T> {
     out: *mut T,
 }
 
-impl<S: Widen<T>, T: Element> Kernel for Scaled<'_, S, T> {
+impl<S: Widen<T>, T: Element> WithSimd for Scaled<'_, S, T> {
     type Output = ();
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 
 use super::Gemv;
-use crate::contract::dispatch::Sum;
+use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
 use crate::contract::packed::{Blocking, Shape, carve};
 use crate::contract::packing::Packing;
@@ -23,7 +23,7 @@ pub(in crate::contract) struct GemvWay<T> {
     sum: PhantomData<fn() -> T>,
 }
 
-impl<T: Sum> GemvWay<T> {
+impl<T: AccElement> GemvWay<T> {
     /// The contraction, if one operand is a vector and both lie in memory as this kernel reads them.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<GemvWay<T>> {
         let sizes = asked.sizes;
@@ -34,7 +34,7 @@ impl<T: Sum> GemvWay<T> {
     }
 }
 
-impl<T: Sum> Way for GemvWay<T> {
+impl<T: AccElement> Way for GemvWay<T> {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         let (Shape { m, n, .. }, machine) = (self.shape, packing.asked.machine);
         let fitted = Blocking::for_caches::<T>(&machine.topology, gemm_isa(machine.isa), self.shape);

@@ -5,7 +5,7 @@
 //!
 //! Each tile is also a promise about traffic, which is what the cost model prices.
 
-use millstream_core::how::{Block, Candidate, Family, Role, Tile, contract_tiles};
+use millstream_core::how::{Block, Candidate, CandidateRole, Family, Tile, contract_tiles};
 
 use super::{Blocking, Element, Shape};
 use crate::contract::gemm_isa;
@@ -63,7 +63,7 @@ pub(in crate::contract) fn candidates<T: Element>(packing: &Packing<'_>, faster:
     };
     let packed = |tile: Tile| scheduled(PACKED, tile);
     let fixed = tile(fixed, shape);
-    let mut list = vec![Candidate { role: Role::Fixed, ..scheduled(FIXED, fixed.clone()) }, packed(fixed)];
+    let mut list = vec![Candidate { role: CandidateRole::Fixed, ..scheduled(FIXED, fixed.clone()) }, packed(fixed)];
     let mut add = |candidate: Candidate| {
         if !list.contains(&candidate) {
             list.push(candidate);

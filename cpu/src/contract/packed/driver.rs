@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::blocking::Shape;
-use super::kernel::{Kernels, Reading, Tile};
+use super::kernel::{Kernels, MicroTile, Reading};
 use super::layout::PIECE;
 use super::plan::{Mode, Plan};
 use super::sink::{Output, Plain, TileAt};
@@ -503,7 +503,7 @@ impl<T: Element> Job<'_, '_, T> {
                     true => (next_b.wrapping_add(part * fetch * 64), fetch),
                     false => ahead.take(share),
                 };
-                let tile = Tile {
+                let tile = MicroTile {
                     k: k_len,
                     a: a.base.wrapping_offset(if packed_a { (i / mr) as isize * a.panel } else { i as isize * a.row }),
                     a_row: a.row,

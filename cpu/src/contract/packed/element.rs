@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 use super::kernel::{Kernels, Portable};
 use super::{MicroKernel, Narrow};
-use crate::simd::{Float, Kernel, Simd, vectorize};
+use crate::simd::{Float, Simd, WithSimd, vectorize};
 
 /// A type that a matmul is accumulated in. Integers wrap.
 ///
@@ -54,7 +54,7 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
 
     /// As [`Widen::widen_slice`], with the vectors of an instruction set, if the machine has it.
     fn widen_run(isa: MicroKernel, from: &[Self], to: &mut [T]) {
-        vectorize(isa.vectors(), Run(from, to));
+        vectorize(isa.vectors(), WidenSlice(from, to));
     }
 
     /// How lines of it are multiplied with a vector, where they need not be widened first.
@@ -64,9 +64,9 @@ pub trait Widen<T>: Copy + Send + Sync + 'static {
 }
 
 /// Widens the first slice into the second.
-struct Run<'a, S, T>(&'a [S], &'a mut [T]);
+struct WidenSlice<'a, S, T>(&'a [S], &'a mut [T]);
 
-impl<S: Widen<T>, T> Kernel for Run<'_, S, T> {
+impl<S: Widen<T>, T> WithSimd for WidenSlice<'_, S, T> {
     type Output = ();
 
     #[inline(always)]
@@ -110,10 +110,10 @@ impl Widen<f32> for f16 {
     }
 }
 
-/// As [`Run`]; here the compiler does not find the processor's conversion by itself.
+/// As [`WidenSlice`]; here the compiler does not find the processor's conversion by itself.
 struct Halves<'a>(&'a [f16], &'a mut [f32]);
 
-impl Kernel for Halves<'_> {
+impl WithSimd for Halves<'_> {
     type Output = ();
 
     #[inline(always)]

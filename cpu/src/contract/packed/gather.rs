@@ -1,6 +1,6 @@
 //! Operands read through offset tables: several row, column and K dimensions in one, and convolution's windows.
 //!
-//! Element `(r, k)` is at `base + rows[r] + k_offsets[k]`. A [`Guard`] adds coordinates the same way, and an element is outside,
+//! Element `(r, k)` is at `base + rows[r] + k_offsets[k]`. A [`GuardTable`] adds coordinates the same way, and an element is outside,
 //! and read as the fill value, when a coordinate is outside its extent: that is padding.
 
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use super::{Element, Widen};
 
 /// One guarded coordinate: `rows[r] + k_offsets[k]` must be at least 0 and below `extent`.
 #[derive(Clone, Copy, Debug)]
-pub struct Guard<'a> {
+pub struct GuardTable<'a> {
     /// What each row adds.
     pub rows: &'a [i32],
     /// What each K index adds.
@@ -19,7 +19,7 @@ pub struct Guard<'a> {
     pub extent: i32,
 }
 
-impl Guard<'_> {
+impl GuardTable<'_> {
     fn inside(&self, r: usize, k: usize) -> bool {
         // As unsigned numbers, negative ones are large.
         (self.rows[r].wrapping_add(self.k_offsets[k]) as u32) < self.extent.max(0) as u32
@@ -33,7 +33,7 @@ pub struct Gathered<'a, S> {
     rows: &'a [isize],
     k_offsets: &'a [isize],
     batch: Batch<'a>,
-    guards: &'a [Guard<'a>],
+    guards: &'a [GuardTable<'a>],
     fill: S,
     life: PhantomData<&'a [S]>,
 }
@@ -54,7 +54,7 @@ impl<'a, S: Copy> Gathered<'a, S> {
         rows: &'a [isize],
         k_offsets: &'a [isize],
         batch: Batch<'a>,
-        guards: &'a [Guard<'a>],
+        guards: &'a [GuardTable<'a>],
         fill: S,
     ) -> Gathered<'a, S> {
         Gathered { base, rows, k_offsets, batch, guards, fill, life: PhantomData }

@@ -1,6 +1,6 @@
 //! The micro-kernel for those who walk their blocks themselves.
 
-use super::kernel::{Kernels, Reading, Tile, kernels};
+use super::kernel::{Kernels, MicroTile, Reading, kernels};
 use super::{Element, MicroKernel};
 
 /// The f32 micro-kernels of an instruction set that read rows in place and columns from a packed panel.
@@ -42,7 +42,7 @@ impl Micro {
     /// `a` is readable for `k` elements in each row, `b` for `k` panels, `c` writable (and readable if `add`) for a panel's columns
     /// in each row; nobody else uses these elements of `c` meanwhile.
     pub(crate) unsafe fn run(&self, of: &Rows, rows: usize) {
-        let tile = Tile {
+        let tile = MicroTile {
             k: of.k,
             a: of.a,
             a_row: of.a_row as isize,
@@ -104,7 +104,7 @@ impl<T: Element> Panels<T> {
     pub(crate) unsafe fn run(&self, of: &Panel<T>, rows: usize, columns: usize) {
         let Kernels { mr, lanes, .. } = *self.0;
         let width = self.columns() as isize;
-        let tile = Tile {
+        let tile = MicroTile {
             k: of.k,
             a: of.a,
             a_row: 1,

@@ -36,7 +36,7 @@ pub(crate) use blocking::even;
 pub use blocking::{Blocking, MicroKernel, Shape};
 pub(super) use candidates::{candidates, tile};
 pub use element::{Element, Widen};
-pub use gather::{Gathered, Guard};
+pub use gather::{Gathered, GuardTable};
 pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
 pub(in crate::contract) use sink::scatter;

@@ -11,7 +11,7 @@ pub(super) use avx2::transpose_rows;
 
 /// A strided block in memory and the panels to make of it.
 #[derive(Clone, Copy)]
-pub(in crate::contract) struct Strides {
+pub(in crate::contract) struct BlockStrides {
     /// Elements from one row to the next.
     pub row: isize,
     /// Elements from one K index to the next.
@@ -25,7 +25,7 @@ pub(in crate::contract) struct Strides {
 /// panels.
 pub(in crate::contract) unsafe fn pack_strided<T: Element>(
     src: *const T,
-    strides: Strides,
+    strides: BlockStrides,
     rows: usize,
     k_len: usize,
     panel: usize,
@@ -98,7 +98,7 @@ unsafe fn copy_rows<T: Element>(
             64 => copy_runs::<T, 64>(src, k_stride, panels, k_len, dst),
             _ => {
                 for p in 0..panels {
-                    let strides = Strides { row: 1, k: k_stride };
+                    let strides = BlockStrides { row: 1, k: k_stride };
                     let out = &mut dst[p * panel * k_len..][..panel * k_len];
                     scalar(src.add(p * panel), strides, panel, k_len, panel, out);
                 }
@@ -144,7 +144,14 @@ unsafe fn copy_runs<T: Element, const R: usize>(
 ///
 /// # Safety
 /// As [`pack_strided`] with at most `panel` rows.
-unsafe fn scalar<T: Element>(src: *const T, strides: Strides, rows: usize, k_len: usize, panel: usize, dst: &mut [T]) {
+unsafe fn scalar<T: Element>(
+    src: *const T,
+    strides: BlockStrides,
+    rows: usize,
+    k_len: usize,
+    panel: usize,
+    dst: &mut [T],
+) {
     for (k, out) in dst.chunks_exact_mut(panel).take(k_len).enumerate() {
         let from = src.wrapping_offset(k as isize * strides.k);
         for (r, o) in out.iter_mut().enumerate() {

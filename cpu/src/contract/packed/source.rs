@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 
-use super::pack::{Strides, pack_strided};
+use super::pack::{BlockStrides, pack_strided};
 use super::{Element, MicroKernel, Narrow, Widen};
 
 /// A block of an operand that is to be packed.
@@ -202,7 +202,7 @@ impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
         let base = self.base.wrapping_offset(
             self.batch.offset(block.batch) + block.row as isize * self.row + block.k as isize * self.k,
         );
-        let strides = Strides { row: self.row, k: self.k };
+        let strides = BlockStrides { row: self.row, k: self.k };
         // SAFETY: the maker vouched for every element of the operand, and the block is inside it.
         unsafe {
             if same_type::<S, T>() {
@@ -248,7 +248,12 @@ unsafe fn widen<S: Widen<T>, T: Element>(isa: MicroKernel, from: *const u8, to: 
 ///
 /// # Safety
 /// `base` is readable at `r * strides.row + k * strides.k` for the block's rows and K indices.
-unsafe fn pack_widened<S: Widen<T>, T: Element>(base: *const S, strides: Strides, block: &PackBlock, dst: &mut [T]) {
+unsafe fn pack_widened<S: Widen<T>, T: Element>(
+    base: *const S,
+    strides: BlockStrides,
+    block: &PackBlock,
+    dst: &mut [T],
+) {
     const ROWS: usize = 32;
     const K_PART: usize = 64;
     let PackBlock { rows, k_len, panel, .. } = *block;
@@ -266,7 +271,7 @@ unsafe fn pack_widened<S: Widen<T>, T: Element>(base: *const S, strides: Strides
                     };
                     S::widen_slice(from, &mut buffer[r * K_PART..][..part]);
                 }
-                let strides = Strides { row: K_PART as isize, k: 1 };
+                let strides = BlockStrides { row: K_PART as isize, k: 1 };
                 // SAFETY: the buffer holds `have` rows of `part` K indices.
                 unsafe {
                     pack_strided(buffer.as_ptr(), strides, have, part, panel, &mut out[k * panel..][..part * panel])

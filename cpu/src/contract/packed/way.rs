@@ -9,7 +9,7 @@ use millstream_core::{Error, ErrorKind, Fault, Result, Storage};
 
 use super::candidates::{FIXED, blocking, candidates};
 use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
-use crate::contract::dispatch::Sum;
+use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
 use crate::contract::operand::packed;
 use crate::contract::packing::Packing;
@@ -23,7 +23,7 @@ pub(in crate::contract) struct PackedWay<T> {
     sum: PhantomData<fn() -> T>,
 }
 
-impl<T: Sum> PackedWay<T> {
+impl<T: AccElement> PackedWay<T> {
     /// The matmul of these operands by a family, cut as the schedule says.
     pub(in crate::contract) fn new(
         parts: &Parts,
@@ -42,7 +42,7 @@ impl<T: Sum> PackedWay<T> {
     }
 }
 
-impl<T: Sum> Way for PackedWay<T> {
+impl<T: AccElement> Way for PackedWay<T> {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         candidates::<T>(packing, 1.0)
     }
@@ -68,7 +68,7 @@ impl<T: Sum> Way for PackedWay<T> {
 pub(in crate::contract) type Executed = (MicroKernel, Shape, Blocking);
 
 /// Computes the matmul of these operands, with the epilogue's output.
-pub(in crate::contract) fn execute<T: Sum>(
+pub(in crate::contract) fn execute<T: AccElement>(
     parts: &Parts,
     bindings: &Bindings<'_>,
     (isa, shape, blocking): Executed,
@@ -79,7 +79,7 @@ pub(in crate::contract) fn execute<T: Sum>(
 }
 
 /// As [`execute`]; operands that stay the same are packed once, and come from the pack cache.
-pub(in crate::contract) fn execute_cached<T: Sum>(
+pub(in crate::contract) fn execute_cached<T: AccElement>(
     parts: &Parts,
     bindings: &Bindings<'_>,
     (isa, shape, blocking): Executed,
@@ -99,7 +99,7 @@ pub(in crate::contract) fn execute_cached<T: Sum>(
 }
 
 /// The packed form of an operand that stays the same, if it is one.
-fn packed_once<T: Sum>(
+fn packed_once<T: AccElement>(
     parts: &Parts,
     gemm: &Gemm<'_, T>,
     side: Side,
@@ -122,7 +122,7 @@ fn packed_once<T: Sum>(
 
 /// Computes it. Results at odd addresses, or in memory that their expression reads, cannot hold accumulators, and operands at odd addresses are
 /// not read in place: then more is packed at a time than the plan knew of, into memory from the heap.
-fn launch<T: Sum>(parts: &Parts, gemm: &Gemm<'_, T>, room: &mut [u8]) -> Result<()> {
+fn launch<T: AccElement>(parts: &Parts, gemm: &Gemm<'_, T>, room: &mut [u8]) -> Result<()> {
     let needed = gemm.workspace(parts.machine.workers.threads());
     let mut more = Vec::new();
     let room = if room.len() < needed {

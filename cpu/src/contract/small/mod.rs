@@ -9,7 +9,7 @@ use millstream_core::Result;
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Candidate, Family, Schedule};
 
-use super::dispatch::Sum;
+use super::dispatch::AccElement;
 use super::gemm_isa;
 use super::packed::{Blocking, Shape, edges, execute, tile, unpacked, workspace_bytes};
 use super::packing::Packing;
@@ -30,7 +30,7 @@ pub(super) struct SmallWay<T> {
     sum: PhantomData<fn() -> T>,
 }
 
-impl<T: Sum> SmallWay<T> {
+impl<T: AccElement> SmallWay<T> {
     /// The contraction, if it is small and micro-kernels can read both operands.
     pub(super) fn recognise(asked: &Asked<'_>) -> Option<SmallWay<T>> {
         let (sizes, machine) = (asked.sizes, asked.machine);
@@ -61,7 +61,7 @@ impl<T: Sum> SmallWay<T> {
     }
 }
 
-impl<T: Sum> Way for SmallWay<T> {
+impl<T: AccElement> Way for SmallWay<T> {
     fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
         let machine = packing.asked.machine;
         let isa = gemm_isa(machine.isa);

@@ -11,7 +11,7 @@
 
 #![allow(clippy::needless_range_loop)] // Indices of rows and columns; iterators would be closures here.
 
-use crate::simd::{Float, Kernel, Simd};
+use crate::simd::{Float, Simd, WithSimd};
 
 /// Channels that are transformed together: a cache line.
 pub(super) const BLOCK: usize = 16;
@@ -125,7 +125,7 @@ pub(super) struct Image {
     pub stride: usize,
 }
 
-impl Kernel for Image {
+impl WithSimd for Image {
     type Output = ();
 
     #[inline(always)]
@@ -222,7 +222,7 @@ pub(super) struct Results {
     pub columns: usize,
 }
 
-impl Kernel for Results {
+impl WithSimd for Results {
     type Output = ();
 
     #[inline(always)]
@@ -325,7 +325,7 @@ pub(super) struct Filter<'a> {
     pub stride: usize,
 }
 
-impl Kernel for Filter<'_> {
+impl WithSimd for Filter<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -88,9 +88,9 @@ unsafe fn words<S: Simd>(_: S, p: *const u8, from: usize, count: usize) -> S::I6
 }
 
 /// The words that follow each other from the number at `a` on.
-struct Run;
+struct Words;
 
-impl Block for Run {
+impl Block for Words {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         let lanes = S::F64::LANES;
@@ -179,5 +179,5 @@ pub fn random(isa: Isa, one_key: bool) -> BlockFn {
 
 /// See [`super::random_run`].
 pub fn random_run(isa: Isa) -> BlockFn {
-    resolve::<Run>(isa)
+    resolve::<Words>(isa)
 }

@@ -7,7 +7,7 @@ use millstream_core::Reduce;
 
 /// An element of the windows: where it lies from the window's first pixel, and the lanes that have it.
 #[derive(Clone)]
-pub(super) struct Element {
+pub(super) struct WindowElement {
     pub offset: isize,
     pub lanes: Range<usize>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Line {
 
 impl Line {
     /// A line of so many lanes, `step` apart in the image.
-    pub fn new(elements: &[Element], lanes: usize, step: isize) -> Line {
+    pub fn new(elements: &[WindowElement], lanes: usize, step: isize) -> Line {
         let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0).min(lanes);
         let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes).max(first);
         let (mut edges, mut held) = (Vec::new(), Vec::new());

@@ -24,7 +24,7 @@ use crate::contract::reach;
 use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
 use crate::program::{Bases, Lane, Operand, bases, may_be_direct, seek, step};
 use crate::stream::Run;
-use line::{Element, Line, Pixel, neutral};
+use line::{Line, Pixel, WindowElement, neutral};
 
 /// Windows with more elements than this are rows of their own.
 const MOST_ELEMENTS: usize = 256;
@@ -49,7 +49,7 @@ struct WindowStart {
 const MOST_BORDERS: usize = 16;
 
 /// Reductions of windows, ready for any memory.
-pub(super) struct Windows {
+pub(super) struct WindowRows {
     machine: Arc<Machine>,
     /// What is done where the memory is not as usual.
     otherwise: Interleaved,
@@ -68,7 +68,7 @@ pub(super) struct Windows {
     /// Coefficients and limits of guards that do not move along the lanes.
     guards: Vec<(SmallVec<[isize; 6]>, isize)>,
     /// Elements that some lane has, and the coordinates of each.
-    elements: Vec<Element>,
+    elements: Vec<WindowElement>,
     coordinates: Vec<Coordinates>,
     /// A line far from the border.
     usual: Line,
@@ -133,10 +133,10 @@ pub(super) fn held(at: isize, step: isize, limit: usize) -> Range<usize> {
     index(first)..index(end)
 }
 
-impl Windows {
+impl WindowRows {
     /// The windows, if the operation is one reduction of an image of f32 or of a half type and what follows it, with lanes along
     /// this dimension.
-    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<Windows>> {
+    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<WindowRows>> {
         let op = shape.op;
         let ([output], Some(expr)) = (&op.outputs[..], op.exprs().next()) else { return Ok(None) };
         let Some((what, image, after)) = parts(expr, &shape.varies) else { return Ok(None) };
@@ -183,7 +183,7 @@ impl Windows {
                 lanes = lanes.start.max(held.start)..lanes.end.min(held.end);
             }
             if lanes.start < lanes.end {
-                elements.push(Element { offset: sum(&input.strides), lanes });
+                elements.push(WindowElement { offset: sum(&input.strides), lanes });
                 coordinates.push(fixed.iter().map(|g| g.offset + sum(&g.coefficients)).collect());
             }
         }
@@ -197,7 +197,7 @@ impl Windows {
             (true, DType::F32) => None,
             _ => Some(Finish::new(shape, &after, image, lane, &others, machine)?),
         };
-        Ok(Some(Windows {
+        Ok(Some(WindowRows {
             machine: machine.clone(),
             otherwise: Interleaved::new(shape, lane, machine)?,
             what,
@@ -299,7 +299,7 @@ impl Windows {
     ) {
         let lanes = self.dims[self.lane];
         let (result, output) = (self.operands.len() - 1, &self.operands[self.operands.len() - 1]);
-        let image: *const T = bases[self.image].first.cast();
+        let image: *const T = bases[self.image].first.0.cast();
         let together = match &strip {
             Some((finish, _)) => (WAITING / lanes).clamp(1, finish.joined),
             None => 1,
@@ -315,7 +315,7 @@ impl Windows {
             let joined = strip.as_ref().map_or(1, |(finish, _)| finish.joined);
             let count = (to - at).min(together).min(joined - at % joined);
             let first = index.clone();
-            let target = bases[result].first.wrapping_offset(output.offset(&first));
+            let target = bases[result].first.offset(output.offset(&first));
             let values: *mut f32 = if separate { scratch.as_mut_ptr() } else { target.cast() };
             for line in 0..count {
                 // SAFETY: the dispatcher has checked the result's access, and what the image's guards allow lies in its binding, as
@@ -329,7 +329,7 @@ impl Windows {
             if let Some((_, strip)) = &mut strip {
                 let operand = |i: usize| {
                     let o = &self.operands[i];
-                    StripPtr::new(bases[i].first.wrapping_offset(o.offset(&first)), o.strides[self.lane])
+                    StripPtr::new(bases[i].first.offset(o.offset(&first)), o.strides[self.lane])
                 };
                 let inputs: SmallVec<[StripPtr; 4]> = (0..result).map(operand).collect();
                 let size = size_of::<f32>() as isize;
@@ -397,7 +397,7 @@ impl Finish {
     }
 }
 
-impl Run for Windows {
+impl Run for WindowRows {
     fn workspace(&self) -> usize {
         self.otherwise.workspace()
     }

@@ -10,7 +10,7 @@
 use std::arch::asm;
 use std::sync::OnceLock;
 
-use super::{Kernel, Kernels, State, Tile};
+use super::{Kernels, MicroKernelFn, MicroTile, State};
 use crate::contract::packed::Element;
 
 /// Rows of a register, and groups in a row.
@@ -24,7 +24,7 @@ pub(in crate::contract::packed) static BF16_PAIRS: Kernels<f32> = table::<Bf16>(
 pub(in crate::contract::packed) static I32_DOT4: [[Kernels<i32>; 2]; 2] =
     [[table::<U8U8>(), table::<U8I8>()], [table::<I8U8>(), table::<I8I8>()]];
 
-const fn table<P: TileMultiply>() -> Kernels<P::Sum> {
+const fn table<P: TileMultiply>() -> Kernels<P::Acc> {
     Kernels {
         mr: ROWS,
         lanes: SIDE,
@@ -34,7 +34,7 @@ const fn table<P: TileMultiply>() -> Kernels<P::Sum> {
         heads: false,
         state: Some(State { enter, leave }),
         vector: None,
-        table: const { &[&[&[kernel::<P, 1> as Kernel<P::Sum>], &[kernel::<P, 2>]]] },
+        table: const { &[&[&[kernel::<P, 1> as MicroKernelFn<P::Acc>], &[kernel::<P, 2>]]] },
     }
 }
 
@@ -118,13 +118,13 @@ unsafe fn leave() {
 /// What an instruction multiplies.
 trait TileMultiply: 'static {
     /// What it sums up in: four bytes.
-    type Sum: Element;
+    type Acc: Element;
 
     /// Adds to the accumulators in registers 0 to 3 the products of so many blocks (at least one) of 16 groups of K.
     ///
     /// # Safety
     /// Panels at `a` and `b` hold these blocks; [`enter`] was called by this thread.
-    unsafe fn multiply(a: *const Self::Sum, b: *const Self::Sum, blocks: usize);
+    unsafe fn multiply(a: *const Self::Acc, b: *const Self::Acc, blocks: usize);
 }
 
 macro_rules! tile_multiply {
@@ -132,7 +132,7 @@ macro_rules! tile_multiply {
         struct $name;
 
         impl TileMultiply for $name {
-            type Sum = $sum;
+            type Acc = $sum;
 
             #[inline(always)]
             unsafe fn multiply(a: *const $sum, b: *const $sum, blocks: usize) {
@@ -175,8 +175,8 @@ tile_multiply! {
 }
 
 /// # Safety
-/// The contract of [`Tile`] for packed operands, `k` counting groups; [`enter`] was called by this thread.
-unsafe fn kernel<P: TileMultiply, const V: usize>(t: &Tile<P::Sum>) {
+/// The contract of [`MicroTile`] for packed operands, `k` counting groups; [`enter`] was called by this thread.
+unsafe fn kernel<P: TileMultiply, const V: usize>(t: &MicroTile<P::Acc>) {
     for line in 0..t.lines {
         crate::prefetch::prefetch::<false>(t.next.wrapping_add(64 * line));
     }
@@ -187,7 +187,7 @@ unsafe fn kernel<P: TileMultiply, const V: usize>(t: &Tile<P::Sum>) {
     }
     #[repr(align(64))]
     struct Accumulate<T>([T; ROWS * ROWS]);
-    let mut acc = Accumulate([P::Sum::ZERO; ROWS * ROWS]);
+    let mut acc = Accumulate([P::Acc::ZERO; ROWS * ROWS]);
     let row_at = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
     if t.add {
         // The accumulators go on from what is there, as those of whole tiles do.
@@ -206,7 +206,7 @@ unsafe fn kernel<P: TileMultiply, const V: usize>(t: &Tile<P::Sum>) {
 
 /// # Safety
 /// As [`kernel`], with accumulators at `c`, rows `stride` bytes apart: writable, and readable if `add`.
-unsafe fn multiply<P: TileMultiply>(t: &Tile<P::Sum>, c: *mut P::Sum, stride: isize, add: bool) {
+unsafe fn multiply<P: TileMultiply>(t: &MicroTile<P::Acc>, c: *mut P::Acc, stride: isize, add: bool) {
     let below = c.wrapping_byte_offset(SIDE as isize * stride);
     // SAFETY: the caller vouches for C; panels hold whole blocks of 16 groups, since K indices are multiples of the unit.
     unsafe {

@@ -7,7 +7,7 @@ pub(in crate::contract::packed) use i32_kernels::I32;
 pub(in crate::contract::packed) use i32_pairs::I32_PAIRS;
 
 mod f32_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.
@@ -24,12 +24,11 @@ mod f32_kernels {
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_ps(), splat |p: *const f32| _mm256_broadcast_ss(&*p), load _mm256_loadu_ps,
         load_masked load_masked, store _mm256_storeu_ps, fma _mm256_fmadd_ps, add _mm256_add_ps,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod f64_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 4) lanes of a vector.
@@ -46,12 +45,11 @@ mod f64_kernels {
         rows 6 [1 2 3 4 5 6], vectors 2 [1 2],
         zero _mm256_setzero_pd(), splat |p: *const f64| _mm256_broadcast_sd(&*p), load _mm256_loadu_pd,
         load_masked load_masked, store _mm256_storeu_pd, fma _mm256_fmadd_pd, add _mm256_add_pd,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod i32_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.
@@ -70,7 +68,6 @@ mod i32_kernels {
         load |p: *const i32| _mm256_loadu_si256(p.cast()), load_masked load_masked,
         store |p: *mut i32, x| _mm256_storeu_si256(p.cast(), x),
         fma |x, y, acc| _mm256_add_epi32(acc, _mm256_mullo_epi32(x, y)), add _mm256_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -78,7 +75,7 @@ mod i32_dot4 {
     //! Four 8-bit integers at a time, those of A without sign and those of B with one: one instruction of AVX-VNNI multiplies them
     //! and adds the products to the sum, exactly.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use crate::contract::packed::MicroKernel;
     use core::arch::x86_64::*;
 
@@ -89,14 +86,13 @@ mod i32_dot4 {
         zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),
         load |p: *const i32| _mm256_loadu_si256(p.cast()), store |p: *mut i32, x| _mm256_storeu_si256(p.cast(), x),
         fma |x, y, acc| _mm256_dpbusd_avx_epi32(acc, x, y), add _mm256_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod i32_pairs {
     //! Pairs of 16-bit integers: one instruction multiplies both and adds the products, exactly.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     simd_kernels! {
@@ -105,6 +101,5 @@ mod i32_pairs {
         zero _mm256_setzero_si256(), splat |p: *const i32| _mm256_set1_epi32(*p),
         load |p: *const i32| _mm256_loadu_si256(p.cast()), store |p: *mut i32, x| _mm256_storeu_si256(p.cast(), x),
         fma |x, y, acc| _mm256_add_epi32(acc, _mm256_madd_epi16(x, y)), add _mm256_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }

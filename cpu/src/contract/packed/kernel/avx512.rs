@@ -10,7 +10,7 @@ pub(in crate::contract::packed) use i32_pairs_vnni::I32_PAIRS_VNNI;
 pub(in crate::contract::packed) use i64_kernels::I64;
 
 mod f32_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 16) lanes of a vector.
@@ -25,12 +25,11 @@ mod f32_kernels {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_set1_ps(*p), load _mm512_loadu_ps,
         load_masked load_masked, store _mm512_storeu_ps, fma _mm512_fmadd_ps, add _mm512_add_ps,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod f64_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.
@@ -45,14 +44,13 @@ mod f64_kernels {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_pd(), splat |p: *const f64| _mm512_set1_pd(*p), load _mm512_loadu_pd,
         load_masked load_masked, store _mm512_storeu_pd, fma _mm512_fmadd_pd, add _mm512_add_pd,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod i32_kernels {
     //! Products take a register until they are added, so that fewer rows are left.
 
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 16) lanes of a vector.
@@ -69,14 +67,13 @@ mod i32_kernels {
         load |p: *const i32| _mm512_loadu_si512(p.cast()), load_masked load_masked,
         store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_add_epi32(acc, _mm512_mullo_epi32(x, y)), add _mm512_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod i64_kernels {
     //! As for 32 bits; AVX-512 DQ multiplies 64.
 
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The first `n` (1 to 8) lanes of a vector.
@@ -93,7 +90,6 @@ mod i64_kernels {
         load |p: *const i64| _mm512_loadu_si512(p.cast()), load_masked load_masked,
         store |p: *mut i64, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_add_epi64(acc, _mm512_mullo_epi64(x, y)), add _mm512_add_epi64,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -101,7 +97,7 @@ mod i32_dot4 {
     //! Four 8-bit integers at a time, those of A without sign and those of B with one: one instruction of AVX512-VNNI multiplies them
     //! and adds the products to the sum, exactly.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use crate::contract::packed::MicroKernel;
     use core::arch::x86_64::*;
 
@@ -112,14 +108,13 @@ mod i32_dot4 {
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
         load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_dpbusd_epi32(acc, x, y), add _mm512_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
 mod i32_pairs_vnni {
     //! Pairs of 16-bit integers: one instruction of AVX512-VNNI multiplies both and adds the products to the sum, exactly.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     simd_kernels! {
@@ -129,7 +124,6 @@ mod i32_pairs_vnni {
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
         load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_dpwssd_epi32(acc, x, y), add _mm512_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -137,7 +131,7 @@ mod i32_pairs {
     //! Pairs of 16-bit integers: one instruction multiplies both and adds the products, exactly. The
     //! next adds that to the sum, from a register that rows cannot have.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     simd_kernels! {
@@ -146,7 +140,6 @@ mod i32_pairs {
         zero _mm512_setzero_si512(), splat |p: *const i32| _mm512_set1_epi32(*p),
         load |p: *const i32| _mm512_loadu_si512(p.cast()), store |p: *mut i32, x| _mm512_storeu_si512(p.cast(), x),
         fma |x, y, acc| _mm512_add_epi32(acc, _mm512_madd_epi16(x, y)), add _mm512_add_epi32,
-        prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
     }
 }
 
@@ -154,7 +147,7 @@ mod bf16_pairs {
     //! Pairs of bf16: one instruction multiplies both and adds the products to f32. It takes subnormal numbers for zeros
     //! and makes zeros of subnormal accumulators; whoever uses it knows that there are none.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use core::arch::x86_64::*;
 
     /// The bits of a vector as pairs.
@@ -169,6 +162,6 @@ mod bf16_pairs {
         rows 14 [1 2 3 4 5 6 7 8 9 10 11 12 13 14], vectors 2 [1 2],
         zero _mm512_setzero_ps(), splat |p: *const f32| _mm512_castsi512_ps(_mm512_set1_epi32(*p.cast::<i32>())),
         load _mm512_loadu_ps, store _mm512_storeu_ps, fma |x, y, acc| _mm512_dpbf16_ps(acc, pairs(x), pairs(y)),
-        add _mm512_add_ps, prefetch _mm_prefetch::<_MM_HINT_T0>, prefetch_far _mm_prefetch::<_MM_HINT_T1>,
+        add _mm512_add_ps,
     }
 }

@@ -24,7 +24,7 @@ use super::{Element, MicroKernel};
 /// `p * b_k + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
 /// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors. Nobody else
 /// accesses these elements of `c` meanwhile. The instruction set of the table must be present.
-pub(in crate::contract) struct Tile<T> {
+pub(in crate::contract) struct MicroTile<T> {
     pub k: usize,
     pub a: *const T,
     pub a_row: isize,
@@ -78,16 +78,16 @@ pub(in crate::contract) struct VectorKernels<T> {
     pub scaled: [ScaledKernel<T>; 3],
 }
 
-pub(in crate::contract) type Kernel<T> = unsafe fn(&Tile<T>);
+pub(in crate::contract) type MicroKernelFn<T> = unsafe fn(&MicroTile<T>);
 
 /// How a kernel reads its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::contract) enum Reading {
     /// Both from packed micro-panels: A rows adjacent with `mr` between K indices, B columns adjacent with `nr` between K indices.
     Packed = 0,
-    /// Through the strides in [`Tile`].
+    /// Through the strides in [`MicroTile`].
     Strided = 1,
-    /// Through the strides in [`Tile`], reading only `tail` lanes of B's last vector.
+    /// Through the strides in [`MicroTile`], reading only `tail` lanes of B's last vector.
     Masked = 2,
 }
 
@@ -130,7 +130,7 @@ pub(in crate::contract) struct Kernels<T: 'static> {
     /// Matmuls with a vector.
     pub vector: Option<VectorKernels<T>>,
     /// By reading, then vectors - 1, then rows - 1; an empty row list means that one kernel serves all rows.
-    pub table: &'static [&'static [&'static [Kernel<T>]]],
+    pub table: &'static [&'static [&'static [MicroKernelFn<T>]]],
 }
 
 /// Independent accumulators that keep a core busy: two at a time, each of which takes four to five cycles.
@@ -160,7 +160,7 @@ impl<T> Kernels<T> {
     }
 
     /// The kernel for a tile of `rows` (1 to `mr`) and `vectors` (1 to `self.vectors`).
-    pub fn get(&self, reading: Reading, rows: usize, vectors: usize) -> Kernel<T> {
+    pub fn get(&self, reading: Reading, rows: usize, vectors: usize) -> MicroKernelFn<T> {
         let by_rows = self.table[reading as usize][vectors - 1];
         by_rows[(rows - 1).min(by_rows.len() - 1)]
     }

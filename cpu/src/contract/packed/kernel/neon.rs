@@ -5,11 +5,8 @@ pub(in crate::contract::packed) use f64_kernels::F64;
 pub(in crate::contract::packed) use i32_dot4::I32_DOT4;
 pub(in crate::contract::packed) use i32_kernels::I32;
 
-/// The processor's own prefetcher follows panels well; C's lines are few.
-fn no_prefetch(_: *const i8) {}
-
 mod f32_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::aarch64::*;
 
     /// The first `n` (1 to 4) lanes of a vector.
@@ -29,12 +26,11 @@ mod f32_kernels {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_f32(0.0), splat |p: *const f32| vld1q_dup_f32(p), load |p: *const f32| vld1q_f32(p),
         load_masked load_masked, store |p: *mut f32, x| vst1q_f32(p, x), fma |x, y, acc| vfmaq_f32(acc, x, y), add vaddq_f32,
-        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }
 
 mod f64_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::aarch64::*;
 
     /// The first `n` (1 or 2) lanes of a vector.
@@ -54,12 +50,11 @@ mod f64_kernels {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_f64(0.0), splat |p: *const f64| vld1q_dup_f64(p), load |p: *const f64| vld1q_f64(p),
         load_masked load_masked, store |p: *mut f64, x| vst1q_f64(p, x), fma |x, y, acc| vfmaq_f64(acc, x, y), add vaddq_f64,
-        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }
 
 mod i32_kernels {
-    use super::super::{Kernels, Lines, Reading, Tile};
+    use super::super::{Kernels, Lines, MicroTile, Reading};
     use core::arch::aarch64::*;
 
     /// The first `n` (1 to 4) lanes of a vector.
@@ -79,14 +74,13 @@ mod i32_kernels {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),
         load_masked load_masked, store |p: *mut i32, x| vst1q_s32(p, x), fma |x, y, acc| vmlaq_s32(acc, x, y), add vaddq_s32,
-        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }
 
 mod i32_dot4 {
     //! Four 8-bit integers at a time, all with a sign: one instruction multiplies them and adds the products to the sum, exactly.
 
-    use super::super::{Kernels, Reading, Tile};
+    use super::super::{Kernels, MicroTile, Reading};
     use crate::contract::packed::MicroKernel;
     use core::arch::aarch64::*;
 
@@ -111,6 +105,5 @@ mod i32_dot4 {
         rows 8 [1 2 3 4 5 6 7 8], vectors 3 [1 2 3],
         zero vdupq_n_s32(0), splat |p: *const i32| vld1q_dup_s32(p), load |p: *const i32| vld1q_s32(p),
         store |p: *mut i32, x| vst1q_s32(p, x), fma |x, y, acc| dot(x, y, acc), add vaddq_s32,
-        prefetch super::no_prefetch, prefetch_far super::no_prefetch,
     }
 }

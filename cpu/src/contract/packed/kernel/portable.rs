@@ -1,7 +1,7 @@
 //! Micro-kernels in plain Rust, for any element type. The compiler vectorises them as far as it can; on x86-64 they are
 //! also compiled for AVX2, which matters for integers.
 
-use super::{Kernel, Kernels, Lines, Tile, VectorKernels};
+use super::{Kernels, Lines, MicroKernelFn, MicroTile, VectorKernels};
 use crate::contract::packed::Element;
 
 /// Rows of a portable tile.
@@ -13,7 +13,7 @@ const NR: usize = 8;
 pub(in crate::contract::packed) struct Portable<T>(std::marker::PhantomData<T>);
 
 impl<T: Element> Portable<T> {
-    const LIST: &'static [Kernel<T>] = &[kernel::<T>];
+    const LIST: &'static [MicroKernelFn<T>] = &[kernel::<T>];
     /// For every processor.
     pub const TABLE: &'static Kernels<T> = &table(
         &[&[Self::LIST]],
@@ -24,7 +24,7 @@ impl<T: Element> Portable<T> {
     );
 
     #[cfg(target_arch = "x86_64")]
-    const LIST_AVX2: &'static [Kernel<T>] = &[kernel_avx2::<T>];
+    const LIST_AVX2: &'static [MicroKernelFn<T>] = &[kernel_avx2::<T>];
     /// The same, compiled for AVX2.
     #[cfg(target_arch = "x86_64")]
     pub const TABLE_AVX2: &'static Kernels<T> = &table(
@@ -36,7 +36,7 @@ impl<T: Element> Portable<T> {
     );
 }
 
-const fn table<T>(table: &'static [&'static [&'static [Kernel<T>]]], vector: VectorKernels<T>) -> Kernels<T> {
+const fn table<T>(table: &'static [&'static [&'static [MicroKernelFn<T>]]], vector: VectorKernels<T>) -> Kernels<T> {
     Kernels {
         mr: MR,
         lanes: NR,
@@ -51,25 +51,25 @@ const fn table<T>(table: &'static [&'static [&'static [Kernel<T>]]], vector: Vec
 }
 
 /// # Safety
-/// The contract of [`Tile`]; both operands packed.
-unsafe fn kernel<T: Element>(t: &Tile<T>) {
+/// The contract of [`MicroTile`]; both operands packed.
+unsafe fn kernel<T: Element>(t: &MicroTile<T>) {
     // SAFETY: the contract is the same.
     unsafe { body(t) }
 }
 
 /// # Safety
-/// The contract of [`Tile`]; both operands packed; AVX2 and FMA are present.
+/// The contract of [`MicroTile`]; both operands packed; AVX2 and FMA are present.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn kernel_avx2<T: Element>(t: &Tile<T>) {
+unsafe fn kernel_avx2<T: Element>(t: &MicroTile<T>) {
     // SAFETY: the contract is the same.
     unsafe { body(t) }
 }
 
 /// # Safety
-/// The contract of [`Tile`]; both operands packed in panels of [`MR`] rows and [`NR`] columns.
+/// The contract of [`MicroTile`]; both operands packed in panels of [`MR`] rows and [`NR`] columns.
 #[inline(always)]
-unsafe fn body<T: Element>(t: &Tile<T>) {
+unsafe fn body<T: Element>(t: &MicroTile<T>) {
     let mut acc = [[T::ZERO; NR]; MR];
     let (mut a, mut b) = (t.a, t.b);
     for _ in 0..t.k {

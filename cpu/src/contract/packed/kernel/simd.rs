@@ -9,12 +9,11 @@ macro_rules! simd_kernels {
         table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
+        fma $fma:expr, add $add:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel heads false, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
-            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add,
-            prefetch $prefetch, prefetch_far $prefetch_far
+            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add
         }
         /// # Safety
         /// The contract of [`Lines`] for R lines and of [`DotsKernel`], and the feature must be present.
@@ -36,7 +35,7 @@ macro_rules! simd_kernels {
                         for i in 0..R {
                             let line = m.first.offset(i as isize * m.line).add(at);
                             if R >= 8 {
-                                $prefetch_far(line.cast::<i8>().wrapping_offset(m.ahead));
+                                crate::prefetch::prefetch::<false>(line.cast::<u8>().wrapping_offset(m.ahead));
                             }
                             acc[i][c] = $fma($load(line), xs, acc[i][c]);
                         }
@@ -87,7 +86,7 @@ macro_rules! simd_kernels {
                     for i in 0..R {
                         let line = m.first.offset(i as isize * m.line).add(j);
                         if R >= 8 {
-                            $prefetch_far(line.cast::<i8>().wrapping_offset(m.ahead));
+                            crate::prefetch::prefetch::<false>(line.cast::<u8>().wrapping_offset(m.ahead));
                         }
                         acc[i % 2] = $fma($load(line), scale[i], acc[i % 2]);
                     }
@@ -115,13 +114,11 @@ macro_rules! simd_kernels {
         packed $table:ident, heads $heads:literal, unit $unit:expr,
         element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
-        zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr,
-        prefetch $prefetch:expr, prefetch_far $prefetch_far:expr $(,)?
+        zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel heads $heads, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
-            zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add,
-            prefetch $prefetch, prefetch_far $prefetch_far
+            zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add
         }
         simd_kernels!(@packed $table, $heads, $unit, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
@@ -129,19 +126,19 @@ macro_rules! simd_kernels {
         @kernel heads $heads:literal, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal, vectors $nv:literal,
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr, prefetch $prefetch:expr, prefetch_far $prefetch_far:expr
+        fma $fma:expr, add $add:expr
     ) => {
         /// # Safety
-        /// The contract of [`Tile`], and the feature must be present.
+        /// The contract of [`MicroTile`], and the feature must be present.
         #[target_feature(enable = $feature)]
-        unsafe fn kernel<const M: usize, const V: usize, const READING: u8>(t: &Tile<$t>) {
+        unsafe fn kernel<const M: usize, const V: usize, const READING: u8>(t: &MicroTile<$t>) {
             const PACKED: u8 = Reading::Packed as u8;
             const MASKED: u8 = Reading::Masked as u8;
             let (ar, ak, bk) = match READING {
                 PACKED => (1, $mr, $lanes * $nv),
                 _ => (t.a_row, t.a_k, t.b_k),
             };
-            // SAFETY: every access below is one that the contract of `Tile` allows for M rows and V vectors.
+            // SAFETY: every access below is one that the contract of `MicroTile` allows for M rows and V vectors.
             unsafe {
                 let (mut a, mut b) = (t.a, t.b);
                 // Few rows that are apart have an address for each three of them. By itself the compiler goes from each to the next,
@@ -154,8 +151,8 @@ macro_rules! simd_kernels {
                 macro_rules! fetch_row {
                     ($row:expr) => {
                         let row = t.then.wrapping_offset($row as isize * t.c_row);
-                        $prefetch(row.cast::<i8>());
-                        $prefetch(row.wrapping_add(V * $lanes - 1).cast::<i8>());
+                        crate::prefetch::prefetch::<true>(row.cast::<u8>());
+                        crate::prefetch::prefetch::<true>(row.wrapping_add(V * $lanes - 1).cast::<u8>());
                     };
                 }
                 let (mut acc, mut k) = ([[$zero; V]; M], t.k);
@@ -200,7 +197,7 @@ macro_rules! simd_kernels {
                 // Kernels for unpacked operands are many, so they are kept short.
                 for _ in 0..unrolled {
                     if READING == PACKED {
-                        simd_kernels!(@panel a, $t, $mr, $prefetch);
+                        simd_kernels!(@panel a, $t, $mr);
                         if fetched < M {
                             fetch_row!(fetched);
                             fetched += 1;
@@ -208,7 +205,7 @@ macro_rules! simd_kernels {
                         if lines > 0 {
                             let some = each.min(lines);
                             for line in 0..some {
-                                $prefetch_far(next.cast::<i8>().wrapping_add(64 * line));
+                                crate::prefetch::prefetch::<false>(next.cast::<u8>().wrapping_add(64 * line));
                             }
                             next = next.wrapping_add(64 * some);
                             lines -= some;
@@ -225,7 +222,7 @@ macro_rules! simd_kernels {
                         fetched += 1;
                     }
                     if READING != PACKED && lines > 0 {
-                        $prefetch_far(next.cast::<i8>());
+                        crate::prefetch::prefetch::<false>(next.cast::<u8>());
                         next = next.wrapping_add(64);
                         lines -= 1;
                     }
@@ -236,9 +233,9 @@ macro_rules! simd_kernels {
         }
     };
     // Panels of A stream through from L2, and the processor's own prefetcher stops at page ends.
-    (@panel $a:ident, $t:ty, $mr:literal, $prefetch:expr) => {
+    (@panel $a:ident, $t:ty, $mr:literal) => {
         for line in 0..(4 * $mr * size_of::<$t>()).div_ceil(64) {
-            $prefetch($a.cast::<i8>().wrapping_add(1024 + 64 * line));
+            crate::prefetch::prefetch::<true>($a.cast::<u8>().wrapping_add(1024 + 64 * line));
         }
     };
     // Writes the accumulators, or adds them to what is there. An arm and not a function, which might not be inlined.

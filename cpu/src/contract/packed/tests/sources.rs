@@ -106,8 +106,8 @@ fn window_blocks<S: Value + Widen<T>, T: Tested>(rounds: usize) {
         let (c, h, w) = v.size;
         let image: Vec<S> = (0..2 * c * h * w).map(|_| S::random(&mut r)).collect();
         let guards = [
-            Guard { rows: &v.row_y, k_offsets: &v.k_y, extent: h as i32 },
-            Guard { rows: &v.row_x, k_offsets: &v.k_x, extent: w as i32 },
+            GuardTable { rows: &v.row_y, k_offsets: &v.k_y, extent: h as i32 },
+            GuardTable { rows: &v.row_x, k_offsets: &v.k_x, extent: w as i32 },
         ];
         let fill = S::random(&mut r);
         let batch = Batch::Stride((c * h * w) as isize);

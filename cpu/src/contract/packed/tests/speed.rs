@@ -94,8 +94,8 @@ fn convolution_speed() {
             .map(|i| (i / (window * window) * size * size) as isize + (k_y[i] * size as i32 + k_x[i]) as isize)
             .collect();
         let guards = [
-            Guard { rows: &row_y, k_offsets: &k_y, extent: size as i32 },
-            Guard { rows: &row_x, k_offsets: &k_x, extent: size as i32 },
+            GuardTable { rows: &row_y, k_offsets: &k_y, extent: size as i32 },
+            GuardTable { rows: &row_x, k_offsets: &k_x, extent: size as i32 },
         ];
         let guards = if pad > 0 { &guards[..] } else { &[] };
         // SAFETY: the guards exclude what is outside the image.
