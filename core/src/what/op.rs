@@ -424,56 +424,8 @@ impl Op {
                 }
                 &c.epilogue
             }
-            Body::Host(h) => {
-                let operands = (h.function.inputs.len(), h.wanted.len());
-                if operands != (self.inputs.len(), self.outputs.len()) || rank != operands.0 + operands.1 {
-                    return bad("it has another number of operands than its function");
-                }
-                return Ok(());
-            }
-            Body::Gather(lookups) => {
-                let [output] = &self.outputs[..] else { return bad("it has one output") };
-                if self.inputs.len() != lookups.len() + 1 || self.inputs.iter().any(|a| !a.is_plain()) {
-                    return bad("it reads a table and one input for each axis, without guards");
-                }
-                if self.inputs[0].dtype != output.dtype {
-                    return bad("the output has another dtype than the table");
-                }
-                if self.inputs[1..].iter().any(|a| !a.dtype.is_integer()) {
-                    return bad("indices are integers");
-                }
-                return Ok(());
-            }
-            Body::Scan { inner, reduce } => {
-                let ([input], [output]) = (&self.inputs[..], &self.outputs[..]) else {
-                    return bad("it has one input and one output");
-                };
-                if !matches!(reduce, Reduce::Sum | Reduce::Prod | Reduce::Max | Reduce::Min) || *inner + 1 < rank {
-                    return bad("it scans sums, products, largest or smallest elements along the last dimension");
-                }
-                if !input.is_plain() || input.dtype != output.dtype || reduce.result(input.dtype) != Some(input.dtype) {
-                    return bad("input and output have one dtype, which the reduction takes");
-                }
-                return Ok(());
-            }
-            Body::Attention(a) => {
-                let [output] = &self.outputs[..] else { return bad("it has one output") };
-                let Some(batch) = rank.checked_sub(4) else { return bad("it needs queries, keys, d and e") };
-                let (m, n, d, e) = (batch, batch + 1, batch + 2, batch + 3);
-                let unused: [&[usize]; 4] = [&[n, e], &[m, e], &[m, d], &[d, e]];
-                if self.inputs.len() != 3 + usize::from(a.mask) || self.inputs.iter().any(|i| !i.is_plain()) {
-                    return bad("it reads q, k, v and perhaps a mask, without guards");
-                }
-                let strays = |access: &Access, dims: &[usize]| dims.iter().any(|&d| access.strides[d] != 0);
-                if self.inputs.iter().zip(unused).any(|(i, dims)| strays(i, dims)) || strays(output, &[n, d]) {
-                    return bad("an operand moves along a dimension that it does not have");
-                }
-                let dtype = output.dtype;
-                let one = self.inputs[..3].iter().all(|i| i.dtype == dtype) && dtype.is_float();
-                if !one || self.inputs.get(3).is_some_and(|i| i.dtype != dtype && i.dtype != DType::Bool) {
-                    return bad("its operands are of one float type, its mask is that or bool");
-                }
-                return Ok(());
+            Body::Host(_) | Body::Gather(_) | Body::Scan { .. } | Body::Attention(_) => {
+                return self.fault().map_or(Ok(()), bad);
             }
         };
         if results.outputs().len() != self.outputs.len() {
@@ -492,6 +444,56 @@ impl Op {
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with an operation that has no expression.
+    fn fault(&self) -> Option<&'static str> {
+        let rank = self.dims.len();
+        match &self.body {
+            Body::Host(h) => {
+                let operands = (h.function.inputs.len(), h.wanted.len());
+                (operands != (self.inputs.len(), self.outputs.len()) || rank != operands.0 + operands.1)
+                    .then_some("it has another number of operands than its function")
+            }
+            Body::Gather(lookups) => {
+                let [output] = &self.outputs[..] else { return Some("it has one output") };
+                if self.inputs.len() != lookups.len() + 1 || self.inputs.iter().any(|a| !a.is_plain()) {
+                    return Some("it reads a table and one input for each axis, without guards");
+                }
+                if self.inputs[0].dtype != output.dtype {
+                    return Some("the output has another dtype than the table");
+                }
+                self.inputs[1..].iter().any(|a| !a.dtype.is_integer()).then_some("indices are integers")
+            }
+            Body::Scan { inner, reduce } => {
+                let ([input], [output]) = (&self.inputs[..], &self.outputs[..]) else {
+                    return Some("it has one input and one output");
+                };
+                if !matches!(reduce, Reduce::Sum | Reduce::Prod | Reduce::Max | Reduce::Min) || *inner + 1 < rank {
+                    return Some("it scans sums, products, largest or smallest elements along the last dimension");
+                }
+                let fits = reduce.result(input.dtype) == Some(input.dtype) && input.dtype == output.dtype;
+                (!input.is_plain() || !fits).then_some("input and output have one dtype, which the reduction takes")
+            }
+            Body::Attention(a) => {
+                let [output] = &self.outputs[..] else { return Some("it has one output") };
+                let Some(batch) = rank.checked_sub(4) else { return Some("it needs queries, keys, d and e") };
+                let (m, n, d, e) = (batch, batch + 1, batch + 2, batch + 3);
+                let unused: [&[usize]; 4] = [&[n, e], &[m, e], &[m, d], &[d, e]];
+                if self.inputs.len() != 3 + usize::from(a.mask) || self.inputs.iter().any(|i| !i.is_plain()) {
+                    return Some("it reads q, k, v and perhaps a mask, without guards");
+                }
+                let strays = |access: &Access, dims: &[usize]| dims.iter().any(|&d| access.strides[d] != 0);
+                if self.inputs.iter().zip(unused).any(|(i, dims)| strays(i, dims)) || strays(output, &[n, d]) {
+                    return Some("an operand moves along a dimension that it does not have");
+                }
+                let dtype = output.dtype;
+                let one = self.inputs[..3].iter().all(|i| i.dtype == dtype) && dtype.is_float();
+                let mask = self.inputs.get(3).is_none_or(|i| i.dtype == dtype || i.dtype == DType::Bool);
+                (!one || !mask).then_some("its operands are of one float type, its mask is that or bool")
+            }
+            Body::Map(_) | Body::Rows { .. } | Body::Contract(_) => None,
+        }
     }
 }
 
