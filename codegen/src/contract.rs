@@ -56,7 +56,7 @@ const PAD: usize = 4;
 
 /// One of the two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     Left,
     Right,
 }

@@ -11,7 +11,7 @@
 use millstream_core::how::{Block, Split};
 use millstream_core::{Body, Contract, DType, Error, Op, Result};
 
-use crate::contract::{Blocks, reads_by_four, results, writes_by_four};
+use crate::contract::{Blocks, Side, reads_by_four, results, writes_by_four};
 use crate::dialect::MatrixUnits;
 use crate::frame::{Frame, Word};
 use crate::program::{Program, Shape};
@@ -50,7 +50,8 @@ fn shared(b: Blocks) -> usize {
 /// One operand in shared memory.
 struct SharedOperand {
     input: usize,
-    /// `left` or `right`.
+    side: Side,
+    /// Its name.
     array: &'static str,
     /// Elements of its own dimension in the block, and where they begin and end.
     own: usize,
@@ -74,7 +75,7 @@ impl SharedOperand {
             false => format!("{}u + ({own}) / 4u", k * row),
         };
         // The left operand's rows are its own dimension, the right one's are k.
-        let by_rows = self.along_k == (self.array == "left");
+        let by_rows = self.along_k == (self.side == Side::Left);
         units.load(role, &format!("{}[{offset}]", self.array), row, by_rows)
     }
 }
@@ -104,15 +105,16 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
         return Err(Error::internal("matrix units read plain operands only"));
     };
     let k = op.dims.len() - 1;
-    let operand = |input: u16, array, own, first, most, dims, dim: usize| {
+    let operand = |side, input: u16, dim: usize| {
+        let (array, own, first, most, dims) = match side {
+            Side::Left => ("left", blocks.group.m, "first_m", "size_m", contract.m..contract.n),
+            Side::Right => ("right", blocks.group.n, "first_n", "size_n", contract.n..contract.k),
+        };
         let along_k = dim == k;
         let row = if along_k { blocks.group.k } else { own } / 4 + PAD;
-        SharedOperand { input: input as usize, array, own, first, most, dims, along_k, row, k: blocks.group.k }
+        SharedOperand { input: input as usize, side, array, own, first, most, dims, along_k, row, k: blocks.group.k }
     };
-    let operands = [
-        operand(l, "left", blocks.group.m, "first_m", "size_m", contract.m..contract.n, left),
-        operand(r, "right", blocks.group.n, "first_n", "size_n", contract.n..contract.k, right),
-    ];
+    let operands = [operand(Side::Left, l, left), operand(Side::Right, r, right)];
     let mut frame = Frame::new(op, target, false);
     for o in &operands {
         frame.share(o.array, "vec4<f16>", o.row * if o.along_k { o.own } else { o.k });
