@@ -4,6 +4,8 @@
 //! picks the kernel, puts operands where the kernel can take them, and at the end assigns registers. What is a segment
 //! and when it runs is up to the caller (a map, a row program, a strip of a contraction).
 
+use std::ops::Range;
+
 use millstream_core::{Binary, DType, Error, Expr, Id, Node, Result, Scalar, Unary};
 
 use super::code::{At, Code, Singles, Step, single};
@@ -466,8 +468,8 @@ impl<'e> Assembler<'e> {
         Ok(self.finish_with(inputs, outputs, cached)?.0)
     }
 
-    /// As [`Assembler::finish`], and which register each [`At::Register`] that was handed out has become.
-    pub fn finish_with(mut self, inputs: usize, outputs: usize, cached: usize) -> Result<(Code, Vec<u16>)> {
+    /// Assigns a register to each of the virtual ones, and says how many there are.
+    fn registers(&mut self) -> (Vec<u16>, u16) {
         let mut seen = vec![false; self.virtuals.len()];
         for (s, steps) in self.segments.iter().enumerate() {
             for step in steps {
@@ -492,66 +494,77 @@ impl<'e> Assembler<'e> {
         }
         let mut registers = pinned;
         for steps in &self.segments {
-            let mut last = vec![usize::MAX; self.virtuals.len()];
-            for (i, step) in steps.iter().enumerate() {
-                for at in locations(step) {
-                    if let At::Register(v) = at {
-                        last[v as usize] = i;
-                    }
-                }
-            }
-            let mut free: Vec<u16> = (pinned..registers).rev().collect();
-            for (i, step) in steps.iter().enumerate() {
-                let (dst, src) = split(step);
-                let size = if let At::Register(v) = dst { self.virtuals[v as usize].size } else { 0 };
-                let ends: Vec<u16> = {
-                    let mut list: Vec<u16> = src
-                        .into_iter()
-                        .filter_map(|at| match at {
-                            At::Register(v) if last[v as usize] == i && self.virtuals[v as usize].home.is_some() => {
-                                Some(v)
-                            }
-                            _ => None,
-                        })
-                        .collect();
-                    list.dedup();
-                    list
-                };
-                // A kernel may write over an operand of the same element size.
-                let mut released = Vec::new();
-                for &v in &ends {
-                    let r = real[v as usize];
-                    if r == u16::MAX || released.contains(&r) || dst == At::Register(v) {
-                        continue;
-                    }
-                    if self.virtuals[v as usize].size == size {
-                        free.push(r);
-                        released.push(r);
-                    }
-                }
-                if let At::Register(v) = dst {
-                    let v = v as usize;
-                    if real[v] == u16::MAX {
-                        real[v] = free.pop().unwrap_or_else(|| {
-                            registers += 1;
-                            registers - 1
-                        });
-                    }
-                    if last[v] == i && self.virtuals[v].home.is_some() {
-                        // Never read: it is free again at once.
-                        released.push(real[v]);
-                        free.push(real[v]);
-                    }
-                }
-                for &v in &ends {
-                    let r = real[v as usize];
-                    if r != u16::MAX && !released.contains(&r) {
-                        free.push(r);
-                        released.push(r);
-                    }
+            registers = self.share_registers(steps, &mut real, pinned..registers);
+        }
+        (real, registers)
+    }
+
+    /// Assigns registers to what one segment alone uses: those in the range are free at its beginning. Says how many there are then.
+    fn share_registers(&self, steps: &[Step<At>], real: &mut [u16], shared: Range<u16>) -> u16 {
+        let mut registers = shared.end;
+        let mut last = vec![usize::MAX; self.virtuals.len()];
+        for (i, step) in steps.iter().enumerate() {
+            for at in locations(step) {
+                if let At::Register(v) = at {
+                    last[v as usize] = i;
                 }
             }
         }
+        let mut free: Vec<u16> = shared.rev().collect();
+        for (i, step) in steps.iter().enumerate() {
+            let (dst, src) = split(step);
+            let size = if let At::Register(v) = dst { self.virtuals[v as usize].size } else { 0 };
+            let ends: Vec<u16> = {
+                let mut list: Vec<u16> = src
+                    .into_iter()
+                    .filter_map(|at| match at {
+                        At::Register(v) if last[v as usize] == i && self.virtuals[v as usize].home.is_some() => Some(v),
+                        _ => None,
+                    })
+                    .collect();
+                list.dedup();
+                list
+            };
+            // A kernel may write over an operand of the same element size.
+            let mut released = Vec::new();
+            for &v in &ends {
+                let r = real[v as usize];
+                if r == u16::MAX || released.contains(&r) || dst == At::Register(v) {
+                    continue;
+                }
+                if self.virtuals[v as usize].size == size {
+                    free.push(r);
+                    released.push(r);
+                }
+            }
+            if let At::Register(v) = dst {
+                let v = v as usize;
+                if real[v] == u16::MAX {
+                    real[v] = free.pop().unwrap_or_else(|| {
+                        registers += 1;
+                        registers - 1
+                    });
+                }
+                if last[v] == i && self.virtuals[v].home.is_some() {
+                    // Never read: it is free again at once.
+                    released.push(real[v]);
+                    free.push(real[v]);
+                }
+            }
+            for &v in &ends {
+                let r = real[v as usize];
+                if r != u16::MAX && !released.contains(&r) {
+                    free.push(r);
+                    released.push(r);
+                }
+            }
+        }
+        registers
+    }
+
+    /// As [`Assembler::finish`], and which register each [`At::Register`] that was handed out has become.
+    pub fn finish_with(mut self, inputs: usize, outputs: usize, cached: usize) -> Result<(Code, Vec<u16>)> {
+        let (real, registers) = self.registers();
         let mut code = Code {
             segments: Vec::new(),
             registers: registers as usize,

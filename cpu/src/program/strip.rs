@@ -178,19 +178,8 @@ enum Level {
     Block,
 }
 
-/// Code for a map: the segments `LAUNCH`, `STRIP` and `BLOCK`.
-pub(crate) fn compile(
-    expr: &Expr,
-    isa: Isa,
-    sources: &Sources<'_>,
-    inputs: usize,
-    outputs: &[Lane],
-    writing: Writing,
-) -> Result<Code> {
-    if expr.outputs().len() != outputs.len() {
-        return Err(Error::internal("a program with another number of outputs than its expression"));
-    }
-    let direct = writing != Writing::Last;
+/// For each node, what its value varies with.
+fn levels(expr: &Expr, sources: &Sources<'_>) -> Result<Vec<Level>> {
     let mut levels: Vec<Level> = Vec::with_capacity(expr.nodes().len());
     let lane_level = |lane: Lane| if lane == Lane::Same { Level::Strip } else { Level::Block };
     for (node, _) in expr.nodes() {
@@ -210,6 +199,23 @@ pub(crate) fn compile(
             other => other.operands().map(|o| levels[o.at()]).max().unwrap_or(Level::Launch),
         });
     }
+    Ok(levels)
+}
+
+/// Code for a map: the segments `LAUNCH`, `STRIP` and `BLOCK`.
+pub(crate) fn compile(
+    expr: &Expr,
+    isa: Isa,
+    sources: &Sources<'_>,
+    inputs: usize,
+    outputs: &[Lane],
+    writing: Writing,
+) -> Result<Code> {
+    if expr.outputs().len() != outputs.len() {
+        return Err(Error::internal("a program with another number of outputs than its expression"));
+    }
+    let direct = writing != Writing::Last;
+    let levels = levels(expr, sources)?;
     let mut asm = Assembler::new(expr, isa);
     let segments = [asm.segment(), asm.segment(), asm.segment()];
     asm.fuse(|id| levels[id.at()] == Level::Block);
