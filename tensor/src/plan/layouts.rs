@@ -1,7 +1,7 @@
 //! Where intermediate values have their channels: the same graph with the channels of convolutions last.
 //!
 //! A value lies row-major in its own shape, so that the result of a convolution over `[batch, channels, height, width]` has its
-//! channels first. Kernels compute vectors of channels, and turn them to write them so, although the next convolution reads
+//! channels first. Kernels compute vectors of channels, and transpose them to write them so, although the next convolution reads
 //! single elements from anywhere, or would rather read such vectors. Here intermediate values that convolutions make, and what
 //! follows from them element by element (biases, activations, residuals), by padding, pooling and joining, are stored with
 //! their channels last. Nothing is copied for that: dimensions of nodes are exchanged, and every edge that reads such a value reads it
