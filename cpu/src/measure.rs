@@ -117,7 +117,7 @@ enum Pass {
     Triad,
 }
 
-struct Walk {
+struct MemoryWalk {
     pass: Pass,
     a: *const f32,
     b: *mut f32,
@@ -127,7 +127,7 @@ struct Walk {
     stream: bool,
 }
 
-impl WithSimd for Walk {
+impl WithSimd for MemoryWalk {
     type Output = f32;
 
     #[inline(always)]
@@ -210,7 +210,7 @@ fn cache(isa: Isa, workers: &Workers, bytes: usize) -> Result<f64> {
                 // A read walks over both halves.
                 let count = if pass == Pass::Read { 2 * half } else { half };
                 let rounds = if pass == Pass::Read { rounds.div_ceil(2) } else { rounds };
-                let walk = Walk { pass, a, b: base.at(2 * half * i + half), count, rounds, stream: false };
+                let walk = MemoryWalk { pass, a, b: base.at(2 * half * i + half), count, rounds, stream: false };
                 std::hint::black_box(vectorize(isa, walk));
             });
         });
@@ -238,7 +238,7 @@ fn memory(isa: Isa, workers: &Workers, bytes: usize) -> Result<f64> {
         let seconds = best(|| {
             workers.run(half / PIECE, &|i| {
                 let (a, b) = (base.at(i * PIECE), base.at(half + i * PIECE));
-                let walk = Walk { pass, a, b, count: PIECE, rounds: 1, stream };
+                let walk = MemoryWalk { pass, a, b, count: PIECE, rounds: 1, stream };
                 std::hint::black_box(vectorize(isa, walk));
             });
         });

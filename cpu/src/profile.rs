@@ -39,7 +39,7 @@ pub(crate) const WALKS: Walks = Walks {
 };
 
 /// What one core does in a cycle, as far as the instruction set tells.
-struct Core {
+struct CoreRates {
     /// f32 lanes of a vector.
     lanes: usize,
     /// Vector registers.
@@ -50,12 +50,12 @@ struct Core {
     bytes: f64,
 }
 
-fn core_of(isa: Isa) -> Core {
+fn core_of(isa: Isa) -> CoreRates {
     match isa {
-        Isa::Avx512 => Core { lanes: 16, registers: 32, flop: 64.0, bytes: 128.0 },
-        Isa::Avx2 => Core { lanes: 8, registers: 16, flop: 32.0, bytes: 64.0 },
-        Isa::Neon => Core { lanes: 4, registers: 32, flop: 16.0, bytes: 32.0 },
-        Isa::Portable => Core { lanes: 4, registers: 16, flop: 8.0, bytes: 32.0 },
+        Isa::Avx512 => CoreRates { lanes: 16, registers: 32, flop: 64.0, bytes: 128.0 },
+        Isa::Avx2 => CoreRates { lanes: 8, registers: 16, flop: 32.0, bytes: 64.0 },
+        Isa::Neon => CoreRates { lanes: 4, registers: 32, flop: 16.0, bytes: 32.0 },
+        Isa::Portable => CoreRates { lanes: 4, registers: 16, flop: 8.0, bytes: 32.0 },
     }
 }
 

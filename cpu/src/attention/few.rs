@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Error, Result, Unary};
 
-use super::memory::Memory;
+use super::memory::TaskMemory;
 use super::tile::Score;
 use super::{Attend, Stored};
 use crate::contract::gemm_isa;
@@ -59,7 +59,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let first = at(0).wrapping_offset(query as isize * self.operands[0].strides[self.batch.len()]);
             // SAFETY: as above.
             let row = unsafe { self.strided(first, 0, [0, 2], [1, d], &mut near_query) };
-            let mut memory = Memory::take();
+            let mut memory = TaskMemory::take();
             let [scores, acc] = memory.parts::<T, 2>([seen, e])?;
             self.matmul(Shape::new(1, seen, d), &row, &keys, scores, workers)?;
             let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));

@@ -25,7 +25,7 @@ use crate::program::{Base, Operand, bases, seek};
 use crate::simd::vectorize;
 use crate::stream::{CpuLaunch, Run};
 use few::{FEW, Kernels};
-use memory::Memory;
+use memory::TaskMemory;
 use tile::{Divide, Known, Masked, Score, Shares};
 
 /// The most keys of a block: their scores for a panel of queries stay near, and sums over them are long.
@@ -267,7 +267,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
         let first = task % chunks * self.queries;
         let end = m.min(first + self.queries);
         let count = (end - first).div_ceil(width);
-        let mut memory = Memory::take();
+        let mut memory = TaskMemory::take();
         let parts = [self.keys * d, e.next_multiple_of(height) * self.keys, self.keys * width];
         let [known, masks] = [count * width, if self.body.mask { 2 * parts[2] } else { 0 }];
         let parts = [parts[0], parts[1], parts[2], known * d, known * e, known, known, masks];

@@ -52,7 +52,7 @@ enum What {
 
 /// A step, with the number of its operand: a feed, a slot, or an output.
 #[derive(Clone, Copy)]
-struct Step {
+struct BlockStep {
     what: What,
     with: u16,
 }
@@ -94,7 +94,7 @@ impl Lie {
 /// An expression compiled for blocks.
 pub(super) struct Blocks {
     isa: Isa,
-    steps: Vec<Step>,
+    steps: Vec<BlockStep>,
     leaves: Vec<Leaf>,
     inputs: Vec<Lie>,
     outputs: Vec<Lie>,
@@ -113,7 +113,7 @@ struct Feed {
 
 /// Where results go.
 #[derive(Clone, Copy)]
-struct Target {
+struct BlockTarget {
     base: *mut f32,
     row: isize,
 }
@@ -157,7 +157,7 @@ impl Blocks {
                     Node::Unary(op, a) => {
                         let f = find_unary(self.isa, op, DType::F32).ok()?;
                         self.take(a, current, &feeds)?;
-                        self.steps.push(Step { what: What::Call(f), with: 0 });
+                        self.steps.push(BlockStep { what: What::Call(f), with: 0 });
                     }
                     Node::Binary(op, a, b) => self.binary(op, a, b, current, &feeds)?,
                     _ => return None,
@@ -172,7 +172,7 @@ impl Blocks {
                 if !once {
                     let leaf = self.leaf(Leaf::Slot(slots));
                     feeds[i] = Some(leaf);
-                    self.steps.push(Step { what: What::Keep, with: leaf });
+                    self.steps.push(BlockStep { what: What::Keep, with: leaf });
                     slots += 1;
                 }
             }
@@ -194,7 +194,7 @@ impl Blocks {
     /// Writes the current value, that of a node, to every output that is this node.
     fn store(&mut self, expr: &Expr, id: Id) {
         for (o, _) in expr.outputs().iter().enumerate().filter(|(_, out)| **out == id) {
-            self.steps.push(Step { what: What::Store, with: o as u16 });
+            self.steps.push(BlockStep { what: What::Store, with: o as u16 });
         }
     }
 
@@ -206,7 +206,7 @@ impl Blocks {
     /// Makes a node's value the current one.
     fn take(&mut self, id: Id, current: Option<Id>, feeds: &[Option<u16>]) -> Option<()> {
         if current != Some(id) {
-            self.steps.push(Step { what: What::Take, with: feeds[id.at()]? });
+            self.steps.push(BlockStep { what: What::Take, with: feeds[id.at()]? });
         }
         Some(())
     }
@@ -229,7 +229,7 @@ impl Blocks {
             _ => (plain, a, b),
         };
         self.take(first, current, feeds)?;
-        self.steps.push(Step { what, with: feeds[second.at()]? });
+        self.steps.push(BlockStep { what, with: feeds[second.at()]? });
         Some(())
     }
 
@@ -247,8 +247,8 @@ impl Blocks {
         params: &[Scalar],
     ) -> bool {
         debug_assert!(tile.len() >= (at.rows - 1) * at.ld + at.cols);
-        let targets: SmallVec<[Target; 2]> = (self.outputs.iter().zip(outputs))
-            .map(|(lie, base)| Target { base: base.wrapping_offset(lie.at(at)), row: lie.row })
+        let targets: SmallVec<[BlockTarget; 2]> = (self.outputs.iter().zip(outputs))
+            .map(|(lie, base)| BlockTarget { base: base.wrapping_offset(lie.at(at)), row: lie.row })
             .collect();
         let mut slots = [0f32; SLOTS * ROWS * LONGEST];
         let slots = slots.as_mut_ptr();
@@ -282,7 +282,8 @@ impl Blocks {
         }
         // The last vector of a row may begin inside the one before it, unless what it reads is overwritten by then.
         let again = feeds.iter().all(|f| targets.iter().all(|t| t.base.cast_const() != f.base));
-        let job = Job { steps: &self.steps, feeds: &feeds, targets: &targets, rows: at.rows, cols: at.cols, again };
+        let job =
+            BlockJob { steps: &self.steps, feeds: &feeds, targets: &targets, rows: at.rows, cols: at.cols, again };
         vectorize(self.isa, job);
         true
     }
@@ -295,7 +296,7 @@ impl Blocks {
         output: *mut f32,
         params: &[Scalar],
     ) -> Option<Chain> {
-        let ([Step { what: What::Take, with: first }, steps @ .., Step { what: What::Store, .. }], [to]) =
+        let ([BlockStep { what: What::Take, with: first }, steps @ .., BlockStep { what: What::Store, .. }], [to]) =
             (&self.steps[..], &self.outputs[..])
         else {
             return None;
@@ -304,7 +305,7 @@ impl Blocks {
             return None;
         }
         let whole = TileAt { batch, row: 0, col: 0, rows: 0, cols: 0, ld: 0 };
-        let chain_step = |step: &Step| -> Option<ChainStep> {
+        let chain_step = |step: &BlockStep| -> Option<ChainStep> {
             let what = match step.what {
                 What::Add => ChainOp::Add,
                 What::Sub => ChainOp::Sub,
@@ -337,17 +338,17 @@ impl Blocks {
 }
 
 /// The expression on one tile's memory, which [`Blocks::run`] vouches for.
-struct Job<'a> {
-    steps: &'a [Step],
+struct BlockJob<'a> {
+    steps: &'a [BlockStep],
     feeds: &'a [Feed],
-    targets: &'a [Target],
+    targets: &'a [BlockTarget],
     rows: usize,
     cols: usize,
     /// Whether elements may be computed twice.
     again: bool,
 }
 
-impl WithSimd for Job<'_> {
+impl WithSimd for BlockJob<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -407,7 +408,7 @@ macro_rules! each {
     }};
 }
 
-impl Job<'_> {
+impl BlockJob<'_> {
     /// # Safety
     /// `R` rows from `row` on and `left` columns from `col` on are inside the tile; all lanes are, if `WHOLE`. If `LINE`, the block is not
     /// `R` rows but as many vectors of one.

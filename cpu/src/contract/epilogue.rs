@@ -20,7 +20,7 @@ use crate::simd::Isa;
 use crate::stream::host_address;
 
 /// A result that is the sum itself, in memory with strides.
-struct Matrix {
+struct ResultMatrix {
     base: isize,
     row: isize,
     col: isize,
@@ -29,9 +29,9 @@ struct Matrix {
 
 /// What happens to finished accumulators, prepared.
 pub(super) struct Epilogue {
-    matrix: Option<Matrix>,
+    matrix: Option<ResultMatrix>,
     /// The first result's memory, if it could hold accumulators and its columns are adjacent.
-    home: Option<Matrix>,
+    home: Option<ResultMatrix>,
     formula: Formula,
     /// The expression on blocks, where it can be computed so.
     blocks: Option<Blocks>,
@@ -62,7 +62,9 @@ impl Epilogue {
         // Integers of one size differ by a sign that their accumulators do not have.
         let bits = |d: DType| d == T::DTYPE || d.is_integer() && T::DTYPE.is_integer() && d.size() == T::DTYPE.size();
         let strided = |yes: bool| match (yes, first.row.single(), first.col.single()) {
-            (true, Some(row), Some(col)) => Some(Matrix { base: first.base, row, col, batch: BatchOffsets::of(first) }),
+            (true, Some(row), Some(col)) => {
+                Some(ResultMatrix { base: first.base, row, col, batch: BatchOffsets::of(first) })
+            }
             _ => None,
         };
         let matrix = strided(c.epilogue.is_acc() && bits(first.dtype) && bits(c.acc));

@@ -50,7 +50,7 @@ use dispatch::AccElement;
 use dot::DotWay;
 use epilogue::Epilogue;
 use gemv::GemvWay;
-use operand::{Operand, Side};
+use operand::{Operand, SideDims};
 use packed::PackedWay;
 use packing::{Packing, Unpacked};
 use small::SmallWay;
@@ -192,7 +192,7 @@ impl ContractRun {
             return Err(Error::internal(format!("a contraction's kernel was given a {}", op.name())));
         };
         let (c, sizes) = (asked.contract, asked.sizes);
-        let side = |row| Side { batch: 0..c.m, row, k: c.k..op.dims.len() };
+        let side = |row| SideDims { batch: 0..c.m, row, k: c.k..op.dims.len() };
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), &machine)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), &machine)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;

@@ -14,7 +14,7 @@ use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Sca
 
 use super::dispatch::{AccElement, Extent, How};
 use super::formula::Formula;
-use super::source::{Gathered, Plucked, Strips, Tabled, cheaper};
+use super::source::{Plucked, StripSource, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
 use crate::backend::Machine;
 use crate::contract::packed::{self, Batch, PackSource, PackedLayout};
@@ -48,7 +48,7 @@ impl BatchOffsets {
 }
 
 /// A matrix in memory.
-struct Matrix {
+struct InputMatrix {
     input: usize,
     dtype: DType,
     base: isize,
@@ -73,7 +73,7 @@ enum General {
 
 /// One side of a contraction, prepared.
 pub(super) struct Operand {
-    matrix: Option<Matrix>,
+    matrix: Option<InputMatrix>,
     general: General,
     /// If it is one input without guards: the input, and what says which of its elements are packed in which order, for one matrix and
     /// from matrix to matrix.
@@ -81,7 +81,7 @@ pub(super) struct Operand {
 }
 
 /// The dimensions of one side.
-pub(super) struct Side {
+pub(super) struct SideDims {
     pub(super) batch: Range<usize>,
     pub(super) row: Range<usize>,
     pub(super) k: Range<usize>,
@@ -93,7 +93,7 @@ impl Operand {
         op: &Op,
         expr: &Expr,
         acc: DType,
-        side: &Side,
+        side: &SideDims,
         machine: &Machine,
     ) -> Result<Operand> {
         let (isa, walks) = (machine.isa, &machine.walks);
@@ -115,7 +115,7 @@ impl Operand {
             });
             if let (true, Some(row), Some(col)) = (view.is_plain(), view.row.single(), view.col.single()) {
                 let batch = BatchOffsets::of(&view);
-                matrix = Some(Matrix { input: i, dtype: view.dtype, base: view.base, row, col, batch });
+                matrix = Some(InputMatrix { input: i, dtype: view.dtype, base: view.base, row, col, batch });
             }
             if view.dtype == T::DTYPE {
                 // Measured: tables win where rows are neighbours in memory, strips elsewhere.
@@ -226,7 +226,7 @@ impl Operand {
                 let quick = tables.as_ref().filter(|t| t.inside(origin) && is_aligned(origin.base.0, view.dtype));
                 match (quick, view.fill::<T>()) {
                     (Some(tables), Some(fill)) => Box::new(Tabled { tables, view, origin, fill }),
-                    _ => Box::new(Gathered(Plucked { view, origin, along: *along })),
+                    _ => Box::new(StripSource(Plucked { view, origin, along: *along })),
                 }
             }
             General::Computed(computed) => {
@@ -234,7 +234,7 @@ impl Operand {
                 for (i, view) in &computed.views {
                     inputs.push((*i, view, origin(find(bindings.inputs, *i)?, view.dtype)?));
                 }
-                Box::new(Gathered(Evaluated { computed, inputs, params: bindings.params }))
+                Box::new(StripSource(Evaluated { computed, inputs, params: bindings.params }))
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Operands that are not plain matrices, packed through their views.
 //!
 //! A [`Strips`] gives an operand's elements in strips: along its rows, or along K, whichever is contiguous in
-//! memory. [`Gathered`] turns strips into micro-panels: strips along the rows are already in the panels' order, those along
+//! memory. [`StripSource`] turns strips into micro-panels: strips along the rows are already in the panels' order, those along
 //! K are collected in L1 and transposed from there.
 
 use std::mem::MaybeUninit;
@@ -111,9 +111,9 @@ const BUFFER: usize = 16 << 10;
 type Buffer = [MaybeUninit<u64>; BUFFER / 8];
 
 /// An operand that is packed strip by strip.
-pub(super) struct Gathered<S>(pub(super) S);
+pub(super) struct StripSource<S>(pub(super) S);
 
-impl<T: Element, S: Strips<T>> PackSource<T> for Gathered<S> {
+impl<T: Element, S: Strips<T>> PackSource<T> for StripSource<S> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
         if dst.len() < block.len() || block.panel == 0 {
             return;
@@ -129,7 +129,7 @@ impl<T: Element, S: Strips<T>> PackSource<T> for Gathered<S> {
     }
 }
 
-impl<S> Gathered<S> {
+impl<S> StripSource<S> {
     fn pack_rows<T: Element>(&self, block: &PackBlock, dst: &mut [T])
     where
         S: Strips<T>,

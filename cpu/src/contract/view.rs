@@ -15,7 +15,7 @@ use super::dispatch::AccElement;
 use crate::shared::Shared;
 
 /// Dimensions that an access walks as one: size, stride, coefficients of the guards.
-type Part = (usize, isize, SmallVec<[isize; 2]>);
+type AxisPart = (usize, isize, SmallVec<[isize; 2]>);
 
 /// One group of dimensions as an access walks it.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Axis {
 
 impl Axis {
     fn new(access: &Access, dims: &[usize], group: Range<usize>) -> Axis {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<AxisPart> = Vec::new();
         // Without a single index there is nothing to tabulate, however many there would be along its dimensions.
         let empty = dims[group.clone()].contains(&0);
         let group = if empty { 0..0 } else { group };
@@ -54,7 +54,7 @@ impl Axis {
         let (inner, step, coefficients) =
             parts.first().cloned().unwrap_or_else(|| (1, 0, access.guards.iter().map(|_| 0).collect()));
         // parts[1..] are the outer dimensions, innermost first.
-        let table = |of: &dyn Fn(&Part) -> isize| {
+        let table = |of: &dyn Fn(&AxisPart) -> isize| {
             let mut table = vec![0isize];
             for part in parts.iter().skip(1) {
                 // Each further dimension repeats what there is, shifted: the table stays in row-major order.

@@ -41,8 +41,8 @@ impl MapKernel {
     #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
         let text = match plan(op, &machine)? {
-            Plan::Walk(walk) => format!("map along dimension {:?}\n{}", walk.lane, listing(&walk.code)),
-            Plan::Transpose(t) => t.text(),
+            MapPlan::Walk(walk) => format!("map along dimension {:?}\n{}", walk.lane, listing(&walk.code)),
+            MapPlan::Transpose(t) => t.text(),
         };
         Ok(Arc::new(MapKernel { machine, text }))
     }
@@ -55,29 +55,29 @@ impl Kernel for MapKernel {
 
     fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         Ok(Arc::new(CpuLaunch(match plan(op, &self.machine)? {
-            Plan::Walk(walk) => Arc::new(*walk),
-            Plan::Transpose(transpose) => Arc::new(*transpose),
+            MapPlan::Walk(walk) => Arc::new(*walk),
+            MapPlan::Transpose(transpose) => Arc::new(*transpose),
         })))
     }
 }
 
-enum Plan {
-    Walk(Box<Walk>),
+enum MapPlan {
+    Walk(Box<MapWalk>),
     Transpose(Box<Transpose>),
 }
 
-fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
+fn plan(op: &Op, machine: &Arc<Machine>) -> Result<MapPlan> {
     let Body::Map(expr) = &op.body else {
         return Err(Error::internal(format!("a {} operation is no map", op.name())));
     };
     if let Some(t) = Transpose::new(op, expr, machine) {
-        return Ok(Plan::Transpose(Box::new(t)));
+        return Ok(MapPlan::Transpose(Box::new(t)));
     }
-    Ok(Plan::Walk(Box::new(Walk::new(op, expr, machine)?)))
+    Ok(MapPlan::Walk(Box::new(MapWalk::new(op, expr, machine)?)))
 }
 
 /// A map that walks its index space strip by strip.
-struct Walk {
+struct MapWalk {
     machine: Arc<Machine>,
     expr: Expr,
     dims: Dims,
@@ -152,8 +152,8 @@ impl OneCall {
     }
 }
 
-impl Walk {
-    fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Result<Walk> {
+impl MapWalk {
+    fn new(op: &Op, expr: &Expr, machine: &Arc<Machine>) -> Result<MapWalk> {
         let operands: Vec<Operand> = op.inputs.iter().chain(&op.outputs).map(Operand::new).collect();
         let lane = best_lane(&machine.walks, &op.dims, &operands, op.inputs.len(), expr.nodes().len());
         let outer: SmallVec<[usize; 6]> = (0..op.dims.len()).filter(|&d| Some(d) != lane).collect();
@@ -174,7 +174,7 @@ impl Walk {
         let task = machine.task;
         let (piece, pieces) = if n > 2 * task { (task, n.div_ceil(task)) } else { (n.max(1), 1) };
         let per_task = (task / piece.max(1)).max(1);
-        Ok(Walk {
+        Ok(MapWalk {
             machine: machine.clone(),
             expr: expr.clone(),
             dims: op.dims.clone(),
@@ -287,7 +287,7 @@ impl Walk {
     }
 }
 
-impl Run for Walk {
+impl Run for MapWalk {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         if self.tasks == 0 {
             return Ok(());

@@ -6,7 +6,7 @@
 use millstream_core::Scalar;
 use smallvec::SmallVec;
 
-use super::Walk;
+use super::MapWalk;
 use super::transpose::{TileFn, TransposeTile, kernels};
 use crate::program::strip::LAUNCH;
 use crate::program::{Bases, Code, Cursor, Frame, NoFolds, Operand, fence, seek, with_scratch};
@@ -52,7 +52,7 @@ impl Tiled {
     }
 }
 
-impl Walk {
+impl MapWalk {
     /// How many tiles there are.
     pub(super) fn tile_count(&self, tiled: &Tiled) -> usize {
         let lanes = self.lane.map_or(1, |d| self.dims[d]).div_ceil(LANES);

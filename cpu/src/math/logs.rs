@@ -4,7 +4,7 @@ use super::precision::{Precision, number};
 use crate::simd::{Float, Mask, Simd};
 
 /// A base: how ln(1 + f) = f + y and the exponent n of 2 become the logarithm.
-trait Base {
+trait LogBase {
     /// Computes it; must be `#[inline(always)]`.
     fn finish<T: Precision, S: Simd>(s: S, n: T::V<S>, f: T::V<S>, y: T::V<S>) -> T::V<S>;
 }
@@ -12,7 +12,7 @@ trait Base {
 struct Two;
 struct Ten;
 
-impl Base for Two {
+impl LogBase for Two {
     #[inline(always)]
     fn finish<T: Precision, S: Simd>(s: S, n: T::V<S>, f: T::V<S>, y: T::V<S>) -> T::V<S> {
         // f log2(e) = f + f (log2(e) - 1), of which the first is exact.
@@ -22,7 +22,7 @@ impl Base for Two {
     }
 }
 
-impl Base for Ten {
+impl LogBase for Ten {
     #[inline(always)]
     fn finish<T: Precision, S: Simd>(s: S, n: T::V<S>, f: T::V<S>, y: T::V<S>) -> T::V<S> {
         // f log10(e) = f / 2 + f (log10(e) - 1/2), of which the first is exact.
@@ -35,14 +35,14 @@ impl Base for Ten {
 
 /// The logarithm of a positive normal x, whose exponent counts `less` less.
 #[inline(always)]
-fn normal<B: Base, T: Precision, S: Simd>(s: S, x: T::V<S>, less: f64) -> T::V<S> {
+fn normal<B: LogBase, T: Precision, S: Simd>(s: S, x: T::V<S>, less: f64) -> T::V<S> {
     let (n, m) = T::split::<S>(s, x);
     let f = m - number::<T, S>(s, 1.0);
     B::finish::<T, S>(s, n - number::<T, S>(s, less), f, T::log_rest::<S>(s, f))
 }
 
 #[inline(always)]
-fn log<B: Base, T: Precision, S: Simd>(s: S, x: T::V<S>) -> T::V<S> {
+fn log<B: LogBase, T: Precision, S: Simd>(s: S, x: T::V<S>) -> T::V<S> {
     let y = normal::<B, T, S>(s, x, 0.0);
     let (zero, inf, least) = (number::<T, S>(s, 0.0), number::<T, S>(s, f64::INFINITY), T::splat(s, T::NORMAL));
     // Zero, subnormal, negative, infinite or NaN.

@@ -180,7 +180,7 @@ pub(crate) fn with_scratch<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     } else if bytes <= LARGE {
         on_stack::<LARGE, R>(f)
     } else {
-        let mut memory: Vec<Line<64>> = Vec::with_capacity(bytes.div_ceil(64));
+        let mut memory: Vec<StackLine<64>> = Vec::with_capacity(bytes.div_ceil(64));
         f(memory.as_mut_ptr().cast())
     }
 }
@@ -190,11 +190,11 @@ const LARGE: usize = 32 << 10;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line<const N: usize>([u8; N]);
+struct StackLine<const N: usize>([u8; N]);
 
 #[inline(never)]
 fn on_stack<const N: usize, R>(f: impl FnOnce(*mut u8) -> R) -> R {
-    let mut memory = std::mem::MaybeUninit::<Line<N>>::uninit();
+    let mut memory = std::mem::MaybeUninit::<StackLine<N>>::uninit();
     f(memory.as_mut_ptr().cast())
 }
 

@@ -6,7 +6,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Result, Scalar};
 use smallvec::SmallVec;
 
-use super::Shape;
+use super::RowShape;
 use super::build::{Built, Request, build};
 use super::fold::{Cascade, FOLD_BLOCK, FOLD_SPAN, Folds, Partial};
 use crate::backend::Machine;
@@ -63,7 +63,7 @@ struct Piece {
 }
 
 impl Along {
-    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Along> {
+    pub(super) fn new(shape: &RowShape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Along> {
         let op = shape.op;
         let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
         let row: usize = op.dims[shape.inner..].iter().product();

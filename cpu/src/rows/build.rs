@@ -125,7 +125,7 @@ pub(super) struct Built {
 
 /// What a node's value varies with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct NodeKind {
     launch: bool,
     element: bool,
     block: bool,
@@ -138,7 +138,7 @@ pub(super) fn build(q: &Request<'_>) -> Result<Built> {
 struct Builder<'a> {
     q: &'a Request<'a>,
     asm: Assembler<'a>,
-    kinds: Vec<Kind>,
+    kinds: Vec<NodeKind>,
     stage: Vec<usize>,
     interleaved: bool,
     cached: Vec<Option<u16>>,
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
     fn new(q: &'a Request<'a>) -> Result<Builder<'a>> {
         let nodes = q.expr.nodes();
         let interleaved = q.lane < q.inner;
-        let (mut kinds, mut stage): (Vec<Kind>, Vec<usize>) = (Vec::new(), Vec::new());
+        let (mut kinds, mut stage): (Vec<NodeKind>, Vec<usize>) = (Vec::new(), Vec::new());
         for (i, (node, _)) in nodes.iter().enumerate() {
             let element = q.varies[i];
             let operands = || node.operands();
@@ -187,7 +187,7 @@ impl<'a> Builder<'a> {
             };
             // Along a row of one element, a value may be a block and yet one for the row.
             let block = block && (interleaved || element);
-            kinds.push(Kind { launch, element, block });
+            kinds.push(NodeKind { launch, element, block });
             let before = operands().map(|o| stage[o.at()]).max().unwrap_or(0);
             stage.push(before + usize::from(matches!(node, Node::Reduce(..))));
         }

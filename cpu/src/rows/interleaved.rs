@@ -9,7 +9,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::{Dims, Error, Expr, Node, Result, Scalar};
 use smallvec::SmallVec;
 
-use super::Shape;
+use super::RowShape;
 use super::build::{Built, Request, STACK, Stage, build};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
@@ -61,7 +61,7 @@ const MOST_GROUPED: usize = 64;
 const MANY_BLOCKS: usize = 16;
 
 impl Interleaved {
-    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Interleaved> {
+    pub(super) fn new(shape: &RowShape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Interleaved> {
         let op = shape.op;
         let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
         let mut new = Interleaved {

@@ -44,9 +44,11 @@ impl RowsKernel {
     #[allow(clippy::new_ret_no_self)]
     pub(crate) fn new(op: &Op, machine: Arc<Machine>) -> Result<Arc<dyn Kernel>> {
         let text = match plan(op, &machine)? {
-            Plan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),
-            Plan::Interleaved(p) => format!("rows, lanes over them along dimension {}\n{}", p.lane, listing(&p.built)),
-            Plan::Windows(p) => p.text(),
+            RowsPlan::Along(p) => format!("rows, lanes along dimension {}\n{}", p.lane, listing(&p.built)),
+            RowsPlan::Interleaved(p) => {
+                format!("rows, lanes over them along dimension {}\n{}", p.lane, listing(&p.built))
+            }
+            RowsPlan::Windows(p) => p.text(),
         };
         Ok(Arc::new(RowsKernel { machine, text }))
     }
@@ -59,29 +61,29 @@ impl Kernel for RowsKernel {
 
     fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
         let run: Arc<dyn Run> = match plan(op, &self.machine)? {
-            Plan::Along(p) => Arc::new(p),
-            Plan::Interleaved(p) => Arc::new(p),
-            Plan::Windows(p) => p,
+            RowsPlan::Along(p) => Arc::new(p),
+            RowsPlan::Interleaved(p) => Arc::new(p),
+            RowsPlan::Windows(p) => p,
         };
         Ok(Arc::new(CpuLaunch(run)))
     }
 }
 
-enum Plan {
+enum RowsPlan {
     Along(Along),
     Interleaved(Interleaved),
     Windows(Arc<WindowRows>),
 }
 
 /// What both ways start from.
-struct Shape<'a> {
+struct RowShape<'a> {
     op: &'a Op,
     inner: usize,
     operands: Vec<Operand>,
     varies: Vec<bool>,
 }
 
-fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
+fn plan(op: &Op, machine: &Arc<Machine>) -> Result<RowsPlan> {
     let Body::Rows { inner, expr } = &op.body else {
         return Err(Error::internal(format!("a {} operation is no row program", op.name())));
     };
@@ -100,7 +102,7 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         inner = with.dims.len() - 1;
         with.body = Body::Rows { inner, expr: expr.clone() };
     }
-    let shape = Shape {
+    let shape = RowShape {
         inner,
         operands: op.inputs.iter().chain(&op.outputs).map(Operand::new).collect(),
         varies: op.varying(),
@@ -127,10 +129,10 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<Plan> {
         .min_by(|a, b| a.0.total_cmp(&b.0));
     match (along, interleaved) {
         (Some((a, _)), Some((b, lane))) if b < a => match WindowRows::new(&shape, lane, machine)? {
-            Some(windows) => Ok(Plan::Windows(Arc::new(windows))),
-            None => Ok(Plan::Interleaved(Interleaved::new(&shape, lane, machine)?)),
+            Some(windows) => Ok(RowsPlan::Windows(Arc::new(windows))),
+            None => Ok(RowsPlan::Interleaved(Interleaved::new(&shape, lane, machine)?)),
         },
-        (Some((_, lane)), _) => Ok(Plan::Along(Along::new(&shape, lane, machine)?)),
+        (Some((_, lane)), _) => Ok(RowsPlan::Along(Along::new(&shape, lane, machine)?)),
         (None, _) => Err(Error::internal("a row program without a row")),
     }
 }

@@ -31,7 +31,7 @@ use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run};
 use items::{Item, MAX, MIN, PROD, SUM};
-use walks::{Along, Carry, LANES, Part, Rows, Walk, Writing};
+use walks::{Carry, LANES, RowPart, Rows, Walk, WalkAlong, WalkWriting};
 
 /// Bytes of a chunk of a long row: a part of an L2 cache.
 const CHUNK: usize = 256 << 10;
@@ -53,7 +53,7 @@ pub(crate) struct ScanKernel {
 /// The ways to walk rows of one dtype.
 #[derive(Clone, Copy)]
 struct WalkTable {
-    along: Along,
+    along: WalkAlong,
     beside: Walk,
     strided: Walk,
     nothing: Carry,
@@ -96,16 +96,16 @@ impl Kernel for ScanKernel {
         let groups: usize = outer.iter().map(|&d| op.dims[d]).product();
         let chunk = CHUNK / size;
         let form = match steps {
-            _ if beside.is_some() => Form::Beside,
-            _ if self.in_order => Form::Strided,
-            [from, to] if unit(from) && unit(to) && groups < MANY && elements > 2 * chunk => Form::Chunks(chunk),
-            [from, to] if unit(from) && unit(to) => Form::Along,
-            _ => Form::Strided,
+            _ if beside.is_some() => RowForm::Beside,
+            _ if self.in_order => RowForm::Strided,
+            [from, to] if unit(from) && unit(to) && groups < MANY && elements > 2 * chunk => RowForm::Chunks(chunk),
+            [from, to] if unit(from) && unit(to) => RowForm::Along,
+            _ => RowForm::Strided,
         };
         // Results that no cache holds are written past the caches, if all begin with a line.
         let aligned = |d: &usize| operands[1].strides[*d] % 64 == 0;
         let lines = match form {
-            Form::Beside => {
+            RowForm::Beside => {
                 outer.iter().all(aligned) && steps[1] % 64 == 0 && beside.is_some_and(|d| unit(operands[1].strides[d]))
             }
             _ => outer.iter().all(aligned),
@@ -132,7 +132,7 @@ impl Kernel for ScanKernel {
 
 /// How rows lie.
 #[derive(Clone, Copy)]
-enum Form {
+enum RowForm {
     /// Side by side.
     Beside,
     /// One after the other.
@@ -149,7 +149,7 @@ struct Scan {
     operands: [Operand; 2],
     dims: Dims,
     empty: bool,
-    form: Form,
+    form: RowForm,
     streams: bool,
     /// Dimensions that are walked by a counter.
     outer: SmallVec<[usize; 6]>,
@@ -170,7 +170,7 @@ impl Run for Scan {
         }
         let bases = bases(bindings, &self.operands)?;
         let streams = self.streams && (bases[1].first.0 as usize).is_multiple_of(64);
-        if let Form::Chunks(chunk) = self.form {
+        if let RowForm::Chunks(chunk) = self.form {
             let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
             for _ in 0..self.groups {
                 self.chunks(&bases, &index, chunk, streams);
@@ -227,11 +227,11 @@ impl Scan {
         // SAFETY: the dispatcher checked both operands against the index space; the instruction set is the machine's.
         unsafe {
             match self.form {
-                Form::Beside => (self.walks.beside)(&rows),
-                Form::Strided => (self.walks.strided)(&rows),
-                Form::Along | Form::Chunks(_) => {
-                    let writing = if streams { Writing::Stream } else { Writing::Plain };
-                    let part = Part { from, to, elements: self.elements, writing };
+                RowForm::Beside => (self.walks.beside)(&rows),
+                RowForm::Strided => (self.walks.strided)(&rows),
+                RowForm::Along | RowForm::Chunks(_) => {
+                    let writing = if streams { WalkWriting::Stream } else { WalkWriting::Plain };
+                    let part = RowPart { from, to, elements: self.elements, writing };
                     (self.walks.along)(&part, &mut self.walks.nothing.clone());
                 }
             }
@@ -244,13 +244,13 @@ impl Scan {
         let (from, to) = (Shared::read(from), Shared(to));
         let size = self.operands[0].dtype.size();
         let count = self.elements.div_ceil(chunk);
-        let part = |c: usize, writing: Writing| Part {
+        let part = |c: usize, writing: WalkWriting| RowPart {
             from: from.at(c * chunk * size),
             to: to.at(c * chunk * size),
             elements: chunk.min(self.elements - c * chunk),
             writing,
         };
-        let writing = if streams { Writing::Stream } else { Writing::Plain };
+        let writing = if streams { WalkWriting::Stream } else { WalkWriting::Plain };
         let threads = self.machine.workers.threads();
         let mut carry = self.walks.nothing;
         if threads == 1 {
@@ -270,7 +270,7 @@ impl Scan {
                     }
                     let mut total = self.walks.nothing;
                     // SAFETY: as above; nothing is written.
-                    unsafe { (self.walks.along)(&part(c, Writing::Nothing), &mut total) };
+                    unsafe { (self.walks.along)(&part(c, WalkWriting::Nothing), &mut total) };
                     wait(&told, c);
                     // SAFETY: between the counts `c` and `c + 1` the carry is this chunk's alone.
                     let mut before = unsafe { *carry.at(0) };
@@ -328,7 +328,7 @@ fn of<T: Item>(reduce: Reduce) -> Option<WalkTable> {
 }
 
 /// Walks along rows by vectors, where this instruction set has some.
-fn vectors_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<Along> {
+fn vectors_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<WalkAlong> {
     #[cfg(target_arch = "x86_64")]
     if isa.or_portable() == Isa::Avx512 {
         macro_rules! by {

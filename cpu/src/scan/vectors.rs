@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::items::{Compensated, Item, MAX, PROD, SUM, neutral};
-use super::walks::{Along, Carry, Part, Writing};
+use super::walks::{Carry, RowPart, WalkAlong, WalkWriting};
 
 /// Elements of a step: two vectors of totals.
 const STEP: usize = 16;
@@ -185,7 +185,7 @@ impl Wide for i64 {
 }
 
 /// The walk of an operation on an item, with AVX-512.
-pub(super) const fn walk<T: Wide, const OP: u8, const LOST: bool>() -> Along {
+pub(super) const fn walk<T: Wide, const OP: u8, const LOST: bool>() -> WalkAlong {
     along::<T, OP, LOST>
 }
 
@@ -193,20 +193,20 @@ pub(super) const fn walk<T: Wide, const OP: u8, const LOST: bool>() -> Along {
 ///
 /// # Safety
 /// The machine has AVX-512 F, BW, DQ and VL; the part's elements exist on both sides; `carry` is a total of `T`.
-unsafe fn along<T: Wide, const OP: u8, const LOST: bool>(part: &Part, carry: &mut Carry) {
+unsafe fn along<T: Wide, const OP: u8, const LOST: bool>(part: &RowPart, carry: &mut Carry) {
     // SAFETY: the caller's promise.
     unsafe {
         match part.writing {
-            Writing::Nothing => run::<T, OP, LOST, false, false>(part, carry),
-            Writing::Plain => run::<T, OP, LOST, true, false>(part, carry),
-            Writing::Stream => run::<T, OP, LOST, true, true>(part, carry),
+            WalkWriting::Nothing => run::<T, OP, LOST, false, false>(part, carry),
+            WalkWriting::Plain => run::<T, OP, LOST, true, false>(part, carry),
+            WalkWriting::Stream => run::<T, OP, LOST, true, true>(part, carry),
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn run<T: Wide, const OP: u8, const LOST: bool, const WRITE: bool, const STREAM: bool>(
-    part: &Part,
+    part: &RowPart,
     carry: &mut Carry,
 ) {
     let (from, to) = (part.from.cast::<T>(), part.to.cast::<T>());

@@ -32,7 +32,7 @@ impl Carry {
 
 /// What a walk does with its results.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Writing {
+pub(super) enum WalkWriting {
     /// Only the total is wanted.
     Nothing,
     Plain,
@@ -42,29 +42,29 @@ pub(super) enum Writing {
 
 /// A part of a row, neighbouring elements on both sides.
 #[derive(Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct RowPart {
     pub from: *const u8,
     pub to: *mut u8,
     pub elements: usize,
-    pub writing: Writing,
+    pub writing: WalkWriting,
 }
 
 /// Walks a part of a row behind elements whose total is `carry`, and merges its own total with that. The own total does not depend on
 /// what is before, so that it can be had first.
-pub(super) type Along = unsafe fn(&Part, &mut Carry);
+pub(super) type WalkAlong = unsafe fn(&RowPart, &mut Carry);
 
 /// Walks a part of a row, element by element.
 ///
 /// # Safety
 /// The part's elements exist on both sides; `carry` is a total of `T`.
-pub(super) unsafe fn along<T: Item, const OP: u8>(part: &Part, carry: &mut Carry) {
+pub(super) unsafe fn along<T: Item, const OP: u8>(part: &RowPart, carry: &mut Carry) {
     // SAFETY: the caller's promise.
     unsafe {
         let before: T::Total = carry.get();
         let mut own = T::identity::<OP>();
         for i in 0..part.elements {
             own = T::join::<OP>(own, part.from.cast::<T>().add(i).read_unaligned());
-            if part.writing != Writing::Nothing {
+            if part.writing != WalkWriting::Nothing {
                 let x = T::result(T::merge::<OP>(before, own));
                 part.to.cast::<T>().add(i).write_unaligned(x);
             }

@@ -14,7 +14,7 @@ pub(super) const ROWS: usize = 6;
 /// A cache line of a panel of columns.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Line(pub [f32; LINE]);
+pub(super) struct PanelLine(pub [f32; LINE]);
 
 /// K indices after which some more results are prefetched.
 const STEP: usize = 16;
@@ -34,7 +34,7 @@ pub(super) struct Kernels {
     tiles: &'static [[[TileFn; 2]; ROWS]],
     /// Twice as many rows, in two panels one after the other, of a single vector.
     tall: [TileFn; 2],
-    pack: unsafe fn(*const f32, isize, &mut [Line]),
+    pack: unsafe fn(*const f32, isize, &mut [PanelLine]),
 }
 
 impl Kernels {
@@ -70,7 +70,7 @@ impl Kernels {
     ///
     /// # Safety
     /// Each piece is readable.
-    pub(super) unsafe fn pack(&self, from: *const f32, stride: isize, width: usize, to: &mut [Line]) {
+    pub(super) unsafe fn pack(&self, from: *const f32, stride: isize, width: usize, to: &mut [PanelLine]) {
         if width == self.panel {
             // SAFETY: the caller's.
             unsafe { (self.pack)(from, stride, to) };
@@ -128,7 +128,7 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize, const LISTED: bool>(tile
 
 /// # Safety
 /// The machine has the instruction set; a whole panel is readable at each of as many multiples of `stride` as `to` has rows.
-unsafe fn pack<S: Simd>(from: *const f32, stride: isize, to: &mut [Line]) {
+unsafe fn pack<S: Simd>(from: *const f32, stride: isize, to: &mut [PanelLine]) {
     // SAFETY: passed on.
     unsafe { S::enter(Pack { from, stride, to }) };
 }
@@ -245,7 +245,7 @@ impl<const R: usize, const V: usize, const LISTED: bool> WithSimd for Accumulate
 struct Pack<'a> {
     from: *const f32,
     stride: isize,
-    to: &'a mut [Line],
+    to: &'a mut [PanelLine],
 }
 
 impl WithSimd for Pack<'_> {

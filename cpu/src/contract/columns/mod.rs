@@ -21,7 +21,7 @@ use crate::epilogue_chain::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::workers::Workers;
-use kernel::{Kernels, LINE, Line, MicroTile, ROWS};
+use kernel::{Kernels, LINE, MicroTile, PanelLine, ROWS};
 pub(super) use recognise::{ColumnsWay, FAMILY};
 
 /// Most K indices of a pass: a strip's lines then fill half of an L1, or a little more where strips are wide. Those that are not
@@ -72,11 +72,11 @@ pub(crate) struct PixelLines {
     lines: Vec<isize>,
     /// From the beginning of a window to its elements of each K index.
     k_offsets: Vec<i32>,
-    copy: Option<Part>,
+    copy: Option<ImagePart>,
 }
 
 /// The part of an image, with its border, that a task copies for its lines.
-pub(crate) struct Part {
+pub(crate) struct ImagePart {
     pub(crate) border: Border,
     /// Coordinates of the border's second axis from one line to the next.
     pub(crate) stride: isize,
@@ -102,12 +102,18 @@ impl PixelLines {
         wide: usize,
         pixels: &[isize],
         k_offsets: &[isize],
-        part: Part,
+        part: ImagePart,
     ) -> Option<PixelLines> {
         PixelLines::new(isa, wide, pixels, k_offsets, Some(part))
     }
 
-    fn new(isa: Isa, wide: usize, pixels: &[isize], k_offsets: &[isize], copy: Option<Part>) -> Option<PixelLines> {
+    fn new(
+        isa: Isa,
+        wide: usize,
+        pixels: &[isize],
+        k_offsets: &[isize],
+        copy: Option<ImagePart>,
+    ) -> Option<PixelLines> {
         let lanes = Kernels::of(isa)?.lanes;
         let side_by_side = |line: &[isize]| line.len() == wide && line.windows(2).all(|p| p[1] - p[0] == 1);
         if wide == 0 || !wide.is_multiple_of(lanes) || !pixels.chunks(wide).all(side_by_side) {
@@ -295,7 +301,7 @@ impl Columns {
         out: &Output<'_, f32>,
     ) {
         thread_local! {
-            static ROOM: RefCell<[Vec<Line>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
+            static ROOM: RefCell<[Vec<PanelLine>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
         }
         let (wide, of) = (self.panel(), self.panel() / LINE);
         let (windows, chain) = (self.windows(), out.chain(task.b));
@@ -313,7 +319,7 @@ impl Columns {
                 };
                 // Results that are whole vectors go where they belong straight from registers.
                 let chain = chain.as_ref().filter(|_| width.is_multiple_of(self.kernels.lanes));
-                let strip = Strip { task, i, left, right, packed, acc, chain, begin, col, width };
+                let strip = ColumnStrip { task, i, left, right, packed, acc, chain, begin, col, width };
                 // SAFETY: the caller's; the room has a block's lines and a panel's accumulators for each row.
                 unsafe { self.compute(&strip, lines) };
                 if chain.is_some() {
@@ -341,9 +347,9 @@ impl Columns {
     ///
     /// # Safety
     /// As for [`Columns::run`].
-    unsafe fn own_copy(&self, task: &Task, right: *const f32, room: &mut Vec<Line>) -> (*const f32, usize) {
+    unsafe fn own_copy(&self, task: &Task, right: *const f32, room: &mut Vec<PanelLine>) -> (*const f32, usize) {
         let Some(windows) = self.windows() else { return (right, 0) };
-        let Some(Part { border, stride, .. }) = &windows.copy else { return (right, 0) };
+        let Some(ImagePart { border, stride, .. }) = &windows.copy else { return (right, 0) };
         at_least(room, border.elements().div_ceil(LINE));
         let (_, each) = self.strips();
         let first = task.strip / each;
@@ -357,8 +363,8 @@ impl Columns {
     ///
     /// # Safety
     /// As for [`Columns::run`]; `lines` has room for a block, the strip's accumulators for each row of the task.
-    unsafe fn compute(&self, strip: &Strip<'_>, lines: &mut [Line]) {
-        let &Strip { task, right, packed, begin, col, width, .. } = strip;
+    unsafe fn compute(&self, strip: &ColumnStrip<'_>, lines: &mut [PanelLine]) {
+        let &ColumnStrip { task, right, packed, begin, col, width, .. } = strip;
         let (layout, wide) = (self.layout(), self.panel());
         let (all_lines, each) = self.strips();
         // Elements from one row to the next, of an operand that is copied strip by strip unless it is packed.
@@ -387,7 +393,7 @@ impl Columns {
                 if last { right.wrapping_add(col + wide) } else { from.wrapping_offset(k_len as isize * row_stride) };
             let tiles = task.rows.div_ceil(ROWS);
             let share = if packed.is_some() || windows.is_some() { 0 } else { k_len.div_ceil(tiles) };
-            let pass = Pass { start, k_len, last, columns, k_offsets, next, row_stride, share };
+            let pass = KPass { start, k_len, last, columns, k_offsets, next, row_stride, share };
             // SAFETY: the caller's; the columns have `k_len` rows.
             unsafe { self.pass(strip, &pass) };
             start += k_len;
@@ -398,9 +404,9 @@ impl Columns {
     ///
     /// # Safety
     /// As for [`Columns::compute`], with the block's columns.
-    unsafe fn pass(&self, strip: &Strip<'_>, pass: &Pass) {
-        let &Strip { task, i, left, acc, chain, col, width, .. } = strip;
-        let &Pass { start, k_len, row_stride, .. } = pass;
+    unsafe fn pass(&self, strip: &ColumnStrip<'_>, pass: &KPass) {
+        let &ColumnStrip { task, i, left, acc, chain, col, width, .. } = strip;
+        let &KPass { start, k_len, row_stride, .. } = pass;
         let (wide, (all_lines, each)) = (self.panel(), self.strips());
         let strips = all_lines * each;
         let panel = left.wrapping_add(self.m.next_multiple_of(ROWS) * start + task.row * k_len);
@@ -454,9 +460,9 @@ impl Columns {
 }
 
 /// Makes room for so many lines.
-fn at_least(room: &mut Vec<Line>, lines: usize) {
+fn at_least(room: &mut Vec<PanelLine>, lines: usize) {
     if room.len() < lines {
-        room.resize(lines, Line([0.0; LINE]));
+        room.resize(lines, PanelLine([0.0; LINE]));
     }
 }
 
@@ -478,7 +484,7 @@ struct Task {
 }
 
 /// A strip of a task's columns, and what it is computed from.
-struct Strip<'a> {
+struct ColumnStrip<'a> {
     task: &'a Task,
     /// Its number among those of the matmul.
     i: usize,
@@ -495,7 +501,7 @@ struct Strip<'a> {
 }
 
 /// A block of K of a strip.
-struct Pass {
+struct KPass {
     start: usize,
     k_len: usize,
     last: bool,

@@ -7,7 +7,7 @@ use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::{ImageSide, Windows, elements};
 use millstream_core::{Access, Body, DType, Op, Result};
 
-use super::{Columns, Part, PixelLines, Right};
+use super::{Columns, ImagePart, PixelLines, Right};
 use crate::contract::direct::{Border, Filters};
 use crate::contract::gemm_isa;
 use crate::contract::operand::{as_stored, packed};
@@ -88,7 +88,7 @@ fn windows_of(access: &Access, op: &Op, shape: &Windows, (isa, threads): (Isa, u
             *offset += phases.at(x) - x;
         }
     }
-    let part = Part { border, stride: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
+    let part = ImagePart { border, stride: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
     PixelLines::copied(isa, op.dims[inner], &pixels, &k_offsets, part)
 }
 

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::Line;
+use super::PlaneAxis;
 use crate::simd::{Float, Isa, Simd, WithSimd};
 
 /// Elements of a vector.
@@ -42,9 +42,9 @@ struct Column {
 }
 
 /// How rows of results are walked.
-pub(super) struct Walk {
-    y: Line,
-    x: Line,
+pub(super) struct TapWalk {
+    y: PlaneAxis,
+    x: PlaneAxis,
     columns: Vec<Column>,
     /// The first column of the image that is read.
     begin: isize,
@@ -52,9 +52,9 @@ pub(super) struct Walk {
     outside: Vec<f32>,
 }
 
-impl Walk {
+impl TapWalk {
     /// The walk of vectors of so many lanes; `None` where numbers are too large.
-    pub(super) fn new(y: Line, x: Line, lanes: usize) -> Option<Walk> {
+    pub(super) fn new(y: PlaneAxis, x: PlaneAxis, lanes: usize) -> Option<TapWalk> {
         let signed = |n: usize| isize::try_from(n).ok();
         // All columns that vectors could name, also beyond the last pixel.
         x.offset.checked_add(signed(x.span(x.pixels.checked_add(2 * lanes)?)?)?)?;
@@ -88,7 +88,7 @@ impl Walk {
         let high = y.offset.checked_add(signed(y.span(y.pixels)?)?)?;
         let is_inside = y.offset >= 0 && high <= y.limit;
         let width = if is_inside { 0 } else { usize::try_from(there.end - there.start).unwrap_or(0) };
-        Some(Walk { y, x, columns, begin: there.start, outside: vec![0.0; width] })
+        Some(TapWalk { y, x, columns, begin: there.start, outside: vec![0.0; width] })
     }
 
     /// The side of the filters if they are square, without gaps, and strides are alike and known to kernels.
@@ -104,7 +104,7 @@ impl Walk {
 /// The safety contract, for each of the `pieces`: of every row of the image in its limit the columns that pixels and taps name, with those
 /// between, are readable; so are the filter's elements; `to` is writable for the rows' results.
 pub(super) struct Pieces<'a> {
-    pub walk: &'a Walk,
+    pub walk: &'a TapWalk,
     /// For each tap, elements from a filter's first element.
     pub weights: &'a [isize],
     pub rows: Range<usize>,
@@ -149,7 +149,7 @@ impl WithSimd for Pieces<'_> {
 
 /// The rows of a piece.
 struct Rows<'a> {
-    walk: &'a Walk,
+    walk: &'a TapWalk,
     weights: &'a [isize],
     rows: Range<usize>,
     piece: Piece,

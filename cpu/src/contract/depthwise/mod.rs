@@ -18,7 +18,7 @@ use crate::contract::packed::{Output, TileAt};
 use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
-use kernel::{Piece, Pieces, Walk};
+use kernel::{Piece, Pieces, TapWalk};
 pub(super) use recognise::{FAMILY, Planes};
 pub(super) use recognise_channels::{Channels, FAMILY as CHANNELS};
 
@@ -29,7 +29,7 @@ const TASK_WORK: usize = 1 << 16;
 
 /// One axis: a pixel `p` and a tap `t` read the coordinate `offset + p * stride + t * dilation`, if it is from 0 up to `limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct PlaneAxis {
     pub(crate) pixels: usize,
     pub(crate) taps: usize,
     pub(crate) stride: usize,
@@ -42,10 +42,10 @@ pub(crate) struct Line {
     pub(crate) filter: isize,
 }
 
-impl Line {
+impl PlaneAxis {
     /// An axis of one pixel and one tap.
-    pub(crate) const SINGLE: Line =
-        Line { pixels: 1, taps: 1, stride: 1, dilation: 1, offset: 0, limit: 1, step: 1, filter: 0 };
+    pub(crate) const SINGLE: PlaneAxis =
+        PlaneAxis { pixels: 1, taps: 1, stride: 1, dilation: 1, offset: 0, limit: 1, step: 1, filter: 0 };
 
     /// Coordinates from the first that the pixels read to the last, for so many pixels, of which there is at least one.
     fn span(&self, pixels: usize) -> Option<usize> {
@@ -65,8 +65,8 @@ pub(crate) struct PlaneGeometry {
     pub(crate) outputs: (usize, isize),
     /// To the image's element of all coordinates 0, and to the first element of the filters.
     pub(crate) first: (isize, isize),
-    pub(crate) y: Line,
-    pub(crate) x: Line,
+    pub(crate) y: PlaneAxis,
+    pub(crate) x: PlaneAxis,
     /// Whether pixels are rows of the result and filters its columns, or the other way round.
     pub(crate) pixels_are_rows: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) struct PlaneGeometry {
 pub(crate) struct Depthwise {
     pub(crate) geometry: PlaneGeometry,
     isa: Isa,
-    walk: Walk,
+    walk: TapWalk,
     /// For each tap, elements from a filter's first element.
     weights: Vec<isize>,
     /// Rows of results of a task, and planes of one, of which one at least is whole or single.
@@ -91,7 +91,7 @@ impl Depthwise {
         if none || geometry.images.is_empty() {
             return None;
         }
-        let walk = Walk::new(*y, *x, kernel::lanes(isa))?;
+        let walk = TapWalk::new(*y, *x, kernel::lanes(isa))?;
         let each = (0..y.taps).flat_map(|r| (0..x.taps).map(move |s| (r, s)));
         let weights: Vec<isize> = each.map(|(r, s)| r as isize * y.filter + s as isize * x.filter).collect();
         let row = weights.len().checked_mul(x.pixels)?.checked_mul(geometry.outputs.0)?;

@@ -5,7 +5,7 @@ use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Body, DType, Op, Result};
 
-use super::{Depthwise, Line, PlaneGeometry};
+use super::{Depthwise, PlaneAxis, PlaneGeometry};
 use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way};
@@ -54,7 +54,7 @@ impl Planes {
         }
         // Neighbours along a row must be contiguous, as they are not where channels come last.
         let x_line = line(x.with_step(1)?, f);
-        let y_line = y.map_or(Line::SINGLE, |y| line(y, f));
+        let y_line = y.map_or(PlaneAxis::SINGLE, |y| line(y, f));
         let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));
         let is_long = x_line.taps.saturating_mul(y_line.taps) > MOST_TAPS;
         let is_matrix = y.is_none() && is_matrix(&x_line);
@@ -119,14 +119,14 @@ impl Way for Planes {
 }
 
 /// Whether no two pixels see the same element, as in a matrix whose rows or columns are longer than a vector.
-fn is_matrix(x: &Line) -> bool {
+fn is_matrix(x: &PlaneAxis) -> bool {
     let rows = x.stride >= x.taps.saturating_mul(x.dilation) && x.taps >= VECTOR;
     rows || x.dilation >= x.pixels.saturating_mul(x.stride)
 }
 
 /// An axis as the kernel walks it.
-fn line(axis: WindowAxis, filters: &Access) -> Line {
-    Line {
+fn line(axis: WindowAxis, filters: &Access) -> PlaneAxis {
+    PlaneAxis {
         pixels: axis.outputs,
         taps: axis.taps,
         stride: axis.stride,

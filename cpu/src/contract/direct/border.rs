@@ -11,7 +11,7 @@ const FEW_TASKS: usize = 16;
 
 /// One axis of the image: a coordinate that a guard checks, or a dimension without a guard.
 #[derive(Clone, Debug)]
-struct Line {
+struct BorderAxis {
     /// Elements along it in the copy, and the coordinate of the first; a dimension without a guard begins at 0.
     size: usize,
     low: isize,
@@ -25,7 +25,7 @@ struct Line {
 /// How an image is copied with its border.
 pub(crate) struct Border {
     /// The outermost first.
-    lines: Vec<Line>,
+    lines: Vec<BorderAxis>,
     /// From the access's element of index 0 to the image's element of all coordinates 0.
     origin: isize,
     /// From the copy's first element to that of index 0.
@@ -87,7 +87,7 @@ impl Border {
             }
             worth.push(access.strides[d] / guard.coefficients[d]);
         }
-        let mut lines: Vec<(Line, usize)> = Vec::new();
+        let mut lines: Vec<(BorderAxis, usize)> = Vec::new();
         let mut origin = access.base;
         for (g, guard) in access.guards.iter().enumerate() {
             let (mut low, mut high) = (guard.offset, guard.offset);
@@ -98,7 +98,7 @@ impl Border {
             }
             origin -= guard.offset.checked_mul(worth[g])?;
             let limit = isize::try_from(guard.limit).ok()?;
-            lines.push((Line { size: (high - low + 1) as usize, low, limit, step: worth[g], pitch: 0 }, g));
+            lines.push((BorderAxis { size: (high - low + 1) as usize, low, limit, step: worth[g], pitch: 0 }, g));
         }
         let guards = access.guards.len();
         for d in moving.clone().filter(|&d| dims[d] > 1) {
@@ -112,8 +112,10 @@ impl Border {
                     return None;
                 }
                 let size = dims[d];
-                lines
-                    .push((Line { size, low: 0, limit: size as isize, step: access.strides[d], pitch: 0 }, guards + d));
+                lines.push((
+                    BorderAxis { size, low: 0, limit: size as isize, step: access.strides[d], pitch: 0 },
+                    guards + d,
+                ));
             }
         }
         lines.sort_by_key(|(l, _)| std::cmp::Reverse(l.step.abs()));
@@ -239,7 +241,7 @@ impl Border {
 
     /// # Safety
     /// As for [`Border::copy`], for the lines that are left.
-    unsafe fn fill_or_copy(&self, lines: &[Line], there: bool, image: *const f32, to: *mut f32) {
+    unsafe fn fill_or_copy(&self, lines: &[BorderAxis], there: bool, image: *const f32, to: *mut f32) {
         let Some((line, rest)) = lines.split_first() else {
             // SAFETY: one element, which exists or is filled.
             unsafe { to.write(if there { image.read_unaligned() } else { self.fill }) };
@@ -272,7 +274,7 @@ impl Border {
     #[inline(always)]
     unsafe fn copy_line(
         &self,
-        line: &Line,
+        line: &BorderAxis,
         (before, count): (usize, usize),
         there: bool,
         image: *const f32,
@@ -306,7 +308,7 @@ impl Border {
     ///
     /// # Safety
     /// As for [`Border::copy_line`].
-    unsafe fn copy_phases(&self, line: &Line, (before, count): (usize, usize), image: *const f32, to: *mut f32) {
+    unsafe fn copy_phases(&self, line: &BorderAxis, (before, count): (usize, usize), image: *const f32, to: *mut f32) {
         let Phases { count: phases, each, .. } = self.phases;
         let end = before + count;
         let from = |x: usize| image.wrapping_offset((line.low + x as isize) * line.step);
@@ -369,7 +371,7 @@ unsafe fn part_pairs(from: *const f32, firsts: *mut f32, seconds: *mut f32) {
     }
 }
 
-impl Line {
+impl BorderAxis {
     /// How many elements lie before the first one that exists, and how many exist.
     fn inside(&self) -> (usize, usize) {
         let end = self.low + self.size as isize;

@@ -29,8 +29,8 @@ pub(crate) use border::Border;
 use kernel::{Kernels, Listed, MOST_PIXELS, MicroTile};
 pub(crate) use kernel::{transpose, transpose_eight};
 pub(super) use recognise::{DirectWay, FAMILY};
+use tables::PixelTables;
 pub(crate) use tables::Sets;
-use tables::Tables;
 use tiles::Tiles;
 
 /// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
@@ -69,7 +69,7 @@ pub(crate) struct Direct {
     pub(crate) pixels: usize,
     pub(crate) k_len: usize,
     /// From the element of index 0 (of the copy, if there is one) to that of each pixel and K index.
-    tables: Tables,
+    tables: PixelTables,
     layout: PackedLayout,
     /// Where each matrix of the batch begins in the operand's memory.
     pub(crate) batches: Vec<isize>,
@@ -88,7 +88,7 @@ pub(crate) struct Direct {
 }
 
 /// What is read instead of the image itself.
-pub(crate) enum Reading {
+pub(crate) enum ImageReading {
     /// The image, in place.
     InPlace,
     /// The image, in place, without those elements of its windows that do not exist and count as zero.
@@ -186,7 +186,7 @@ impl Direct {
         channels: usize,
         pixels_are_rows: bool,
         (pixels, k_offsets): (Vec<isize>, Vec<isize>),
-        reading: Reading,
+        reading: ImageReading,
     ) -> Option<Direct> {
         let kernels = Kernels::of(isa)?;
         if channels < kernels.lanes || pixels.len() < MOST_PIXELS || k_offsets.is_empty() || batches.is_empty() {
@@ -199,7 +199,7 @@ impl Direct {
         // Portions are whole groups, and those are whole panels.
         debug_assert!(group.is_multiple_of(kernels.panel));
         // Without a copy of each image, and with the same filters, matrices of the batch are computed together.
-        let together = same_filters && matches!(reading, Reading::InPlace | Reading::Inside(_));
+        let together = same_filters && matches!(reading, ImageReading::InPlace | ImageReading::Inside(_));
         let matrices = if together { batches.len() } else { 1 };
         let groups = channels.div_ceil(group).saturating_mul(matrices);
         if threads > 1 && chunks.saturating_mul(groups) < EVEN_TASKS * threads {
@@ -211,13 +211,13 @@ impl Direct {
         let batch = batches.len();
         let far = 1 + k_offsets.windows(2).filter(|d| d[0].abs_diff(d[1]) >= LINE).count();
         let (copy, (pixels, k_offsets), lines, sets, join) = match reading {
-            Reading::InPlace => (None, (pixels, k_offsets), far, None, None),
-            Reading::Inside(sets) => (None, (pixels, k_offsets), far, Some(sets), None),
-            Reading::Border(border, sets) => {
+            ImageReading::InPlace => (None, (pixels, k_offsets), far, None, None),
+            ImageReading::Inside(sets) => (None, (pixels, k_offsets), far, Some(sets), None),
+            ImageReading::Border(border, sets) => {
                 let join = sets.as_ref().map(|_| kernels.full());
                 (Some(Copied::Border(border)), (pixels, k_offsets), far, sets, join)
             }
-            Reading::Tiles => {
+            ImageReading::Tiles => {
                 let tiles = Tiles::new(pixels, k_offsets, chunks);
                 let tables = tiles.tables();
                 (Some(Copied::Tiles(tiles)), tables, 0, None, None)
@@ -225,7 +225,7 @@ impl Direct {
         };
         let sets = sets.unwrap_or_else(|| Sets::whole(pixels.len(), k_offsets.len()));
         let layout = layout(kernels, channels, k_offsets.len(), lines);
-        let tables = Tables::new((&pixels, &k_offsets), sets, chunks, (layout.kc, layout.panel), join)?;
+        let tables = PixelTables::new((&pixels, &k_offsets), sets, chunks, (layout.kc, layout.panel), join)?;
         // An image is copied once.
         let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / k_offsets.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
@@ -375,7 +375,7 @@ impl Direct {
                 let channels = self.group.min(first + some - channel);
                 let task = Task { b, chunk, pixel, pixels, channel, channels, fresh: true };
                 let packed = packed[b % own * layout.elements()..].as_ptr();
-                let panels = Panels { packed, first, padded: layout.padded_rows(), channels: some };
+                let panels = FilterPanels { packed, first, padded: layout.padded_rows(), channels: some };
                 let image = if self.copy.is_some() { base.at(0) } else { base.offset(self.batches[b]) };
                 // SAFETY: the caller's; tasks write different parts of the output.
                 unsafe { self.task(&task, image, &panels, out) };
@@ -385,7 +385,7 @@ impl Direct {
 
     /// # Safety
     /// As for [`Direct::run`], with the image of this matrix and packed filters.
-    unsafe fn task(&self, task: &Task, image: *const f32, filters: &Panels, out: &Output<'_, f32>) {
+    unsafe fn task(&self, task: &Task, image: *const f32, filters: &FilterPanels, out: &Output<'_, f32>) {
         thread_local! {
             static ACCUMULATORS: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
@@ -424,10 +424,17 @@ impl Direct {
     ///
     /// # Safety
     /// As for [`Direct::task`].
-    unsafe fn sum(&self, task: &Task, image: *const f32, filters: &Panels, acc: &mut [f32], chain: Option<&Chain>) {
+    unsafe fn sum(
+        &self,
+        task: &Task,
+        image: *const f32,
+        filters: &FilterPanels,
+        acc: &mut [f32],
+        chain: Option<&Chain>,
+    ) {
         let layout = self.layout;
         let (k, width) = (layout.k, layout.panel);
-        let &Panels { packed, first: of, padded, channels } = filters;
+        let &FilterPanels { packed, first: of, padded, channels } = filters;
         // Accumulators that are transposed are written when all are there; results that a cache may hold are soon found then.
         let prefetch = self.pixels_are_rows || self.transposed() > NEAR;
         let runs = self.tables.runs(task.chunk);
@@ -536,7 +543,7 @@ pub(crate) fn scatter(c: &Plain<'_, f32>, at: &TileAt, tile: &[f32]) {
 }
 
 /// Packed filters: those of so many channels from `first` on, with as many as fill the last panel.
-struct Panels {
+struct FilterPanels {
     packed: *const f32,
     first: usize,
     padded: usize,

@@ -7,7 +7,7 @@ use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::elements;
 use millstream_core::{Access, DType, Expr, Op, Result};
 
-use super::{Border, Direct, Filters, Reading, Sets};
+use super::{Border, Direct, Filters, ImageReading, Sets};
 use crate::contract::gemm_isa;
 use crate::contract::operand::{as_stored, packed};
 use crate::contract::packed::{Micro, Side};
@@ -111,16 +111,16 @@ impl DirectWay {
         let filters = as_stored::<f32>(if pixels_are_rows { &c.rhs } else { &c.lhs }, c.acc);
         let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
         let matrices = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
-        let way = |reading: Reading, strides: &[isize]| {
+        let way = |reading: ImageReading, strides: &[isize]| {
             let walked = view(&Access::new(DType::F32, strides), pixels.clone());
             let tables = (walked.row.offsets(), walked.col.offsets());
             let batches = (plain.batch.offsets(), matrices == 1);
             Direct::new((isa, threads), batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
         };
         let direct = if access.is_plain() && single && reads == pixel_count * k_len {
-            way(Reading::Tiles, &access.strides)
+            way(ImageReading::Tiles, &access.strides)
         } else if access.is_plain() && !sparse {
-            way(Reading::InPlace, &access.strides)
+            way(ImageReading::InPlace, &access.strides)
         } else {
             // What does not exist and counts as zero is left out.
             let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
@@ -128,13 +128,13 @@ impl DirectWay {
             let sets = guards.and_then(|guards| Sets::new(&guards));
             let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
                 None if !access.is_plain() => None,
-                None => way(Reading::InPlace, &access.strides),
-                Some((border, strides)) => way(Reading::Border(border, sets.clone()), &strides),
+                None => way(ImageReading::InPlace, &access.strides),
+                Some((border, strides)) => way(ImageReading::Border(border, sets.clone()), &strides),
             };
             let shape = asked.readings.iter().find(|w| w.pixels_are_rows() == pixels_are_rows);
             let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
-            let inside = inside.and_then(|sets| way(Reading::Inside(sets), &access.strides));
+            let inside = inside.and_then(|sets| way(ImageReading::Inside(sets), &access.strides));
             let (walks, rate) = (&asked.machine.walks, asked.machine.reference.rate(DType::F32));
             let seconds = |direct: &Direct| {
                 let copying = direct.copy_elements().map_or(0.0, |elements| 1e-9 * walks.image_copy(elements));

@@ -186,7 +186,7 @@ struct KIndices {
 }
 
 /// The tables.
-pub(super) struct Tables {
+pub(super) struct PixelTables {
     pixels: Vec<Pixel>,
     sets: Vec<KIndices>,
     runs: Vec<TileRun>,
@@ -194,7 +194,7 @@ pub(super) struct Tables {
     chunks: Vec<Range<usize>>,
 }
 
-impl Tables {
+impl PixelTables {
     /// The tables for these offsets from the image's element of index 0, with pixels cut into `chunks`, and K indices into pieces of `kc`, of
     /// which one has filters for `panel` channels. Where all pixels may have all K indices, sets of few pixels may become one: tiles take as
     /// long as those of `join` pixels. `None` where offsets are too large.
@@ -204,9 +204,9 @@ impl Tables {
         chunks: usize,
         (kc, panel): (usize, usize),
         join: Option<usize>,
-    ) -> Option<Tables> {
+    ) -> Option<PixelTables> {
         let mut merger = join.map(|full| Merger { full, both: HashMap::new() });
-        let mut tables = Tables {
+        let mut tables = PixelTables {
             pixels: Vec::with_capacity(pixels.len()),
             sets: Vec::new(),
             runs: Vec::new(),
@@ -313,7 +313,7 @@ mod tests {
             for (chunks, kc, join) in [(1, 18, None), (2, 5, None), (1, 7, Some(4)), (3, 18, Some(3))] {
                 let chunks = chunks.min(pixels.len());
                 let sets = Sets::new(&guards).unwrap();
-                let tables = Tables::new((&pixels, &k_indices), sets, chunks, (kc, 64), join).unwrap();
+                let tables = PixelTables::new((&pixels, &k_indices), sets, chunks, (kc, 64), join).unwrap();
                 let mut seen = vec![0; pixels.len()];
                 let mut multiplies = 0;
                 for chunk in 0..chunks {
@@ -348,7 +348,8 @@ mod tests {
     #[test]
     fn few_pixels_join_others_where_that_takes_less_time() {
         let (guards, pixels, k_indices) = image(7, 7, 1);
-        let tables = |join| Tables::new((&pixels, &k_indices), Sets::new(&guards).unwrap(), 1, (18, 64), join).unwrap();
+        let tables =
+            |join| PixelTables::new((&pixels, &k_indices), Sets::new(&guards).unwrap(), 1, (18, 64), join).unwrap();
         let (separate, joined) = (tables(None), tables(Some(4)));
         // The inside, four sides and four corners; corners become a part of sides.
         assert_eq!(separate.runs(0).iter().map(|r| r.set).collect::<std::collections::BTreeSet<_>>().len(), 9);

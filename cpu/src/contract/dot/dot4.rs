@@ -95,7 +95,7 @@ unsafe impl<S: Sync> Sync for Dot4<'_, S> {}
 unsafe impl<S: Sync> Send for Dot4<'_, S> {}
 
 /// K indices of a packed block, one after the other.
-enum Part {
+enum KPart {
     /// The heads of these groups of four.
     Heads { first: usize, count: usize },
     /// So many groups of four from this one on.
@@ -136,19 +136,19 @@ impl<'a, S: Byte> Dot4<'a, S> {
     }
 
     /// What each of a block's K indices is: the first of them, counted from the block's first, and its part.
-    fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, Part)> + use<S> {
+    fn parts(&self, block: &PackBlock) -> impl Iterator<Item = (usize, KPart)> + use<S> {
         let (size, start, end) = (self.isa.dot4_block(), block.k, block.k + block.k_len);
         let heads = !self.isa.tiled();
         let mut q = start;
         std::iter::from_fn(move || {
             if !heads {
-                let all = (0, Part::Numbers { first: start, count: end - start });
+                let all = (0, KPart::Numbers { first: start, count: end - start });
                 return (std::mem::replace(&mut q, end) < end).then_some(all);
             }
             let (unit, within) = (q / (size + 1), q % (size + 1));
             let first = unit * size + within.saturating_sub(1);
             let count = if within == 0 { 1 } else { (size + 1 - within).min(end.saturating_sub(q)) };
-            let part = if within == 0 { Part::Heads { first, count: size } } else { Part::Numbers { first, count } };
+            let part = if within == 0 { KPart::Heads { first, count: size } } else { KPart::Numbers { first, count } };
             let at = q - start;
             q += count;
             (at < end - start).then_some((at, part))
@@ -237,8 +237,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
             let have = panel.min(rows - p * panel);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
-                    Part::Numbers { first, count } => (first, count),
-                    Part::Heads { first, count } => {
+                    KPart::Numbers { first, count } => (first, count),
+                    KPart::Heads { first, count } => {
                         let range = self.k_range(first, count);
                         out[at * panel..][..panel].fill(0);
                         for r in 0..if self.factor == 0 { 0 } else { have } {
@@ -285,8 +285,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
             let wide = (panels * panel).min(rows - start);
             for (at, part) in self.parts(block) {
                 let (first, count) = match part {
-                    Part::Numbers { first, count } => (first, count),
-                    Part::Heads { first, count } => {
+                    KPart::Numbers { first, count } => (first, count),
+                    KPart::Heads { first, count } => {
                         let range = self.k_range(first, count);
                         for p in 0..panels {
                             dst[(p * k_len + at) * panel..][..panel].fill(0);
@@ -364,8 +364,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
         for (p, out) in dst.chunks_exact_mut((panel * k_len).max(1)).enumerate() {
             for (at, part) in self.parts(block) {
                 let (first, count, heads) = match part {
-                    Part::Heads { first, count } => (first, count, true),
-                    Part::Numbers { first, count } => (first, count, false),
+                    KPart::Heads { first, count } => (first, count, true),
+                    KPart::Numbers { first, count } => (first, count, false),
                 };
                 for (r, here) in (p * panel..(p + 1) * panel).enumerate() {
                     if heads {
@@ -504,14 +504,14 @@ unsafe fn interleave_some<S: Byte, const N: usize>(line: *const S, stride: isize
 }
 
 /// Packs a block with the vectors of an instruction set.
-struct Packing<'p, 'a, S>(&'p Dot4<'a, S>, &'p PackBlock, &'p mut [i32]);
+struct PackDot4<'p, 'a, S>(&'p Dot4<'a, S>, &'p PackBlock, &'p mut [i32]);
 
-impl<S: Byte> WithSimd for Packing<'_, '_, S> {
+impl<S: Byte> WithSimd for PackDot4<'_, '_, S> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Simd>(self, _: V) {
-        let Packing(source, block, dst) = self;
+        let PackDot4(source, block, dst) = self;
         if source.tiled {
             source.pack_tiles(block, dst);
         } else if source.k_stride == 1 && block.panel <= 32 {
@@ -527,7 +527,7 @@ impl<S: Byte> WithSimd for Packing<'_, '_, S> {
 impl<S: Byte> PackSource<i32> for Dot4<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [i32]) {
         if dst.len() >= block.len() && !block.is_empty() {
-            vectorize(self.isa.vectors(), Packing(self, block, &mut dst[..block.len()]));
+            vectorize(self.isa.vectors(), PackDot4(self, block, &mut dst[..block.len()]));
         }
     }
 

@@ -121,7 +121,7 @@ impl Gemv {
             let matrix = Stored { base: matrix.at(row, k), ..matrix };
             let far = self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= FAR;
             let vector = Stored { base: vector.at(0, k), ..vector };
-            let part = Part { isa, kernels, matrix, vector, rows, k_len, far };
+            let part = TaskPart { isa, kernels, matrix, vector, rows, k_len, far };
             // SAFETY: the sources vouch for their elements; the instruction set was checked by the driver.
             unsafe {
                 match (self.dot, part.narrow(self.dot)) {
@@ -186,7 +186,7 @@ fn add_parts<T: Element, const N: usize>(acc: &mut [T], parts: [&[T]; N]) {
 }
 
 /// What a task computes: `rows` accumulators over `k_len`.
-struct Part<'a, T> {
+struct TaskPart<'a, T> {
     isa: MicroKernel,
     kernels: &'a VectorKernels<T>,
     matrix: Stored<T>,
@@ -197,7 +197,7 @@ struct Part<'a, T> {
     far: bool,
 }
 
-impl<T: Element> Part<'_, T> {
+impl<T: Element> TaskPart<'_, T> {
     /// Bytes from an element of the matrix to the one that is prefetched with it: in the next lines, of `n` elements, if they
     /// are short enough, else further along.
     fn ahead(&self, line: isize, n: usize) -> isize {
@@ -205,7 +205,7 @@ impl<T: Element> Part<'_, T> {
         if MOST * n * size <= AHEAD { line.wrapping_mul((MOST * size) as isize) } else { ALONG }
     }
 
-    /// As [`Part::ahead`], if the matrix comes from memory, else 0.
+    /// As [`TaskPart::ahead`], if the matrix comes from memory, else 0.
     fn ahead_if_far(&self, line: isize, n: usize) -> isize {
         if self.far { self.ahead(line, n) } else { 0 }
     }
@@ -233,10 +233,10 @@ impl<T: Element> Part<'_, T> {
         }
     }
 
-    /// As [`Part::dots`], of elements that are widened first.
+    /// As [`TaskPart::dots`], of elements that are widened first.
     ///
     /// # Safety
-    /// As for [`Part::dots`].
+    /// As for [`TaskPart::dots`].
     unsafe fn narrow_dots(&self, acc: &mut [T]) {
         if let Some(narrow) = self.matrix.narrow {
             let mut x = [T::ZERO; LONG];
@@ -302,10 +302,10 @@ impl<T: Element> Part<'_, T> {
         }
     }
 
-    /// As [`Part::scaled`], of elements that are widened first.
+    /// As [`TaskPart::scaled`], of elements that are widened first.
     ///
     /// # Safety
-    /// As for [`Part::scaled`].
+    /// As for [`TaskPart::scaled`].
     unsafe fn narrow_scaled(&self, acc: &mut [T]) {
         let (line, n) = (self.matrix.k, self.rows);
         let ahead = self.ahead(line, n);

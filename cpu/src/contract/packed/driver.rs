@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use super::blocking::Shape;
 use super::kernel::{Kernels, MicroTile, Reading};
 use super::layout::PIECE;
-use super::plan::{Mode, Plan};
+use super::plan::{GemmPlan, Mode};
 use super::sink::{Output, Plain, TileAt};
 use super::source::{PackBlock, PackSource};
 use super::{Element, Side};
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::workers::Workers;
 
 /// One operand during the execution.
-struct Operand<'a, T> {
+struct PackedOperand<'a, T> {
     source: &'a dyn PackSource<T>,
     mode: Mode,
     /// Rows of a micro-panel.
@@ -28,7 +28,7 @@ struct Operand<'a, T> {
 }
 
 /// Where a micro-kernel finds a block of an operand.
-struct Block<T> {
+struct OperandBlock<T> {
     base: *const T,
     row: isize,
     k: isize,
@@ -68,7 +68,7 @@ impl Chunk {
     }
 }
 
-impl<T: Element> Operand<'_, T> {
+impl<T: Element> PackedOperand<'_, T> {
     /// A packed block inside `shared`; `k` counts from the chunk's first K index.
     fn shared_at(&self, batch: usize, row: usize, k: usize, k_len: usize) -> Shared<T> {
         self.shared.add(batch * self.per_batch + self.chunk_rows * k + row * k_len)
@@ -89,11 +89,15 @@ impl<T: Element> Operand<'_, T> {
     ///
     /// # Safety
     /// `private` is for this task alone and large enough.
-    unsafe fn block(&self, at: &BlockAt, private: Shared<T>) -> Block<T> {
+    unsafe fn block(&self, at: &BlockAt, private: Shared<T>) -> OperandBlock<T> {
         let &BlockAt { batch, chunk_batch, tile, chunk_tile, k, chunk_k, k_len } = at;
         let row = tile * self.tile;
-        let packed =
-            |base: *const T| Block { base, row: 1, k: self.panel as isize, panel: (self.panel * k_len) as isize };
+        let packed = |base: *const T| OperandBlock {
+            base,
+            row: 1,
+            k: self.panel as isize,
+            panel: (self.panel * k_len) as isize,
+        };
         match self.mode {
             Mode::Shared => {
                 // An operand that all matmuls share is packed once: its `per_batch` is 0.
@@ -113,7 +117,7 @@ impl<T: Element> Operand<'_, T> {
                 None => packed(std::ptr::null()),
             },
             Mode::Direct => match self.source.direct(batch) {
-                Some(d) => Block {
+                Some(d) => OperandBlock {
                     base: d.base.wrapping_offset(row as isize * d.row + k as isize * d.k),
                     row: d.row,
                     k: d.k,
@@ -128,7 +132,7 @@ impl<T: Element> Operand<'_, T> {
 /// A matmul being computed.
 pub(super) struct Driver<'a, T: Element> {
     pub kernels: &'static Kernels<T>,
-    pub plan: &'a Plan,
+    pub plan: &'a GemmPlan,
     pub shape: Shape,
     pub a: &'a dyn PackSource<T>,
     pub b: &'a dyn PackSource<T>,
@@ -138,10 +142,10 @@ pub(super) struct Driver<'a, T: Element> {
 }
 
 /// The workspace cut up, and the operands.
-struct Job<'a, 'b, T: Element> {
+struct GemmJob<'a, 'b, T: Element> {
     d: &'b Driver<'a, T>,
-    a: Operand<'a, T>,
-    b: Operand<'a, T>,
+    a: PackedOperand<'a, T>,
+    b: PackedOperand<'a, T>,
     partials: Shared<T>,
     slot_base: Shared<T>,
     slot_size: usize,
@@ -158,9 +162,9 @@ impl<T: Element> Driver<'_, T> {
         let partials = shared_b.add(plan.shared_b.next_multiple_of(align));
         let slot_base = partials.add(plan.partials().next_multiple_of(align));
         let same = |s: &dyn PackSource<T>| s.same_for_batch();
-        let job = Job {
+        let job = GemmJob {
             d: self,
-            a: Operand {
+            a: PackedOperand {
                 source: self.a,
                 mode: plan.a,
                 panel: self.kernels.mr,
@@ -170,7 +174,7 @@ impl<T: Element> Driver<'_, T> {
                 per_batch: if same(self.a) { 0 } else { plan.chunk_m * plan.mc * plan.chunk_k },
                 shared: shared_a,
             },
-            b: Operand {
+            b: PackedOperand {
                 source: self.b,
                 mode: plan.b,
                 panel: self.kernels.nr(),
@@ -221,15 +225,15 @@ impl<T: Element> Driver<'_, T> {
     }
 }
 
-impl<T: Element> Job<'_, '_, T> {
+impl<T: Element> GemmJob<'_, '_, T> {
     /// Packs what the chunk's tasks share.
     fn pack(&self, chunk: &Chunk, pack_a: bool, pack_b: bool, workers: &Workers) {
         let kc = self.d.plan.kc;
         let blocks = (chunk.end - chunk.k).div_ceil(kc);
         // A task packs some panels of a tile: few tiles would leave threads without work.
-        let each = |operand: &Operand<'_, T>| PIECE.div_ceil((operand.panel * kc).max(1)) * operand.panel;
-        let pieces = |operand: &Operand<'_, T>| operand.tile.div_ceil(each(operand)).max(1);
-        let parts = |operand: &Operand<'_, T>, yes: bool, tiles: usize| {
+        let each = |operand: &PackedOperand<'_, T>| PIECE.div_ceil((operand.panel * kc).max(1)) * operand.panel;
+        let pieces = |operand: &PackedOperand<'_, T>| operand.tile.div_ceil(each(operand)).max(1);
+        let parts = |operand: &PackedOperand<'_, T>, yes: bool, tiles: usize| {
             let batches = if operand.per_batch == 0 { 1 } else { chunk.batches };
             if yes { batches * tiles * blocks * pieces(operand) } else { 0 }
         };
@@ -342,9 +346,9 @@ impl<T: Element> Job<'_, '_, T> {
                 // SAFETY: as above; this operand is packed before, or read in place.
                 let theirs = unsafe { other.block(&chunk.block(other_side, batch, there, k, k_len), other_room) };
                 let (a, b) = if side == Side::A { (&mine, &theirs) } else { (&theirs, &mine) };
-                let waiting = Target::plain(home, batch, i * plan.mc, j * plan.nc);
+                let waiting = TaskTarget::plain(home, batch, i * plan.mc, j * plan.nc);
                 let emits = plan.buffered && finished;
-                let buffer = Target { c: own_tile.0, ld: plan.nc as isize, padded: true };
+                let buffer = TaskTarget { c: own_tile.0, ld: plan.nc as isize, padded: true };
                 if emits && k > 0 {
                     // SAFETY: both are this task's alone; the accumulators of the earlier K are in `home`.
                     unsafe { copy(&waiting, &buffer, mb, nb) };
@@ -400,8 +404,8 @@ impl<T: Element> Job<'_, '_, T> {
             Some((s, buffer)) => (s * plan.slice_k, shape.k.min((s + 1) * plan.slice_k), buffer),
         };
         let target = match self.d.out {
-            Output::Plain(c) if !plan.buffered => Target::plain(&c, batch, i * plan.mc, j * plan.nc),
-            _ => Target { c: buffer.0, ld: plan.nc as isize, padded: true },
+            Output::Plain(c) if !plan.buffered => TaskTarget::plain(&c, batch, i * plan.mc, j * plan.nc),
+            _ => TaskTarget { c: buffer.0, ld: plan.nc as isize, padded: true },
         };
         let mut ahead = match plan.in_turn && batch + 1 < chunk.batch + chunk.batches {
             true => Ahead([self.a.lines(batch + 1, shape.k), self.b.lines(batch + 1, shape.k)]),
@@ -453,9 +457,9 @@ impl<T: Element> Job<'_, '_, T> {
     #[allow(clippy::too_many_arguments)]
     unsafe fn multiply(
         &self,
-        a: &Block<T>,
-        b: &Block<T>,
-        target: &Target<T>,
+        a: &OperandBlock<T>,
+        b: &OperandBlock<T>,
+        target: &TaskTarget<T>,
         mb: usize,
         nb: usize,
         k_len: usize,
@@ -576,7 +580,7 @@ const EDGE: usize = 32 * 32;
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `rows` by `cols`, they do not overlap, and nobody else uses them.
-unsafe fn copy<T: Copy>(from: &Target<T>, to: &Target<T>, rows: usize, cols: usize) {
+unsafe fn copy<T: Copy>(from: &TaskTarget<T>, to: &TaskTarget<T>, rows: usize, cols: usize) {
     for r in 0..rows as isize {
         // SAFETY: the caller's.
         unsafe { std::ptr::copy_nonoverlapping(from.c.offset(r * from.ld), to.c.offset(r * to.ld), cols) };
@@ -584,15 +588,15 @@ unsafe fn copy<T: Copy>(from: &Target<T>, to: &Target<T>, rows: usize, cols: usi
 }
 
 /// Where a task writes: rows `ld` apart, columns adjacent.
-struct Target<T> {
+struct TaskTarget<T> {
     c: *mut T,
     ld: isize,
     /// Whole vectors may be written past the last column.
     padded: bool,
 }
 
-impl<T> Target<T> {
-    fn plain(c: &Plain<'_, T>, batch: usize, row: usize, col: usize) -> Target<T> {
-        Target { c: c.at(batch).wrapping_offset(row as isize * c.row + col as isize), ld: c.row, padded: false }
+impl<T> TaskTarget<T> {
+    fn plain(c: &Plain<'_, T>, batch: usize, row: usize, col: usize) -> TaskTarget<T> {
+        TaskTarget { c: c.at(batch).wrapping_offset(row as isize * c.row + col as isize), ld: c.row, padded: false }
     }
 }

@@ -4,7 +4,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::kernel::{Kernels, Portable};
+use super::kernel::{Kernels, PortableKernels};
 use super::{MicroKernel, Narrow};
 use crate::simd::{Float, Simd, WithSimd, vectorize};
 
@@ -33,8 +33,8 @@ pub trait Element: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
     fn kernels(isa: MicroKernel) -> &'static Kernels<Self> {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            MicroKernel::Avx2 | MicroKernel::Avx512 => Portable::<Self>::TABLE_AVX2,
-            _ => Portable::<Self>::TABLE,
+            MicroKernel::Avx2 | MicroKernel::Avx512 => PortableKernels::<Self>::TABLE_AVX2,
+            _ => PortableKernels::<Self>::TABLE,
         }
     }
 }
@@ -214,7 +214,7 @@ macro_rules! float_element {
                     MicroKernel::Avx512 => &super::kernel::$avx512,
                     #[cfg(target_arch = "aarch64")]
                     MicroKernel::Neon => &super::kernel::$neon,
-                    _ => Portable::<Self>::TABLE,
+                    _ => PortableKernels::<Self>::TABLE,
                 }
             }
         }
@@ -271,7 +271,7 @@ impl Element for i32 {
             MicroKernel::Neon => &super::kernel::NEON_I32,
             #[cfg(target_arch = "aarch64")]
             MicroKernel::NeonDot4 => &super::kernel::NEON_I32_DOT4,
-            _ => Portable::<Self>::TABLE,
+            _ => PortableKernels::<Self>::TABLE,
         }
     }
 }
@@ -295,8 +295,8 @@ impl Element for i64 {
             #[cfg(target_arch = "x86_64")]
             MicroKernel::Avx512 if is_x86_feature_detected!("avx512dq") => &super::kernel::AVX512_I64,
             #[cfg(target_arch = "x86_64")]
-            MicroKernel::Avx2 | MicroKernel::Avx512 => Portable::<Self>::TABLE_AVX2,
-            _ => Portable::<Self>::TABLE,
+            MicroKernel::Avx2 | MicroKernel::Avx512 => PortableKernels::<Self>::TABLE_AVX2,
+            _ => PortableKernels::<Self>::TABLE,
         }
     }
 }

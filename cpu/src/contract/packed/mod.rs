@@ -47,7 +47,7 @@ pub(super) use way::{PackedWay, execute, execute_cached};
 use crate::workers::Workers;
 use driver::Driver;
 use kernel::kernels;
-use plan::{ALIGN, Kind, Plan, Rest};
+use plan::{ALIGN, GemmPlan, Kind, Rest};
 
 /// Why a matmul was not computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub fn workspace_bytes<T: Element>(
             for b in Kind::sorts(table.nr(), kc, shape.k) {
                 // What a plain output needs is never more than what a sink does.
                 let rest = if holds { Rest::InSink } else { Rest::Nowhere };
-                most = most.max(bytes::<T>(&Plan::new(table, blocking, shape, [a, b], rest, threads), threads));
+                most = most.max(bytes::<T>(&GemmPlan::new(table, blocking, shape, [a, b], rest, threads), threads));
             }
         }
         most
@@ -147,7 +147,7 @@ pub fn edges<T: Element>(isa: MicroKernel) -> (usize, usize) {
     kernels::<T>(isa).edges()
 }
 
-fn bytes<T>(plan: &Plan, threads: usize) -> usize {
+fn bytes<T>(plan: &GemmPlan, threads: usize) -> usize {
     room_for::<T>(plan.elements(threads, align::<T>()))
 }
 
@@ -252,14 +252,14 @@ impl<T: Element> Gemm<'_, T> {
         home.filter(|c| c.col == 1)
     }
 
-    fn plan(&self, threads: usize) -> Plan {
+    fn plan(&self, threads: usize) -> GemmPlan {
         let rest = match (self.home(), self.out) {
             (None, _) => Rest::Nowhere,
             (Some(_), Output::Plain(_)) => Rest::InPlain,
             (Some(_), Output::Sink(_)) => Rest::InSink,
         };
         let operands = [Kind::of(self.a), Kind::of(self.b)];
-        Plan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, rest, threads)
+        GemmPlan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, rest, threads)
     }
 }
 

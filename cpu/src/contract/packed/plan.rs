@@ -61,7 +61,7 @@ const ROUNDS: usize = 4;
 /// The alignment of everything in the workspace.
 pub(super) const ALIGN: usize = 128;
 
-pub(super) struct Plan {
+pub(super) struct GemmPlan {
     pub mc: usize,
     pub nc: usize,
     pub kc: usize,
@@ -181,7 +181,7 @@ struct Chunk {
 }
 
 /// What decides how much is packed ahead of the tasks.
-struct Packing {
+struct PackChoice {
     shape: Shape,
     kc: usize,
     /// Bytes of an element.
@@ -195,7 +195,7 @@ fn fit(limit: usize, each: usize, most: usize) -> usize {
     (limit / each.max(1)).clamp(1, most.max(1))
 }
 
-impl Packing {
+impl PackChoice {
     fn area(&self, x: usize, y: usize) -> usize {
         x.saturating_mul(y).saturating_mul(self.size)
     }
@@ -266,7 +266,7 @@ impl Packing {
     }
 }
 
-impl Plan {
+impl GemmPlan {
     pub fn new<T>(
         kernels: &Kernels<T>,
         blocking: &Blocking,
@@ -274,7 +274,7 @@ impl Plan {
         operands: [Kind; 2],
         rest: Rest,
         threads: usize,
-    ) -> Plan {
+    ) -> GemmPlan {
         let Shape { batch, m, n, k } = shape;
         let [a, b] = operands;
         let (mr, nr) = (kernels.mr, kernels.nr());
@@ -314,7 +314,7 @@ impl Plan {
         };
 
         let mut cut = Cut { mc, nc, tiles_m, tiles_n, a: a_mode, b: b_mode };
-        let packing = Packing { shape, kc, size: size_of::<T>(), threads, operands };
+        let packing = PackChoice { shape, kc, size: size_of::<T>(), threads, operands };
         let strips = if slices > 1 || rest == Rest::Nowhere { None } else { packing.strips(&cut) };
         let chunk = match strips {
             Some(side) => packing.strip_chunk(&mut cut, side, [mr, nr]),
@@ -326,7 +326,7 @@ impl Plan {
         let copies = |kind: Kind| if kind.same_for_batch { 1 } else { chunk_batch };
         let when = |condition: bool, elements: usize| if condition { elements } else { 0 };
         let buffered = rest != Rest::InPlain || slices > 1;
-        Plan {
+        GemmPlan {
             mc,
             nc,
             kc,

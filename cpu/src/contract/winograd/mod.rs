@@ -47,7 +47,7 @@ pub(crate) struct Sizes {
 
 /// A coordinate of the image: pixel plus tap plus `offset`; there are elements where it is from 0 up to `limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct ImageAxis {
     /// Elements from one coordinate to the next.
     pub(crate) step: isize,
     pub(crate) offset: isize,
@@ -64,8 +64,8 @@ pub(crate) struct Picture {
     pub(crate) channel: isize,
     /// To the element of all coordinates 0.
     pub(crate) first: isize,
-    pub(crate) y: Line,
-    pub(crate) x: Line,
+    pub(crate) y: ImageAxis,
+    pub(crate) x: ImageAxis,
     /// Whether pixels are rows of the result and channels its columns, or the other way round.
     pub(crate) pixels_are_rows: bool,
 }
@@ -398,7 +398,7 @@ impl Winograd {
             for band in 0..task.bands {
                 let from = acc[band * self.tiles_per_row * padded..].as_ptr();
                 for first in (0..outputs).step_by(BLOCK) {
-                    let part = Part {
+                    let part = TileRow {
                         band: task.first + task.begin + band,
                         output: task.output + first,
                         outputs: (outputs - first).min(BLOCK),
@@ -414,7 +414,7 @@ impl Winograd {
     ///
     /// # Safety
     /// `from` is as [`Results`] wants it, for all tiles of a row.
-    unsafe fn finish(&self, part: &Part, from: *const f32, (tile, stride): (usize, usize), out: &Output<'_, f32>) {
+    unsafe fn finish(&self, part: &TileRow, from: *const f32, (tile, stride): (usize, usize), out: &Output<'_, f32>) {
         thread_local! {
             static DONE: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
         }
@@ -491,7 +491,7 @@ struct Task {
 }
 
 /// A row of tiles and at most [`BLOCK`] output channels.
-struct Part {
+struct TileRow {
     band: usize,
     output: usize,
     outputs: usize,

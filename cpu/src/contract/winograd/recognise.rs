@@ -6,7 +6,7 @@ use millstream_core::pack_cache::FormName;
 use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
 
-use super::{FilterStrides, Line, Picture, Sizes, Winograd};
+use super::{FilterStrides, ImageAxis, Picture, Sizes, Winograd};
 use crate::backend::Machine;
 use crate::contract::gemm_isa;
 use crate::contract::packing::Packing;
@@ -60,7 +60,7 @@ impl WinogradWay {
             return None;
         }
         let channel = windows.channels.first().copied();
-        let line = |axis: WindowAxis| Line {
+        let line = |axis: WindowAxis| ImageAxis {
             step: axis.step,
             offset: -axis.before,
             limit: isize::try_from(axis.size).unwrap_or(isize::MAX),

@@ -1,6 +1,6 @@
 //! A few rows of an image with its border, channels contiguous.
 
-use super::Line;
+use super::ImageAxis;
 use super::transform::BLOCK;
 
 /// Pixels and channels that are transposed at once.
@@ -12,8 +12,8 @@ pub(super) struct Window {
     pub image: *const f32,
     pub channel: isize,
     pub channels: usize,
-    pub y: Line,
-    pub x: Line,
+    pub y: ImageAxis,
+    pub x: ImageAxis,
     /// The coordinate of the first row; columns begin at the offset of `x`.
     pub row: isize,
     pub rows: usize,

@@ -23,7 +23,7 @@ pub(super) fn neutral(what: Reduce) -> Option<f32> {
 }
 
 /// An image's element, computed with as f32.
-pub(super) trait Pixel: Copy + Send + 'static {
+pub(super) trait PixelElement: Copy + Send + 'static {
     /// Its value.
     fn value(self) -> f32;
 
@@ -54,7 +54,7 @@ fn joined(what: Reduce, acc: f32, x: f32) -> f32 {
 }
 
 /// The elements of a line's windows, and those of each lane that lacks some.
-pub(super) struct Line {
+pub(super) struct WindowLine {
     /// Where the elements lie from a window's first pixel.
     offsets: Vec<isize>,
     /// The lanes that have all elements.
@@ -64,9 +64,9 @@ pub(super) struct Line {
     held: Vec<isize>,
 }
 
-impl Line {
+impl WindowLine {
     /// A line of so many lanes, `step` apart in the image.
-    pub fn new(elements: &[WindowElement], lanes: usize, step: isize) -> Line {
+    pub fn new(elements: &[WindowElement], lanes: usize, step: isize) -> WindowLine {
         let first = elements.iter().map(|e| e.lanes.start).max().unwrap_or(0).min(lanes);
         let end = elements.iter().map(|e| e.lanes.end).min().unwrap_or(lanes).max(first);
         let (mut edges, mut held) = (Vec::new(), Vec::new());
@@ -75,14 +75,21 @@ impl Line {
             held.extend(has.map(|e| e.offset + i as isize * step));
             edges.push((i, held.len()));
         }
-        Line { offsets: elements.iter().map(|e| e.offset).collect(), inside: first..end, edges, held }
+        WindowLine { offsets: elements.iter().map(|e| e.offset).collect(), inside: first..end, edges, held }
     }
 
     /// Reduces all windows. `vectors` says whether AVX2 and F16C are present.
     ///
     /// # Safety
     /// Each element is readable, from `image` on, at `step` times each of the lanes that have it; `out` is writable for all lanes.
-    pub unsafe fn run<T: Pixel>(&self, what: Reduce, image: *const T, step: isize, out: *mut f32, vectors: bool) {
+    pub unsafe fn run<T: PixelElement>(
+        &self,
+        what: Reduce,
+        image: *const T,
+        step: isize,
+        out: *mut f32,
+        vectors: bool,
+    ) {
         // SAFETY: passed on.
         unsafe {
             #[cfg(target_arch = "x86_64")]
@@ -117,7 +124,7 @@ impl Line {
     }
 }
 
-impl Pixel for f32 {
+impl PixelElement for f32 {
     #[inline(always)]
     fn value(self) -> f32 {
         self
@@ -149,7 +156,7 @@ impl Pixel for f32 {
     }
 }
 
-impl Pixel for f16 {
+impl PixelElement for f16 {
     #[inline(always)]
     fn value(self) -> f32 {
         self.to_f32()
@@ -174,7 +181,7 @@ impl Pixel for f16 {
     }
 }
 
-impl Pixel for bf16 {
+impl PixelElement for bf16 {
     #[inline(always)]
     fn value(self) -> f32 {
         self.to_f32()
@@ -205,7 +212,7 @@ mod avx2 {
 
     use millstream_core::Reduce;
 
-    use super::{Line, Pixel, joined};
+    use super::{PixelElement, WindowLine, joined};
 
     const LANES: usize = 8;
     pub const MAX: u8 = 0;
@@ -215,9 +222,13 @@ mod avx2 {
     /// A line of windows `STEP` (1 or 2) apart.
     ///
     /// # Safety
-    /// As for [`Line::run`]; AVX2 and F16C are present.
+    /// As for [`WindowLine::run`]; AVX2 and F16C are present.
     #[target_feature(enable = "avx2,fma,f16c")]
-    pub unsafe fn line<T: Pixel, const STEP: usize, const WHAT: u8>(line: &Line, image: *const T, out: *mut f32) {
+    pub unsafe fn line<T: PixelElement, const STEP: usize, const WHAT: u8>(
+        line: &WindowLine,
+        image: *const T,
+        out: *mut f32,
+    ) {
         let (what, none) = match WHAT {
             MAX => (Reduce::Max, f32::NEG_INFINITY),
             MIN => (Reduce::Min, f32::INFINITY),
@@ -260,7 +271,7 @@ mod avx2 {
     /// All these lanes have all elements.
     #[inline]
     #[target_feature(enable = "avx2,fma,f16c")]
-    unsafe fn vectors<T: Pixel, const STEP: usize, const WHAT: u8, const N: usize>(
+    unsafe fn vectors<T: PixelElement, const STEP: usize, const WHAT: u8, const N: usize>(
         offsets: &[isize],
         image: *const T,
         at: usize,

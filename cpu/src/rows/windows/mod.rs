@@ -17,14 +17,14 @@ use millstream_core::backend::Bindings;
 use millstream_core::{DType, Dims, Error, Expr, ExprBuilder, Id, Node, Reduce, Result};
 use smallvec::SmallVec;
 
-use super::Shape;
+use super::RowShape;
 use super::interleaved::Interleaved;
 use crate::backend::Machine;
 use crate::contract::reach;
 use crate::program::strip::{StripProgram, StripPtr, StripRunner, StripSpec};
 use crate::program::{Bases, Lane, Operand, bases, may_be_direct, seek, step};
 use crate::stream::Run;
-use line::{Line, Pixel, WindowElement, neutral};
+use line::{PixelElement, WindowElement, WindowLine, neutral};
 
 /// Windows with more elements than this are rows of their own.
 const MOST_ELEMENTS: usize = 256;
@@ -71,7 +71,7 @@ pub(super) struct WindowRows {
     elements: Vec<WindowElement>,
     coordinates: Vec<Coordinates>,
     /// A line far from the border.
-    usual: Line,
+    usual: WindowLine,
     /// The least and the greatest coordinate that elements have in each of these guards.
     extent: SmallVec<[(isize, isize); 2]>,
     /// The elements that it may read, from the binding's first.
@@ -136,7 +136,7 @@ pub(super) fn held(at: isize, step: isize, limit: usize) -> Range<usize> {
 impl WindowRows {
     /// The windows, if the operation is one reduction of an image of f32 or of a half type and what follows it, with lanes along
     /// this dimension.
-    pub(super) fn new(shape: &Shape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<WindowRows>> {
+    pub(super) fn new(shape: &RowShape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Option<WindowRows>> {
         let op = shape.op;
         let ([output], Some(expr)) = (&op.outputs[..], op.exprs().next()) else { return Ok(None) };
         let Some((what, image, after)) = parts(expr, &shape.varies) else { return Ok(None) };
@@ -213,7 +213,7 @@ impl WindowRows {
                 .iter()
                 .map(|g| (g.coefficients.iter().copied().collect(), isize::try_from(g.limit).unwrap_or(isize::MAX)))
                 .collect(),
-            usual: Line::new(&elements, op.dims[lane], step),
+            usual: WindowLine::new(&elements, op.dims[lane], step),
             elements,
             coordinates,
             extent,
@@ -250,12 +250,12 @@ impl WindowRows {
     ///
     /// # Safety
     /// `image` is the access's element of index 0; all that guards allow is readable, `out` writable for all lanes.
-    unsafe fn line<T: Pixel>(
+    unsafe fn line<T: PixelElement>(
         &self,
         start: &WindowStart,
         image: *const T,
         out: *mut f32,
-        borders: &mut Vec<(Which, Line)>,
+        borders: &mut Vec<(Which, WindowLine)>,
     ) {
         let image = image.wrapping_offset(start.image);
         let vectors = self.machine.isa != crate::simd::Isa::Portable;
@@ -281,7 +281,7 @@ impl WindowRows {
                     borders.clear();
                 }
                 let some = self.elements.iter().zip(&which).filter(|(_, held)| **held).map(|(e, _)| e.clone());
-                let line = Line::new(&some.collect::<Vec<_>>(), self.dims[self.lane], self.step);
+                let line = WindowLine::new(&some.collect::<Vec<_>>(), self.dims[self.lane], self.step);
                 borders.push((which, line));
                 borders.len() - 1
             });
@@ -290,7 +290,7 @@ impl WindowRows {
     }
 
     /// The lines from number `from` to before `to`.
-    fn lines<T: Pixel>(
+    fn lines<T: PixelElement>(
         &self,
         bases: &Bases,
         from: usize,
@@ -342,7 +342,7 @@ impl WindowRows {
         }
     }
 
-    fn all_lines<T: Pixel>(&self, bases: &Bases, bindings: &Bindings<'_>) {
+    fn all_lines<T: PixelElement>(&self, bases: &Bases, bindings: &Bindings<'_>) {
         let lines: usize = self.others.iter().map(|&d| self.dims[d]).product();
         // A vector takes several elements at once.
         let each = (4 * self.machine.task / (self.dims[self.lane] * self.elements.len().max(1)).max(1)).max(1);
@@ -360,7 +360,7 @@ impl WindowRows {
 
 impl Finish {
     fn new(
-        shape: &Shape<'_>,
+        shape: &RowShape<'_>,
         after: &Expr,
         image: usize,
         lane: usize,

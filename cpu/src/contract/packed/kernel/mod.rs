@@ -173,7 +173,7 @@ pub(in crate::contract) fn kernels<T: Element>(isa: MicroKernel) -> &'static Ker
 
 #[cfg(target_arch = "aarch64")]
 pub(super) use neon::{F32 as NEON_F32, F64 as NEON_F64, I32 as NEON_I32, I32_DOT4 as NEON_I32_DOT4};
-pub(super) use portable::Portable;
+pub(super) use portable::PortableKernels;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {
     avx2::{F32 as AVX2_F32, F64 as AVX2_F64, I32 as AVX2_I32, I32_DOT4 as AVX2_I32_DOT4, I32_PAIRS as AVX2_I32_PAIRS},

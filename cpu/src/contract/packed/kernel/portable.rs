@@ -10,9 +10,9 @@ const MR: usize = 4;
 const NR: usize = 8;
 
 /// Tables of portable kernels for `T`.
-pub(in crate::contract::packed) struct Portable<T>(std::marker::PhantomData<T>);
+pub(in crate::contract::packed) struct PortableKernels<T>(std::marker::PhantomData<T>);
 
-impl<T: Element> Portable<T> {
+impl<T: Element> PortableKernels<T> {
     const LIST: &'static [MicroKernelFn<T>] = &[kernel::<T>];
     /// For every processor.
     pub const TABLE: &'static Kernels<T> = &table(
