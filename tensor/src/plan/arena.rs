@@ -1,4 +1,4 @@
-//! The arena: one block of memory for all intermediate values of a plan, laid out by when each is needed; and guests, which
+//! The arena: one block of memory for all intermediate values of a plan, laid out by when each is needed; and borrowers, which
 //! need none because a result's memory is not used yet.
 
 /// A value that needs memory from one step to another.
@@ -106,34 +106,36 @@ fn place<K: Ord>(spans: &[Span], key: impl Fn(usize) -> K) -> (Vec<usize>, usize
 
 /// Memory that nobody needs before a step: a result's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub(crate) struct Donor {
     pub bytes: usize,
     /// The first step that touches it.
     pub from: usize,
 }
 
-/// Gives each span the host whose memory it takes, if any: it fits, is over before the host's own time begins, and no two
-/// guests of a host live at once. Those that live when most memory is needed come first.
-pub(crate) fn lodge(spans: &[Span], guest: impl Fn(usize) -> bool, hosts: &[Host]) -> Vec<Option<usize>> {
-    let mut lodging = vec![None; spans.len()];
+/// Gives each span the donor whose memory it takes, if any: it fits, is over before the donor's own time begins, and no two
+/// borrowers of a donor live at once. Those that live when most memory is needed come first.
+pub(crate) fn borrow(spans: &[Span], may_borrow: impl Fn(usize) -> bool, donors: &[Donor]) -> Vec<Option<usize>> {
+    let mut borrowed = vec![None; spans.len()];
     let needed = needed(spans);
-    let mut order: Vec<(usize, usize)> =
-        (0..spans.len()).filter(|&i| guest(i) && spans[i].bytes > 0).map(|i| (crowd(&spans[i], &needed), i)).collect();
+    let mut order: Vec<(usize, usize)> = (0..spans.len())
+        .filter(|&i| may_borrow(i) && spans[i].bytes > 0)
+        .map(|i| (crowd(&spans[i], &needed), i))
+        .collect();
     order.sort_by_key(|&(most, i)| (std::cmp::Reverse(most), std::cmp::Reverse(spans[i].bytes), i));
     // The smallest that will do.
-    let mut smallest: Vec<usize> = (0..hosts.len()).collect();
-    smallest.sort_by_key(|&h| hosts[h].bytes);
-    let mut guests: Vec<Vec<Span>> = vec![Vec::new(); hosts.len()];
+    let mut smallest: Vec<usize> = (0..donors.len()).collect();
+    smallest.sort_by_key(|&h| donors[h].bytes);
+    let mut borrowers: Vec<Vec<Span>> = vec![Vec::new(); donors.len()];
     for (_, i) in order {
         let s = spans[i];
-        let large = smallest.partition_point(|&h| hosts[h].bytes < s.bytes);
-        let alone = |h: usize| guests[h].iter().all(|g| g.to < s.from || s.to < g.from);
-        if let Some(h) = smallest[large..].iter().copied().find(|&h| s.to < hosts[h].from && alone(h)) {
-            guests[h].push(s);
-            lodging[i] = Some(h);
+        let large = smallest.partition_point(|&h| donors[h].bytes < s.bytes);
+        let alone = |h: usize| borrowers[h].iter().all(|g| g.to < s.from || s.to < g.from);
+        if let Some(h) = smallest[large..].iter().copied().find(|&h| s.to < donors[h].from && alone(h)) {
+            borrowers[h].push(s);
+            borrowed[i] = Some(h);
         }
     }
-    lodging
+    borrowed
 }
 
 #[cfg(test)]
@@ -153,8 +155,8 @@ mod tests {
     fn a_chain_of_equal_values_takes_turns_with_its_result() {
         // The last step writes the result: every second value lies in it, and the arena has room for one.
         let spans: Vec<Span> = (0..10).map(|i| Span { bytes: 100, from: i, to: i + 1 }).collect();
-        let lodging = lodge(&spans, |_| true, &[Host { bytes: 100, from: 10 }]);
-        let left: Vec<Span> = (0..10).filter(|&i| lodging[i].is_none()).map(|i| spans[i]).collect();
+        let borrowed = borrow(&spans, |_| true, &[Donor { bytes: 100, from: 10 }]);
+        let left: Vec<Span> = (0..10).filter(|&i| borrowed[i].is_none()).map(|i| spans[i]).collect();
         assert_eq!(left.len(), 5);
         assert_eq!(lay_out(&left, 64).1, 128);
     }
@@ -170,18 +172,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn guests_fit_and_disturb_nobody(
+        fn borrowers_fit_and_disturb_nobody(
             list in prop::collection::vec((0usize..500, 0usize..20, 0usize..6), 0..40),
-            hosts in prop::collection::vec((0usize..500, 0usize..25), 0..4),
+            donors in prop::collection::vec((0usize..500, 0usize..25), 0..4),
         ) {
             let spans: Vec<Span> = list.iter().map(|&(bytes, from, len)| Span { bytes, from, to: from + len }).collect();
-            let hosts: Vec<Host> = hosts.iter().map(|&(bytes, from)| Host { bytes, from }).collect();
-            let lodging = lodge(&spans, |i| i % 3 != 0, &hosts);
+            let donors: Vec<Donor> = donors.iter().map(|&(bytes, from)| Donor { bytes, from }).collect();
+            let borrowed = borrow(&spans, |i| i % 3 != 0, &donors);
             for (i, a) in spans.iter().enumerate() {
-                let Some(h) = lodging[i] else { continue };
-                prop_assert!(i % 3 != 0 && a.bytes <= hosts[h].bytes && a.to < hosts[h].from);
+                let Some(h) = borrowed[i] else { continue };
+                prop_assert!(i % 3 != 0 && a.bytes <= donors[h].bytes && a.to < donors[h].from);
                 for (j, b) in spans.iter().enumerate().skip(i + 1) {
-                    prop_assert!(lodging[j] != Some(h) || a.to < b.from || b.to < a.from);
+                    prop_assert!(borrowed[j] != Some(h) || a.to < b.from || b.to < a.from);
                 }
             }
         }

@@ -7,7 +7,7 @@ use millstream_core::{Candidate, Cost, Device, Error, Op, Result};
 use rustc_hash::FxHashMap;
 
 use super::place::{Placed, Sites, Task};
-use super::rewrite::{Form, Rewritten};
+use super::rewrite::{GraphForm, Rewritten};
 
 /// A placed graph with the way to compute each of its operations.
 pub(crate) struct Chosen {
@@ -56,7 +56,7 @@ impl Chosen {
         let ways = placed.tasks.iter().map(&mut way).collect::<Result<_>>()?;
         let mut origin = form.origin;
         origin.resize(placed.graph.nodes.len(), usize::MAX);
-        let channels_last = form.form == Form::ChannelsLast;
+        let channels_last = form.form == GraphForm::ChannelsLast;
         let mut chosen = Chosen { placed, sites, origin, ways, channels_last, seconds };
         let copies = chosen.placed.tasks.iter().filter_map(|task| match task {
             Task::Copy { from, to } => Some(chosen.copy_seconds(*from, *to)),

@@ -11,7 +11,7 @@ use millstream_core::{Candidate, Cost, Device, Error, Result, Work};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::arena::{Host, Span, lay_out, lodge};
+use super::arena::{Donor, Span, borrow, lay_out};
 use super::capture::{Capture, Number, Source};
 use super::choose::Chosen;
 use super::lower::{Lowered, Read};
@@ -340,15 +340,16 @@ impl<'a> Layer<'a> {
         let mut arenas = Vec::new();
         for (d, device) in self.chosen.sites.devices.iter().enumerate() {
             let room = |o: &Output| if o.device == d { o.bytes } else { 0 };
-            let hosts: Vec<Host> = outputs.iter().zip(&from).map(|(o, &from)| Host { bytes: room(o), from }).collect();
-            let lodging = lodge(&self.spans, |i| self.owners[i] == (d, true), &hosts);
-            let own = |i: usize| self.owners[i].0 == d && lodging[i].is_none();
+            let donors: Vec<Donor> =
+                outputs.iter().zip(&from).map(|(o, &from)| Donor { bytes: room(o), from }).collect();
+            let borrowed = borrow(&self.spans, |i| self.owners[i] == (d, true), &donors);
+            let own = |i: usize| self.owners[i].0 == d && borrowed[i].is_none();
             let asked: Vec<Span> = (0..self.spans.len())
                 .map(|i| Span { bytes: if own(i) { self.spans[i].bytes } else { 0 }, ..self.spans[i] })
                 .collect();
             let (offsets, arena) = lay_out(&asked, device.profile().offset_alignment.max(64));
             for i in (0..self.spans.len()).filter(|&i| self.owners[i].0 == d) {
-                self.slots[i] = match lodging[i] {
+                self.slots[i] = match borrowed[i] {
                     Some(o) => Slot::Output(o),
                     None => Slot::Arena(offsets[i], self.spans[i].bytes),
                 };

@@ -8,7 +8,7 @@ use super::layouts::channels_last;
 
 /// What was rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum GraphForm {
     /// Attention is one operation.
     Attention,
     /// The channels of what lies between convolutions are last.
@@ -20,7 +20,7 @@ pub(crate) enum Form {
 /// A form of a captured graph.
 #[derive(Clone)]
 pub(crate) struct Rewritten {
-    pub form: Form,
+    pub form: GraphForm,
     /// For each node, its number among the captured ones.
     pub origin: Vec<usize>,
 }
@@ -37,12 +37,12 @@ pub(crate) fn rewrite(graph: Graph, devices: &[Device]) -> Result<Vec<(Rewritten
             && main.profile().channels_last
             && let Some(last) = channels_last(&graph)?
         {
-            forms.push((Rewritten { form: Form::ChannelsLast, origin: same.clone() }, last));
+            forms.push((Rewritten { form: GraphForm::ChannelsLast, origin: same.clone() }, last));
         }
         if let Some((attention, origin)) = recognise(&graph)? {
-            forms.push((Rewritten { form: Form::Attention, origin }, attention));
+            forms.push((Rewritten { form: GraphForm::Attention, origin }, attention));
         }
     }
-    forms.push((Rewritten { form: Form::Plain, origin: same }, graph));
+    forms.push((Rewritten { form: GraphForm::Plain, origin: same }, graph));
     Ok(forms)
 }
