@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use millstream_core::DType;
 use num_complex::Complex;
 
-use crate::contract::packed::{Batch, Dot4, Element, MicroKernel, PackSource, Pairs, Side, Strided};
+use crate::contract::packed::{Dot4, Element, MicroKernel, PackSource, Pairs, Side, Untyped};
 use crate::simd::{Simd, WithSimd, vectorize};
 use crate::workers::Workers;
 
@@ -13,25 +13,12 @@ pub(crate) trait AccElement: Element + millstream_core::Element {
     /// Whether a matrix stored as this dtype can be packed directly.
     fn reads(dtype: DType) -> bool;
 
-    /// A matrix stored as `dtype`, which [`AccElement::reads`]; `None` otherwise.
-    ///
-    /// # Safety
-    /// As for [`Strided::from_raw`], and `base` is aligned for the dtype.
-    unsafe fn strided<'a>(
-        dtype: DType,
-        base: *const u8,
-        row: isize,
-        k: isize,
-        batch: Batch<'a>,
-    ) -> Option<Box<dyn PackSource<Self> + 'a>>;
+    /// A matrix of a dtype that [`AccElement::reads`]; `None` otherwise.
+    fn strided<'a>(matrix: Untyped<'a>) -> Option<Box<dyn PackSource<Self> + 'a>>;
 
-    /// Writes so many accumulators as integers of `size` bytes: their lower bits. They lie `step` elements apart in `from`. Accumulators of other types are
-    /// not written.
-    ///
-    /// # Safety
-    /// `to` is writable for the integers, and aligned for them.
-    unsafe fn lower(from: &[Self], step: usize, count: usize, size: usize, to: *mut u8, isa: crate::simd::Isa) {
-        let _ = (from, step, count, size, to, isa);
+    /// Writes the lower bits of accumulators, which lie `step` elements apart. Accumulators of other types than i32 are not written.
+    fn lower(from: &[Self], step: usize, to: LowerBits<'_>, isa: crate::simd::Isa) {
+        let _ = (from, step, to, isa);
     }
 
     /// How matmuls of matrices stored as these dtypes are computed several numbers at a time, where the machine does that.
@@ -40,21 +27,17 @@ pub(crate) trait AccElement: Element + millstream_core::Element {
         None
     }
 
-    /// A matrix stored as `dtype` for [`AccElement::together`]; `None` if its numbers are not fit for that, or if it is none.
-    ///
-    /// # Safety
-    /// As for [`Pairs::from_raw`], and `base` is aligned for the dtype.
-    unsafe fn grouped<'a>(
-        dtype: DType,
-        how: How,
-        base: *const u8,
-        strides: (isize, isize),
-        batch: Batch<'a>,
-        extent: Extent<'_>,
-    ) -> Option<Box<dyn PackSource<Self> + 'a>> {
-        let _ = (dtype, how, base, strides, batch, extent);
+    /// A matrix for [`AccElement::together`]; `None` if its numbers are not fit for that.
+    fn grouped<'a>(matrix: Untyped<'a>, how: How, extent: Extent<'_>) -> Option<Box<dyn PackSource<Self> + 'a>> {
+        let _ = (matrix, how, extent);
         None
     }
+}
+
+/// Narrow integers that accumulators are stored as.
+pub(crate) enum LowerBits<'a> {
+    Bytes(&'a mut [u8]),
+    Halves(&'a mut [u16]),
 }
 
 /// Writes the lower bits of accumulators that lie `step` apart.
@@ -108,20 +91,11 @@ macro_rules! accumulators {
                 matches!(dtype, DType::$dtype $(| DType::$stored)*)
             }
 
-            unsafe fn strided<'a>(
-                dtype: DType,
-                base: *const u8,
-                row: isize,
-                k: isize,
-                batch: Batch<'a>,
-            ) -> Option<Box<dyn PackSource<Self> + 'a>> {
-                // SAFETY: passed on.
-                unsafe {
-                    match dtype {
-                        DType::$dtype => Some(Box::new(Strided::<$t>::from_raw(base.cast(), row, k, batch))),
-                        $(DType::$stored => Some(Box::new(Strided::<$s>::from_raw(base.cast(), row, k, batch))),)*
-                        _ => None,
-                    }
+            fn strided<'a>(matrix: Untyped<'a>) -> Option<Box<dyn PackSource<Self> + 'a>> {
+                match matrix.dtype() {
+                    DType::$dtype => Some(Box::new(matrix.typed::<$t>()?)),
+                    $(DType::$stored => Some(Box::new(matrix.typed::<$s>()?)),)*
+                    _ => None,
                 }
             }
 
@@ -136,19 +110,8 @@ macro_rules! accumulators {
             [MicroKernel::Amx, MicroKernel::Avx512Bf16].into_iter().find(|isa| isa.available())
         }
 
-        unsafe fn grouped<'a>(
-            dtype: DType,
-            how: How,
-            base: *const u8,
-            strides: (isize, isize),
-            batch: Batch<'a>,
-            extent: Extent<'_>,
-        ) -> Option<Box<dyn PackSource<Self> + 'a>> {
-            if dtype != DType::BF16 {
-                return None;
-            }
-            // SAFETY: passed on.
-            let pairs = unsafe { Pairs::<bf16>::from_raw((how.isa, how.side), base.cast(), strides, batch, extent.k_len) };
+        fn grouped<'a>(matrix: Untyped<'a>, how: How, extent: Extent<'_>) -> Option<Box<dyn PackSource<Self> + 'a>> {
+            let pairs = Pairs::new((how.isa, how.side), matrix.typed::<bf16>()?, extent.k_len);
             if !pairs.ordinary(extent.batch, extent.rows, extent.workers) {
                 return None;
             }
@@ -156,14 +119,10 @@ macro_rules! accumulators {
         }
     };
     (@ integers) => {
-        unsafe fn lower(from: &[i32], step: usize, count: usize, size: usize, to: *mut u8, isa: crate::simd::Isa) {
-            // SAFETY: passed on.
-            unsafe {
-                match size {
-                    1 => vectorize(isa, Lower { from, step, to: std::slice::from_raw_parts_mut(to, count) }),
-                    2 => vectorize(isa, Lower { from, step, to: std::slice::from_raw_parts_mut(to.cast::<u16>(), count) }),
-                    _ => {}
-                }
+        fn lower(from: &[i32], step: usize, to: LowerBits<'_>, isa: crate::simd::Isa) {
+            match to {
+                LowerBits::Bytes(to) => vectorize(isa, Lower { from, step, to }),
+                LowerBits::Halves(to) => vectorize(isa, Lower { from, step, to }),
             }
         }
 
@@ -184,27 +143,17 @@ macro_rules! accumulators {
             list.iter().copied().find(|isa| isa.available() && (four || isa.together() == 2))
         }
 
-        unsafe fn grouped<'a>(
-            dtype: DType,
-            how: How,
-            base: *const u8,
-            strides: (isize, isize),
-            batch: Batch<'a>,
-            extent: Extent<'_>,
-        ) -> Option<Box<dyn PackSource<Self> + 'a>> {
+        fn grouped<'a>(matrix: Untyped<'a>, how: How, extent: Extent<'_>) -> Option<Box<dyn PackSource<Self> + 'a>> {
             let Extent { k_len, .. } = extent;
             let (slot, other) = ((how.isa, how.side), how.other == DType::I8);
-            // SAFETY: passed on.
-            unsafe {
-                Some(match (dtype, how.isa.together()) {
-                    (DType::I8, 4) => Box::new(Dot4::<i8>::from_raw(slot, other, base.cast(), strides, batch, k_len)),
-                    (DType::U8, 4) => Box::new(Dot4::<u8>::from_raw(slot, other, base.cast(), strides, batch, k_len)),
-                    (DType::I8, 2) => Box::new(Pairs::<i8>::from_raw(slot, base.cast(), strides, batch, k_len)),
-                    (DType::U8, 2) => Box::new(Pairs::<u8>::from_raw(slot, base.cast(), strides, batch, k_len)),
-                    (DType::I16, 2) => Box::new(Pairs::<i16>::from_raw(slot, base.cast(), strides, batch, k_len)),
-                    _ => return None,
-                })
-            }
+            Some(match (matrix.dtype(), how.isa.together()) {
+                (DType::I8, 4) => Box::new(Dot4::new(slot, other, matrix.typed::<i8>()?, k_len)),
+                (DType::U8, 4) => Box::new(Dot4::new(slot, other, matrix.typed::<u8>()?, k_len)),
+                (DType::I8, 2) => Box::new(Pairs::new(slot, matrix.typed::<i8>()?, k_len)),
+                (DType::U8, 2) => Box::new(Pairs::new(slot, matrix.typed::<u8>()?, k_len)),
+                (DType::I16, 2) => Box::new(Pairs::new(slot, matrix.typed::<i16>()?, k_len)),
+                _ => return None,
+            })
         }
     };
 }

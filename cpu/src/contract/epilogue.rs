@@ -11,7 +11,7 @@ use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
-use super::dispatch::AccElement;
+use super::dispatch::{AccElement, LowerBits};
 use super::formula::{Formula, Session};
 use super::operand::{BatchOffsets, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
@@ -254,7 +254,12 @@ impl Sink<'_> {
                         }
                         Accumulated::Lower(size, all) => {
                             let result = if all { there(0) } else { None };
-                            T::lower(acc_strip, step_along, len, size, result.unwrap_or(to), e.isa);
+                            let target = result.unwrap_or(to);
+                            let bits = match size {
+                                1 => LowerBits::Bytes(std::slice::from_raw_parts_mut(target, len)),
+                                _ => LowerBits::Halves(std::slice::from_raw_parts_mut(target.cast(), len)),
+                            };
+                            T::lower(acc_strip, step_along, bits, e.isa);
                             if result.is_some() {
                                 done += len;
                                 continue;

@@ -17,7 +17,7 @@ use super::formula::Formula;
 use super::source::{Plucked, StripSource, Strips, Tabled, cheaper};
 use super::view::{Along, Origin, Several, Strip, Tables, View, load_strip};
 use crate::backend::Machine;
-use crate::contract::packed::{self, Batch, PackSource, PackedLayout};
+use crate::contract::packed::{self, Batch, PackSource, PackedLayout, Untyped};
 use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::stream::host_address;
@@ -191,16 +191,19 @@ impl Operand {
         how: How,
         extent: Extent<'_>,
     ) -> Result<Option<Box<dyn PackSource<T> + 'a>>> {
+        Ok(self.matrix_on(bindings)?.and_then(|matrix| T::grouped(matrix, how, extent)))
+    }
+
+    /// The operand on this memory, if it is a matrix and lies there as its dtype wants it.
+    fn matrix_on<'a>(&'a self, bindings: &'a Bindings<'_>) -> Result<Option<Untyped<'a>>> {
         let Some(m) = &self.matrix else { return Ok(None) };
         let binding = find(bindings.inputs, m.input)?;
         let first = host_address(binding.memory, binding.offset)?.cast_const();
         let first = first.wrapping_offset(m.base * m.dtype.size() as isize);
-        if !is_aligned(first, m.dtype) {
-            return Ok(None);
-        }
         // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller keeps alive
         // and unwritten while the launch runs.
-        Ok(unsafe { T::grouped(m.dtype, how, first, (m.row, m.col), m.batch.lend(), extent) })
+        let matrix = || unsafe { Untyped::from_raw(m.dtype, first, m.row, m.col, m.batch.lend()) };
+        Ok(is_aligned(first, m.dtype).then(matrix))
     }
 
     /// The operand on this memory.
@@ -208,17 +211,8 @@ impl Operand {
         &'a self,
         bindings: &'a Bindings<'_>,
     ) -> Result<Box<dyn PackSource<T> + 'a>> {
-        if let Some(m) = &self.matrix {
-            let binding = find(bindings.inputs, m.input)?;
-            let first = host_address(binding.memory, binding.offset)?.cast_const();
-            let first = first.wrapping_offset(m.base * m.dtype.size() as isize);
-            if is_aligned(first, m.dtype) {
-                // SAFETY: the dispatcher has checked that every element of the access lies in the binding, which the caller
-                // keeps alive and unwritten while the launch runs.
-                if let Some(source) = unsafe { T::strided(m.dtype, first, m.row, m.col, m.batch.lend()) } {
-                    return Ok(source);
-                }
-            }
+        if let Some(source) = self.matrix_on(bindings)?.and_then(T::strided) {
+            return Ok(source);
         }
         Ok(match &self.general {
             General::Plucked(i, view, tables, along) => {

@@ -18,10 +18,8 @@
 //!
 //! [`Kernels::heads`]: crate::contract::packed::kernel::Kernels::heads
 
-use std::marker::PhantomData;
-
 use crate::contract::packed::pack::{BlockStrides, pack_strided};
-use crate::contract::packed::{Batch, MicroKernel, PackBlock, PackSource, Side, TILE};
+use crate::contract::packed::{MicroKernel, PackBlock, PackSource, Side, Strided, TILE};
 use crate::prefetch::prefetch;
 use crate::simd::{Simd, WithSimd, vectorize};
 
@@ -73,10 +71,7 @@ fn moved(isa: MicroKernel, side: Side, signed: bool) -> i32 {
 #[derive(Clone, Copy, Debug)]
 pub struct Dot4<'a, S> {
     isa: MicroKernel,
-    base: *const S,
-    row: isize,
-    k_stride: isize,
-    batch: Batch<'a>,
+    matrix: Strided<'a, S>,
     /// Single numbers along K.
     k: usize,
     /// Packed as AMX wants its left operand.
@@ -86,13 +81,7 @@ pub struct Dot4<'a, S> {
     /// A head is the sum of a block's numbers, each less this one, times the factor.
     less: i32,
     factor: i32,
-    life: PhantomData<&'a [S]>,
 }
-
-// SAFETY: it only reads, and the constructor demands that nobody writes during the lifetime.
-unsafe impl<S: Sync> Sync for Dot4<'_, S> {}
-// SAFETY: as above.
-unsafe impl<S: Sync> Send for Dot4<'_, S> {}
 
 /// K indices of a packed block, one after the other.
 enum KPart {
@@ -103,31 +92,14 @@ enum KPart {
 }
 
 impl<'a, S: Byte> Dot4<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * k_stride`, in elements, for `k` indices of K. For
-    /// B, rows are its columns. The numbers of the other operand are `other_signed` or not.
-    ///
-    /// # Safety
-    /// For the lifetime, every element of the operand must be readable and not written by anybody.
-    pub unsafe fn from_raw(
-        (isa, side): (MicroKernel, Side),
-        other_signed: bool,
-        base: *const S,
-        (row, k_stride): (isize, isize),
-        batch: Batch<'a>,
-        k: usize,
-    ) -> Dot4<'a, S> {
+    /// This matrix with so many indices of K. For B, rows are its columns. The numbers of the other operand are `other_signed` or not.
+    pub fn new((isa, side): (MicroKernel, Side), other_signed: bool, matrix: Strided<'a, S>, k: usize) -> Dot4<'a, S> {
         let own = moved(isa, side, S::SIGNED);
         let (other, less) = if side == Side::A { (Side::B, own) } else { (Side::A, 0) };
         let flip = if own == 0 { 0 } else { 0x80 };
         let factor = moved(isa, other, other_signed);
         let tiled = isa.tiled() && side == Side::A;
-        Dot4 { isa, base, row, k_stride, batch, k, tiled, flip, less, factor, life: PhantomData }
-    }
-
-    #[inline(always)]
-    fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
-        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.k_stride;
-        self.base.wrapping_offset(offset)
+        Dot4 { isa, matrix, k, tiled, flip, less, factor }
     }
 
     /// Groups of four of which all numbers exist.
@@ -176,7 +148,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
         let mut bytes = [0; 4];
         for (byte, k) in bytes.iter_mut().zip(self.k_range(four, 1)) {
             // SAFETY: the maker vouched for every element, and the caller for the row.
-            *byte = unsafe { *self.at(batch, row, k) }.bits() ^ self.flip;
+            *byte = unsafe { *self.matrix.at(batch, row, k) }.bits() ^ self.flip;
         }
         i32::from_le_bytes(bytes)
     }
@@ -190,15 +162,15 @@ impl<'a, S: Byte> Dot4<'a, S> {
             let (top, have) = (row + p * panel, panel.min(rows - p * panel));
             // Tiles of which all numbers exist.
             let whole = (self.whole() / TILE).saturating_sub(k / TILE).min(k_len / TILE);
-            for g in if self.k_stride == 1 { whole } else { 0 }..k_len / TILE {
+            for g in if self.matrix.k == 1 { whole } else { 0 }..k_len / TILE {
                 let out = &mut out[g * panel * TILE..][..panel * TILE];
-                if self.row == 1 && g < whole && panel == SIDE {
+                if self.matrix.row == 1 && g < whole && panel == SIDE {
                     // Four lines of memory are dealt out like cards, then transposed.
                     let mut buffer = [0; SIDE * TILE];
                     for (q, to) in buffer.chunks_exact_mut(SIDE).enumerate() {
-                        let line = self.at(batch, top, 4 * (k + g * TILE + q));
+                        let line = self.matrix.at(batch, top, 4 * (k + g * TILE + q));
                         // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
-                        unsafe { interleave(line, self.k_stride, 0, &mut to[..have]) };
+                        unsafe { interleave(line, self.matrix.k, 0, &mut to[..have]) };
                     }
                     let strides = BlockStrides { row: SIDE as isize, k: 1 };
                     // SAFETY: the buffer holds 16 lines of `SIDE` groups of four.
@@ -213,8 +185,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
                     }
                 }
             }
-            for r in 0..if self.k_stride == 1 && whole > 0 { panel } else { 0 } {
-                let line = self.at(batch, top + r, 4 * k).cast::<[i32; TILE]>();
+            for r in 0..if self.matrix.k == 1 && whole > 0 { panel } else { 0 } {
+                let line = self.matrix.at(batch, top + r, 4 * k).cast::<[i32; TILE]>();
                 for (g, out) in out.chunks_exact_mut(panel * TILE).enumerate().take(whole) {
                     // SAFETY: K is contiguous, all numbers of whole tiles exist, and the row is in the block; any bytes are groups of four.
                     let groups = if r < have { unsafe { line.add(g).read_unaligned() } } else { [0; TILE] };
@@ -243,7 +215,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                         out[at * panel..][..panel].fill(0);
                         for r in 0..if self.factor == 0 { 0 } else { have } {
                             // SAFETY: K is contiguous, the range exists, and the row is in the block.
-                            let sum = unsafe { sum(self.at(batch, top + r, range.start), range.len()) };
+                            let sum = unsafe { sum(self.matrix.at(batch, top + r, range.start), range.len()) };
                             out[at * panel + r] = self.head(sum, range.len());
                         }
                         continue;
@@ -255,7 +227,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                     for r in 0..have {
                         let to = &mut buffer[r * K_PART..][..part];
                         // SAFETY: K is contiguous, all numbers of `whole` groups of four exist, and the row is in the block.
-                        unsafe { collect(self.at(batch, top + r, 4 * four), flip, whole, to.as_mut_ptr()) };
+                        unsafe { collect(self.matrix.at(batch, top + r, 4 * four), flip, whole, to.as_mut_ptr()) };
                         if whole < part {
                             // SAFETY: the row is in the block.
                             to[whole] = unsafe { self.four(batch, top + r, four + whole) };
@@ -295,8 +267,8 @@ impl<'a, S: Byte> Dot4<'a, S> {
                             continue;
                         }
                         for k in range.clone() {
-                            let line = self.at(batch, row + start, k);
-                            fetch(line.wrapping_offset(AHEAD * self.k_stride), wide);
+                            let line = self.matrix.at(batch, row + start, k);
+                            fetch(line.wrapping_offset(AHEAD * self.matrix.k), wide);
                             for p in 0..panels {
                                 let have = panel.min(wide - p * panel);
                                 let acc = &mut dst[(p * k_len + at) * panel..][..have];
@@ -315,10 +287,10 @@ impl<'a, S: Byte> Dot4<'a, S> {
                 };
                 for i in 0..count {
                     let four = first + i;
-                    let line = self.at(batch, row + start, 4 * four);
+                    let line = self.matrix.at(batch, row + start, 4 * four);
                     // Heads have prefetched already.
                     for n in 0..if self.factor == 0 { 4 } else { 0 } {
-                        fetch(line.wrapping_offset((AHEAD + n) * self.k_stride), wide);
+                        fetch(line.wrapping_offset((AHEAD + n) * self.matrix.k), wide);
                     }
                     if four < self.whole() && panel % 16 == 0 && wide == panels * panel {
                         for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
@@ -328,7 +300,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                                 unsafe {
                                     interleave_some::<S, 16>(
                                         line.wrapping_add(16 * c),
-                                        self.k_stride,
+                                        self.matrix.k,
                                         flip,
                                         out.as_mut_ptr(),
                                     )
@@ -342,7 +314,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                         let out = &mut dst[(p * k_len + at + i) * panel..][..panel];
                         if four < self.whole() {
                             // SAFETY: rows are adjacent, and these are in the block; the four K indices exist.
-                            unsafe { interleave(line.wrapping_add(p * panel), self.k_stride, flip, &mut out[..have]) };
+                            unsafe { interleave(line.wrapping_add(p * panel), self.matrix.k, flip, &mut out[..have]) };
                         } else {
                             for (r, o) in out[..have].iter_mut().enumerate() {
                                 // SAFETY: the row is in the block.
@@ -372,7 +344,7 @@ impl<'a, S: Byte> Dot4<'a, S> {
                         let range = if here < rows && self.factor != 0 { self.k_range(first, count) } else { 0..0 };
                         let len = range.len();
                         // SAFETY: the row is in the block, and the K index exists.
-                        let sum = range.map(|k| unsafe { *self.at(batch, row + here, k) }.value()).sum();
+                        let sum = range.map(|k| unsafe { *self.matrix.at(batch, row + here, k) }.value()).sum();
                         out[at * panel + r] = self.head(sum, len);
                         continue;
                     }
@@ -514,9 +486,9 @@ impl<S: Byte> WithSimd for PackDot4<'_, '_, S> {
         let PackDot4(source, block, dst) = self;
         if source.tiled {
             source.pack_tiles(block, dst);
-        } else if source.k_stride == 1 && block.panel <= 32 {
+        } else if source.matrix.k == 1 && block.panel <= 32 {
             source.pack_contiguous_k(block, dst);
-        } else if source.row == 1 {
+        } else if source.matrix.row == 1 {
             source.pack_rows(block, dst);
         } else {
             source.pack_each(block, dst);
@@ -532,10 +504,10 @@ impl<S: Byte> PackSource<i32> for Dot4<'_, S> {
     }
 
     fn covers(&self, batch: usize, _: usize, k_len: usize) -> bool {
-        self.batch.covers(batch) && k_len == self.isa.packed_k(self.k)
+        self.matrix.batch.covers(batch) && k_len == self.isa.packed_k(self.k)
     }
 
     fn same_for_batch(&self) -> bool {
-        self.batch.same()
+        self.matrix.batch.same()
     }
 }

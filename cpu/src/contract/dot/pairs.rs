@@ -4,13 +4,12 @@
 //! hold pairs of neighbours along K, each pair stored as one element, and the matmul's K counts pairs. An odd
 //! K ends with half a pair of zeros. All else of a matmul stays as it is.
 
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::bf16;
 
 use crate::contract::packed::pack::{BlockStrides, pack_strided};
-use crate::contract::packed::{Batch, Element, MicroKernel, PackBlock, PackSource, Side, TILE};
+use crate::contract::packed::{Element, MicroKernel, PackBlock, PackSource, Side, Strided, TILE};
 use crate::workers::Workers;
 
 /// A number that is multiplied as 16 bits.
@@ -59,41 +58,17 @@ impl Paired for i32 {
 /// A matrix in memory with any strides, packed in pairs for an instruction set that multiplies them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a, S> {
-    base: *const S,
-    row: isize,
-    k_stride: isize,
-    batch: Batch<'a>,
+    matrix: Strided<'a, S>,
     /// Single numbers along K.
     k: usize,
     /// Packed as AMX wants its left operand.
     tiled: bool,
-    life: PhantomData<&'a [S]>,
 }
 
-// SAFETY: it only reads, and the constructor demands that nobody writes during the lifetime.
-unsafe impl<S: Sync> Sync for Pairs<'_, S> {}
-// SAFETY: as above.
-unsafe impl<S: Sync> Send for Pairs<'_, S> {}
-
 impl<'a, S: Half> Pairs<'a, S> {
-    /// A matrix whose element `(b, r, k)` is at `base + batch(b) + r * row + k * k_stride`, in elements, for `k` indices of K. For
-    /// B, rows are its columns.
-    ///
-    /// # Safety
-    /// For the lifetime, every element of the operand must be readable and not written by anybody.
-    pub unsafe fn from_raw(
-        (isa, side): (MicroKernel, Side),
-        base: *const S,
-        (row, k_stride): (isize, isize),
-        batch: Batch<'a>,
-        k: usize,
-    ) -> Pairs<'a, S> {
-        Pairs { base, row, k_stride, batch, k, tiled: isa.tiled() && side == Side::A, life: PhantomData }
-    }
-
-    fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
-        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.k_stride;
-        self.base.wrapping_offset(offset)
+    /// This matrix with so many indices of K. For B, rows are its columns.
+    pub fn new((isa, side): (MicroKernel, Side), matrix: Strided<'a, S>, k: usize) -> Pairs<'a, S> {
+        Pairs { matrix, k, tiled: isa.tiled() && side == Side::A }
     }
 
     /// The bits of an element; zero past the end of K.
@@ -103,7 +78,7 @@ impl<'a, S: Half> Pairs<'a, S> {
     #[inline(always)]
     unsafe fn bits(&self, batch: usize, row: usize, k: usize) -> u16 {
         // SAFETY: the maker vouched for every element, and the caller for the row.
-        if k < self.k { unsafe { *self.at(batch, row, k) }.bits() } else { 0 }
+        if k < self.k { unsafe { *self.matrix.at(batch, row, k) }.bits() } else { 0 }
     }
 
     /// Pairs from K index `2 * from` on of one row, where K is contiguous.
@@ -113,7 +88,7 @@ impl<'a, S: Half> Pairs<'a, S> {
     unsafe fn along<T: Paired>(&self, batch: usize, row: usize, from: usize, out: &mut [T]) {
         let whole = out.len().min((self.k / 2).saturating_sub(from));
         // SAFETY: K is contiguous, and 2 * (from + whole) indices of it exist.
-        let numbers = unsafe { std::slice::from_raw_parts(self.at(batch, row, 2 * from), 2 * whole) };
+        let numbers = unsafe { std::slice::from_raw_parts(self.matrix.at(batch, row, 2 * from), 2 * whole) };
         for (o, pair) in out.iter_mut().zip(numbers.as_chunks::<2>().0) {
             *o = T::pair(pair[0].bits(), pair[1].bits());
         }
@@ -134,7 +109,7 @@ impl<'a, S: Half> Pairs<'a, S> {
                     let out = &mut out[(g * panel + r) * TILE..][..TILE];
                     if here >= rows {
                         out.fill(T::ZERO);
-                    } else if self.k_stride == 1 {
+                    } else if self.matrix.k == 1 {
                         // SAFETY: the row is in the block.
                         unsafe { self.along(batch, row + here, k + g * TILE, out) };
                     } else {
@@ -183,7 +158,7 @@ impl<'a, S: Half> Pairs<'a, S> {
             for q in 0..k_len {
                 let line = |k: usize| {
                     // SAFETY: rows are adjacent, and those of the block exist at this K index.
-                    (k < self.k).then(|| unsafe { std::slice::from_raw_parts(self.at(batch, row, k), rows) })
+                    (k < self.k).then(|| unsafe { std::slice::from_raw_parts(self.matrix.at(batch, row, k), rows) })
                 };
                 let (low, high) = (line(2 * (k + q)), line(2 * (k + q) + 1));
                 for p in first..(first + SIDE_BY_SIDE).min(panels) {
@@ -243,9 +218,9 @@ impl<S: Half, T: Paired> PackSource<T> for Pairs<'_, S> {
         let dst = &mut dst[..block.len()];
         if self.tiled {
             self.pack_tiles(block, dst);
-        } else if self.k_stride == 1 && panel <= 32 {
+        } else if self.matrix.k == 1 && panel <= 32 {
             self.pack_contiguous_k(block, dst);
-        } else if self.row == 1 {
+        } else if self.matrix.row == 1 {
             self.pack_rows(block, dst);
         } else {
             for (p, out) in dst.chunks_exact_mut(panel * k_len).enumerate() {
@@ -265,11 +240,11 @@ impl<S: Half, T: Paired> PackSource<T> for Pairs<'_, S> {
     }
 
     fn covers(&self, batch: usize, _: usize, k_len: usize) -> bool {
-        self.batch.covers(batch) && k_len >= self.k.div_ceil(2)
+        self.matrix.batch.covers(batch) && k_len >= self.k.div_ceil(2)
     }
 
     fn same_for_batch(&self) -> bool {
-        self.batch.same()
+        self.matrix.batch.same()
     }
 }
 
@@ -281,12 +256,12 @@ impl Pairs<'_, bf16> {
     /// Whether every element is zero or at least 2^-56 in magnitude (or not a number). Then instructions that take
     /// subnormal numbers for zeros give what others give, within the bound of a matmul. Reads all of it once.
     pub fn ordinary(&self, batch: usize, rows: usize, workers: &Workers) -> bool {
-        let batches = if self.batch.same() { 1 } else { batch };
+        let batches = if self.matrix.batch.same() { 1 } else { batch };
         // Lines of adjacent elements, where there are any.
-        let (lines, len, line_stride, step) = if self.row.unsigned_abs() < self.k_stride.unsigned_abs() {
-            (self.k, rows, self.k_stride, self.row)
+        let (lines, len, line_stride, step) = if self.matrix.row.unsigned_abs() < self.matrix.k.unsigned_abs() {
+            (self.k, rows, self.matrix.k, self.matrix.row)
         } else {
-            (rows, self.k, self.row, self.k_stride)
+            (rows, self.k, self.matrix.row, self.matrix.k)
         };
         let each = ((1 << 18) / len.max(1)).clamp(1, lines.max(1));
         let tasks = lines.div_ceil(each);
@@ -297,7 +272,7 @@ impl Pairs<'_, bf16> {
                 return;
             }
             for line in first..(first + each).min(lines) {
-                let base = self.base.wrapping_offset(self.batch.offset(b) + line as isize * line_stride);
+                let base = self.matrix.base.wrapping_offset(self.matrix.batch.offset(b) + line as isize * line_stride);
                 let tiny = if step == 1 {
                     // SAFETY: the maker vouched for every element; those of a line are adjacent.
                     let line = unsafe { std::slice::from_raw_parts(base, len) };

@@ -41,6 +41,7 @@ pub use layout::{Packed, PackedLayout};
 pub(crate) use micro::{Micro, Panel, Panels, Rows};
 pub(in crate::contract) use sink::scatter;
 pub use sink::{Chain, ChainOp, ChainOperand, ChainStep, Converted, Output, Plain, TileAt, TileSink};
+pub(in crate::contract) use source::Untyped;
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
 pub(super) use way::{PackedWay, execute, execute_cached};
 

@@ -3,6 +3,8 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 
+use millstream_core::DType;
+
 use super::pack::{BlockStrides, pack_strided};
 use super::{Element, MicroKernel, Narrow, Widen};
 
@@ -154,10 +156,10 @@ impl Batch<'_> {
 /// A matrix in memory with any strides, stored as `S`; read as `S` itself or as a wider type.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a, S> {
-    base: *const S,
-    row: isize,
-    k: isize,
-    batch: Batch<'a>,
+    pub(in crate::contract) base: *const S,
+    pub(in crate::contract) row: isize,
+    pub(in crate::contract) k: isize,
+    pub(in crate::contract) batch: Batch<'a>,
     life: PhantomData<&'a [S]>,
 }
 
@@ -174,6 +176,13 @@ impl<'a, S: Copy> Strided<'a, S> {
     /// For the lifetime, every element of the operand must be readable and not written by anybody.
     pub unsafe fn from_raw(base: *const S, row: isize, k: isize, batch: Batch<'a>) -> Strided<'a, S> {
         Strided { base, row, k, batch, life: PhantomData }
+    }
+
+    /// Where an element is.
+    #[inline(always)]
+    pub(in crate::contract) fn at(&self, batch: usize, row: usize, k: usize) -> *const S {
+        let offset = self.batch.offset(batch) + row as isize * self.row + k as isize * self.k;
+        self.base.wrapping_offset(offset)
     }
 
     /// A dense row-major `A[batch, m, k]`. `None` if `data` is too short.
@@ -193,15 +202,46 @@ impl<'a, S: Copy> Strided<'a, S> {
     }
 }
 
+/// A matrix in memory with any strides, of elements that a dtype names.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::contract) struct Untyped<'a>(DType, Strided<'a, u8>);
+
+impl<'a> Untyped<'a> {
+    /// As [`Strided::from_raw`], with strides in elements.
+    ///
+    /// # Safety
+    /// As there, and `base` is aligned for the dtype.
+    pub(in crate::contract) unsafe fn from_raw(
+        dtype: DType,
+        base: *const u8,
+        row: isize,
+        k: isize,
+        batch: Batch<'a>,
+    ) -> Untyped<'a> {
+        // SAFETY: the caller's; nothing reads it before its type is known.
+        Untyped(dtype, unsafe { Strided::from_raw(base, row, k, batch) })
+    }
+
+    /// What its elements are.
+    pub(in crate::contract) fn dtype(&self) -> DType {
+        self.0
+    }
+
+    /// The same, if this is the type of its elements.
+    pub(in crate::contract) fn typed<S: millstream_core::Element>(&self) -> Option<Strided<'a, S>> {
+        let Untyped(dtype, Strided { base, row, k, batch, .. }) = *self;
+        // SAFETY: the maker vouched for elements of this dtype.
+        (dtype == S::DTYPE).then(|| unsafe { Strided::from_raw(base.cast(), row, k, batch) })
+    }
+}
+
 pub(super) fn same_type<S: 'static, T: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<T>()
 }
 
 impl<S: Widen<T>, T: Element> PackSource<T> for Strided<'_, S> {
     fn pack(&self, block: &PackBlock, dst: &mut [T]) {
-        let base = self.base.wrapping_offset(
-            self.batch.offset(block.batch) + block.row as isize * self.row + block.k as isize * self.k,
-        );
+        let base = self.at(block.batch, block.row, block.k);
         let strides = BlockStrides { row: self.row, k: self.k };
         // SAFETY: the maker vouched for every element of the operand, and the block is inside it.
         unsafe {

@@ -8,13 +8,8 @@ fn groups_of<'a, S: Value + Byte>(
     other_signed: bool,
     k: usize,
 ) -> Dot4<'a, S> {
-    let strides = match side {
-        Side::A => (m.row, m.col),
-        Side::B => (m.col, m.row),
-    };
-    let base = m.data.as_ptr().wrapping_add(m.origin);
-    // SAFETY: the matrix holds every element that the tests ask for.
-    unsafe { Dot4::from_raw((isa, side), other_signed, base, strides, Batch::Stride(m.each), k) }
+    let matrix = if side == Side::A { m.as_a() } else { m.as_b() };
+    Dot4::new((isa, side), other_signed, matrix, k)
 }
 
 /// The instruction sets that multiply such numbers.
@@ -138,11 +133,8 @@ fn the_largest_bytes_multiply_exactly_in_dot4() {
         let (m, n, k) = (17, 35, 5000);
         for (x, y) in [(i8::MIN, i8::MIN), (i8::MIN, i8::MAX), (i8::MAX, i8::MAX)] {
             let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
-            // SAFETY: the vectors have as many elements as the matmul asks for.
-            let (sa, sb) = unsafe {
-                let a = Dot4::from_raw((isa, Side::A), true, a.as_ptr(), (k as isize, 1), Batch::SAME, k);
-                (a, Dot4::from_raw((isa, Side::B), true, b.as_ptr(), (1, n as isize), Batch::SAME, k))
-            };
+            let sa = Dot4::new((isa, Side::A), true, Strided::dense_a(&a, 1, m, k).unwrap(), k);
+            let sb = Dot4::new((isa, Side::B), true, Strided::dense_b(&b, 1, k, n).unwrap(), k);
             let shape = Shape::new(m, n, isa.packed_k(k));
             let blocking = Blocking { mr: 0, nr: 0, mc: 64, nc: 64, kc: 64 };
             let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());

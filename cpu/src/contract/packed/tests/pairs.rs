@@ -4,13 +4,8 @@ use super::super::*;
 use super::*;
 
 fn pairs_of<'a, S: Value + Half>(m: &'a Matrix<S>, isa: MicroKernel, side: Side, k: usize) -> Pairs<'a, S> {
-    let strides = match side {
-        Side::A => (m.row, m.col),
-        Side::B => (m.col, m.row),
-    };
-    let base = m.data.as_ptr().wrapping_add(m.origin);
-    // SAFETY: the matrix holds every element that the tests ask for.
-    unsafe { Pairs::from_raw((isa, side), base, strides, Batch::Stride(m.each), k) }
+    let matrix = if side == Side::A { m.as_a() } else { m.as_b() };
+    Pairs::new((isa, side), matrix, k)
 }
 
 #[test]

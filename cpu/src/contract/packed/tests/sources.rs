@@ -196,11 +196,8 @@ fn operands_are_packed_in_pieces_without_holes() {
         for (isa, side) in
             [(MicroKernel::Amx, Side::A), (MicroKernel::Amx, Side::B), (MicroKernel::Avx512Bf16, Side::B)]
         {
-            // SAFETY: the matrix has these elements and outlives the source; packing needs no instruction set.
-            let pairs = unsafe {
-                let base = m.data.as_ptr().wrapping_add(m.origin);
-                Pairs::<bf16>::from_raw((isa, side), base, (m.row, m.col), Batch::SAME, k_len)
-            };
+            // Packing needs no instruction set.
+            let pairs = Pairs::new((isa, side), m.as_a(), k_len);
             let k_len = isa.packed_k(k_len);
             layouts::<f32>(&pairs, PackedLayout { rows, k: k_len, panel: 32, kc: 512 }, "pairs");
         }
