@@ -17,6 +17,7 @@
 //! those over accumulators on blocks in registers where they allow it (`blocks`). No operand is ever written out as a matrix of its own.
 
 mod blocks;
+mod cached;
 mod columns;
 mod depthwise;
 mod direct;

@@ -6,12 +6,12 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 
 use millstream_core::backend::{Binding, Bindings};
 use millstream_core::pack_cache::FormName;
-use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar, Storage};
+use millstream_core::{DType, Error, Expr, ExprBuilder, Id, Node, Op, Result, Scalar};
 
+use super::cached::CachedForm;
 use super::dispatch::{AccElement, Extent, How};
 use super::formula::Formula;
 use super::source::{Plucked, StripSource, Strips, Tabled, cheaper};
@@ -151,7 +151,7 @@ impl Operand {
         how: (packed::MicroKernel, packed::Side, Option<DType>),
         (layout, matrices): (PackedLayout, usize),
         workers: &Workers,
-    ) -> Result<Option<Arc<Storage>>> {
+    ) -> Result<Option<CachedForm<T>>> {
         let Some((input, name, walk)) = &self.form else { return Ok(None) };
         let binding = find(bindings.inputs, *input)?;
         let Some(cache) = binding.pack_cache else { return Ok(None) };
@@ -165,17 +165,11 @@ impl Operand {
         if matrices > 1 {
             name.extend(walk.iter().copied());
         }
-        let elements = layout.elements().saturating_mul(matrices);
-        cache.form(&name, elements.saturating_mul(size_of::<T>()).max(1), |at| {
-            // SAFETY: the memory is new, aligned for every Element and has room for so many; all zeros are one.
-            let elements = unsafe {
-                at.write_bytes(0, elements * size_of::<T>());
-                std::slice::from_raw_parts_mut(at.cast::<T>(), elements)
-            };
-            if layout.pack(source, matrices, workers, elements) {
-                return Ok(());
+        CachedForm::new(cache, &name, layout.elements().saturating_mul(matrices), |elements| {
+            match layout.pack(source, matrices, workers, elements) {
+                true => Ok(()),
+                false => Err(Error::internal("an operand of the pack cache is smaller than its contraction needs")),
             }
-            Err(Error::internal("an operand of the pack cache is smaller than its contraction needs"))
         })
     }
 
@@ -244,15 +238,6 @@ impl Operand {
             (None, General::Computed(c)) => format!("computed from {} inputs:\n{}", c.views.len(), c.formula.text()),
         }
     }
-}
-
-/// The elements of a cached form; `None` if there are fewer than so many matrices in the layout have.
-pub(super) fn packed<'a, T: AccElement>(form: &'a Storage, layout: &PackedLayout, matrices: usize) -> Option<&'a [T]> {
-    let elements = layout.elements().checked_mul(matrices)?;
-    let bytes = form.memory().bytes.checked_sub(form.offset())?;
-    let first = form.host_pointer().filter(|_| bytes >= elements * size_of::<T>())?;
-    // SAFETY: a form is memory that `Operand::packed_once` filled with such elements, and that nobody writes any more.
-    Some(unsafe { std::slice::from_raw_parts(first.cast::<T>(), elements) })
 }
 
 /// If the expression is one input whose stored values are read as `T` directly: its number.

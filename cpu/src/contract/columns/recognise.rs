@@ -8,9 +8,10 @@ use millstream_core::what::{ImageSide, Windows, elements};
 use millstream_core::{Access, Body, DType, Op, Result};
 
 use super::{Columns, ImagePart, PixelLines, Right};
+use crate::contract::cached::CachedForm;
 use crate::contract::direct::{Border, Filters};
 use crate::contract::gemm_isa;
-use crate::contract::operand::{as_stored, packed};
+use crate::contract::operand::as_stored;
 use crate::contract::packed::Side;
 use crate::contract::packing::Packing;
 use crate::contract::view::View;
@@ -195,7 +196,7 @@ impl Way for ColumnsWay {
         let (workers, isa) = (&parts.machine.workers, gemm_isa(parts.machine.isa));
         let (layout, source) = (self.kernel.layout(), parts.lhs.source::<f32>(bindings)?);
         let form = parts.lhs.packed_once(bindings, &*source, (isa, Side::A, None), (layout, 1), workers)?;
-        let filters = match form.as_ref().and_then(|form| packed(form, &layout, 1)) {
+        let filters = match form.as_ref().and_then(CachedForm::elements) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };
@@ -203,12 +204,11 @@ impl Way for ColumnsWay {
         let columns = match self.kernel.right_layout().filter(|_| self.kernel.batches.len() == 1) {
             Some(layout) => {
                 let source = parts.rhs.source::<f32>(bindings)?;
-                let form = parts.rhs.packed_once(bindings, &*source, (isa, Side::B, None), (layout, 1), workers)?;
-                form.map(|form| (form, layout))
+                parts.rhs.packed_once(bindings, &*source, (isa, Side::B, None), (layout, 1), workers)?
             }
             None => None,
         };
-        let columns = columns.as_ref().and_then(|(form, layout)| packed(form, layout, 1));
+        let columns = columns.as_ref().and_then(CachedForm::elements);
         parts.epilogue.with_output(bindings, |out| {
             // SAFETY: every element that guards allow lies in the operand's memory, as was checked; the caller of the launch keeps
             // it alive and unwritten. The output is this contraction's.

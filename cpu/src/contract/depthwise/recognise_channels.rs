@@ -6,9 +6,10 @@ use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::pack_cache::FormName;
 use millstream_core::what::Windows;
-use millstream_core::{Access, Body, Contract, DType, Error, Guard, Op, Result};
+use millstream_core::{Access, Body, Contract, DType, Guard, Op, Result};
 
 use super::channels::{ChannelGeometry, ChannelKernel, TapOffset};
+use crate::contract::cached::CachedForm;
 use crate::contract::epilogue::Epilogue;
 use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
@@ -144,35 +145,27 @@ impl Way for Channels {
                 }
             }
         };
-        let packed = match binding.pack_cache {
+        let form = match binding.pack_cache {
             Some(cache) => {
                 // Whatever decides about the numbers is part of the name.
                 let offset = binding.offset.wrapping_sub(binding.start) as u64;
                 let mut name: FormName = [FORM, offset, channels as u64, self.weight as u64].into_iter().collect();
                 name.extend(self.weights.iter().map(|&at| at as u64));
-                cache.form(&name, elements * size_of::<f32>(), |at| {
-                    // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
-                    arrange(unsafe {
-                        at.write_bytes(0, elements * size_of::<f32>());
-                        std::slice::from_raw_parts_mut(at.cast::<f32>(), elements)
-                    });
+                CachedForm::new(cache, &name, elements, |to| {
+                    arrange(to);
                     Ok(())
                 })?
             }
             None => None,
         };
-        let first: *const f32 = match &packed {
-            Some(form) => {
-                form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
-            }
+        let filters: &[f32] = match form.as_ref().and_then(CachedForm::elements) {
+            Some(filters) => filters,
             None => {
                 let Some(to) = numbers(room, elements) else { return Ok(Ran::ROOM) };
                 arrange(to);
-                to.as_ptr()
+                to
             }
         };
-        // SAFETY: the form or the room has so many numbers, and nobody writes it while it is read here.
-        let filters = unsafe { std::slice::from_raw_parts(first, elements) };
         self.epilogue.with_output(bindings, |out| {
             // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
             unsafe { self.kernel.run(&parts.machine.workers, image, filters, out) };

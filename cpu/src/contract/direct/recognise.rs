@@ -8,8 +8,9 @@ use millstream_core::what::elements;
 use millstream_core::{Access, DType, Expr, Op, Result};
 
 use super::{Border, Direct, Filters, ImageReading, Sets};
+use crate::contract::cached::CachedForm;
 use crate::contract::gemm_isa;
-use crate::contract::operand::{as_stored, packed};
+use crate::contract::operand::as_stored;
 use crate::contract::packed::{Micro, Side};
 use crate::contract::packing::Packing;
 use crate::contract::view::{Tables, View};
@@ -193,7 +194,7 @@ impl Way for DirectWay {
         let how = (gemm_isa(parts.machine.isa), side, None);
         let matrices = if source.same_for_batch() { 1 } else { self.matrices };
         let form = operand.packed_once(bindings, &*source, how, (layout, matrices), workers)?;
-        let filters = match form.as_ref().and_then(|form| packed(form, &layout, matrices)) {
+        let filters = match form.as_ref().and_then(CachedForm::elements) {
             Some(packed) => Filters::Packed(packed),
             None => Filters::Source(&*source),
         };

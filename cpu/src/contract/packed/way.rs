@@ -1,17 +1,16 @@
 //! The packed GEMM of an operation: the way that computes every contraction.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Candidate, ContractSizes, Family, Schedule};
-use millstream_core::{Error, ErrorKind, Fault, Result, Storage};
+use millstream_core::{Error, ErrorKind, Fault, Result};
 
 use super::candidates::{FIXED, blocking, candidates};
 use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
+use crate::contract::cached::CachedForm;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
-use crate::contract::operand::packed;
 use crate::contract::packing::Packing;
 use crate::contract::way::{Parts, Ran, Way};
 
@@ -90,8 +89,8 @@ pub(in crate::contract) fn execute_cached<T: AccElement>(
         let mut gemm = Gemm { isa, shape, a, b, out: *out, blocking };
         let form_a = packed_once(parts, &gemm, Side::A, bindings)?;
         let form_b = packed_once(parts, &gemm, Side::B, bindings)?;
-        let packed_a = form_a.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
-        let packed_b = form_b.as_ref().and_then(|(form, layout)| Packed::new(packed::<T>(form, layout, 1)?, *layout));
+        let packed_a = form_a.as_ref().and_then(|(form, layout)| Packed::new(form.elements()?, *layout));
+        let packed_b = form_b.as_ref().and_then(|(form, layout)| Packed::new(form.elements()?, *layout));
         gemm.a = packed_a.as_ref().map_or(gemm.a, |p| p);
         gemm.b = packed_b.as_ref().map_or(gemm.b, |p| p);
         launch(parts, &gemm, room)
@@ -104,7 +103,7 @@ fn packed_once<T: AccElement>(
     gemm: &Gemm<'_, T>,
     side: Side,
     bindings: &Bindings<'_>,
-) -> Result<Option<(Arc<Storage>, PackedLayout)>> {
+) -> Result<Option<(CachedForm<T>, PackedLayout)>> {
     let Shape { batch, m, n, .. } = gemm.shape;
     let (operand, other, source) = match side {
         Side::A => (&parts.lhs, &parts.rhs, gemm.a),

@@ -4,10 +4,11 @@ use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, ContractSizes, Family, Tile, Traffic, Variant};
 use millstream_core::pack_cache::FormName;
 use millstream_core::what::{WindowAxis, Windows};
-use millstream_core::{Access, Accuracy, Body, DType, Error, Op, Result};
+use millstream_core::{Access, Accuracy, Body, DType, Op, Result};
 
 use super::{FilterStrides, ImageAxis, Picture, Sizes, Winograd};
 use crate::backend::Machine;
+use crate::contract::cached::CachedForm;
 use crate::contract::gemm_isa;
 use crate::contract::packing::Packing;
 use crate::contract::view::View;
@@ -125,39 +126,30 @@ impl Way for WinogradWay {
         let (binding, filters) = self.filters.find(bindings)?;
         let (Some(image), Some(filters)) = (self.image.find(bindings)?.1, filters) else { return Ok(Ran::ODD) };
         let Some(scratch) = numbers(room, w.scratch()) else { return Ok(Ran::ROOM) };
-        let packed = match binding.pack_cache {
+        // SAFETY: every element of the filters lies in the operand's memory, as was checked.
+        let transform = |to: &mut [f32]| unsafe { w.transform_filters(filters, workers, to) };
+        let form = match binding.pack_cache {
             Some(cache) => {
                 let FilterStrides { first, output, channel, y, x } = w.filters;
                 let offset = binding.offset.wrapping_sub(binding.start) as u64;
                 let mut name: FormName = [FORM, w.m as u64, offset].into_iter().collect();
                 name.extend([first, output, channel, y, x].map(|n| n as u64));
                 name.extend([w.sizes.channels, w.sizes.filters, w.panel()].map(|n| n as u64));
-                cache.form(&name, w.transformed() * size_of::<f32>(), |at| {
-                    // SAFETY: the memory is new, aligned, and has room for so many numbers; all zeros are one.
-                    let to = unsafe {
-                        at.write_bytes(0, w.transformed() * size_of::<f32>());
-                        std::slice::from_raw_parts_mut(at.cast::<f32>(), w.transformed())
-                    };
-                    // SAFETY: every element of the filters lies in the operand's memory, as was checked.
-                    unsafe { w.transform_filters(filters, workers, to) };
+                CachedForm::new(cache, &name, w.transformed(), |to| {
+                    transform(to);
                     Ok(())
                 })?
             }
             None => None,
         };
         let (room, scratch) = scratch.split_at_mut(w.transformed());
-        let transformed: *const f32 = match &packed {
-            Some(form) => {
-                form.host_pointer().ok_or_else(|| Error::internal("a form that the host cannot read"))?.cast()
-            }
+        let transformed: &[f32] = match form.as_ref().and_then(CachedForm::elements) {
+            Some(transformed) => transformed,
             None => {
-                // SAFETY: as above.
-                unsafe { w.transform_filters(filters, workers, room) };
-                room.as_ptr()
+                transform(room);
+                room
             }
         };
-        // SAFETY: the form or the room has all transformed filters, and nobody writes it while it is read here.
-        let transformed = unsafe { std::slice::from_raw_parts(transformed, w.transformed()) };
         parts.epilogue.with_output(bindings, |out| {
             // SAFETY: every element that guards allow lies in the image's memory, as was checked; the output is this contraction's.
             unsafe { w.run(workers, image, transformed, out, scratch) };
