@@ -305,9 +305,7 @@ impl<'a> Writer<'a, '_> {
         }
         text.line("workgroupBarrier();");
         text.line("}");
-        if let Some(release) = self.frame.language().release() {
-            text.line(release);
-        }
+        self.frame.release(text);
         if self.shares {
             self.leave_accumulators(text);
         } else {

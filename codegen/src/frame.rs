@@ -83,6 +83,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) has_workspace: bool,
     /// Whether the entry being written moves four elements at once.
     pub(crate) vec4: bool,
+    releases: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -96,6 +97,7 @@ impl<'a> Frame<'a> {
             bodies: Vec::new(),
             has_workspace: false,
             vec4: false,
+            releases: false,
         }
     }
 
@@ -308,7 +310,16 @@ impl<'a> Frame<'a> {
     /// Adds an entry with this body, in the common notation. It can use `lane` (the thread's number in its group), `group` (the
     /// group's number) and `groups` (how many there are).
     pub(crate) fn entry(&mut self, name: &str, threads: u32, body: Text) {
-        self.bodies.push((Entry { name: name.into(), group: threads }, body.finish()));
+        let releases = std::mem::take(&mut self.releases);
+        self.bodies.push((Entry { name: name.into(), group: threads, releases }, body.finish()));
+    }
+
+    /// Lets the next kernel be set up from here on, in the entry being written, where the language has that.
+    pub(crate) fn release(&mut self, text: &mut Text) {
+        if let Some(release) = self.language().release() {
+            text.line(release);
+            self.releases = true;
+        }
     }
 
     /// The whole text, the entries, and what the arguments are.

@@ -64,6 +64,8 @@ pub struct Entry {
     pub name: String,
     /// Threads of one group, all along x.
     pub group: u32,
+    /// Whether it says itself when the next kernel may be set up.
+    pub(crate) releases: bool,
 }
 
 /// One launch of an entry.

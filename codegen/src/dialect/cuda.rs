@@ -28,10 +28,10 @@ impl Language for Cuda {
         format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n", draft.words)
     }
 
-    fn head(&self, draft: &Draft<'_>, entry: &Entry, body: &str) -> String {
+    fn head(&self, draft: &Draft<'_>, entry: &Entry, _: &str) -> String {
         // Groups of the next kernel are placed when it is released. Where few groups have much to do, they would go to units that
         // happen to be free then, several to one: such kernels release the next one late.
-        let begin = if body.contains("release();") { "wait_for_last" } else { "follow" };
+        let begin = if entry.releases { "wait_for_last" } else { "follow" };
         let mut parameters = Vec::new();
         let mut vectors = String::new();
         for operand in &draft.operands {
