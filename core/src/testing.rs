@@ -4,8 +4,12 @@
 //! missing otherwise is left out, and said: in the test's output, and in the file that `MILLSTREAM_LEFT_OUT` names, which
 //! `scripts/test` prints at its end.
 
+mod damage;
+
 use std::fmt::Display;
 use std::io::Write;
+
+pub use damage::Damage;
 
 /// Whether a device, or its whole family, must be there.
 pub fn is_required(name: &str) -> bool {

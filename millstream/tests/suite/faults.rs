@@ -259,12 +259,21 @@ fn what_died_with_a_device_is_a_clear_error() -> Result<()> {
     Ok(())
 }
 
-/// The text of a profile with another number in one field.
+/// The text of a profile with another number in each field of this name.
 fn forged(text: &str, field: &str, value: &str) -> String {
     let name = format!("\"{field}\":");
-    let at = text.find(&name).expect("the field") + name.len();
-    let end = at + text[at..].find([',', '}']).expect("its end");
-    format!("{}{value}{}", &text[..at], &text[end..])
+    let (first, others) = text.split_once(&name).expect("the field");
+    others.split(&name).fold(first.to_string(), |done, rest| {
+        let end = rest.find([',', '}']).expect("its end");
+        format!("{done}{name}{value}{}", &rest[end..])
+    })
+}
+
+/// The key under which the profile of a device lies in the cache.
+fn key(profile: &millstream::DeviceProfile) -> Vec<u8> {
+    let (p, version) = (profile, env!("CARGO_PKG_VERSION"));
+    let identity = format!("sim/{}/{}/{}/{}", p.description, p.driver, p.architecture, p.units);
+    format!("profile 2 {version} {identity}").into_bytes()
 }
 
 #[test]
@@ -277,16 +286,7 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
     let runtime = open();
     let device = runtime.device("sim")?;
     let honest = device.measure()?;
-    let p = &honest;
-    let key = format!(
-        "profile 2 {} sim/{}/{}/{}/{}",
-        env!("CARGO_PKG_VERSION"),
-        p.description,
-        p.driver,
-        p.architecture,
-        p.units
-    );
-    let text = runtime.disk().get(key.as_bytes()).expect("the stored profile");
+    let text = runtime.disk().get(&key(&honest)).expect("the stored profile");
     let mut text = String::from_utf8(text).expect("text");
     for (field, value) in [
         ("max_binding", "64"),
@@ -301,7 +301,7 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
     ] {
         text = forged(&text, field, value);
     }
-    assert!(runtime.disk().put(key.as_bytes(), text.as_bytes()));
+    assert!(runtime.disk().put(&key(&honest), text.as_bytes()));
     let again = open();
     let device = again.device("sim")?;
     let read = device.profile();
@@ -310,6 +310,42 @@ fn a_forged_profile_changes_no_fact() -> Result<()> {
     assert_eq!(*read, millstream::core::DeviceProfile { launch: read.launch, ..(*honest).clone() });
     assert!(read.launch >= 0.0);
     assert_eq!(program(&input(&device)).to_vec::<f32>()?, program(&input(&again.host()?)).to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn stored_rates_at_the_ends_of_their_range_make_nothing_wrong() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("millstream-rates-{}", std::process::id()));
+    let open = || {
+        let family = SimFamily::new(CpuFamily::new(CpuOptions::default()), "cpu", &Sim::new());
+        millstream::runtime().family(family).cache(&folder).build()
+    };
+    let expected = program(&input(&open().host()?)).to_vec::<f32>()?;
+    for rate in ["5e-324", "1e-300", "1.0", "1e300", "1.7e308"] {
+        let runtime = open();
+        let honest = runtime.device("sim")?.measure_again()?;
+        let text = runtime.disk().get(&key(&honest)).expect("the stored profile");
+        let mut text = String::from_utf8(text).expect("text");
+        for field in ["launch", "latency", "bandwidth"] {
+            text = forged(&text, field, rate);
+        }
+        let (before, rates) = text.split_once("\"rates\":[").expect("the rates");
+        let (_, after) = rates.split_once("]]").expect("their end");
+        let text = format!("{before}\"rates\":[[\"f32\",{rate}]]{after}");
+        assert!(runtime.disk().put(&key(&honest), text.as_bytes()));
+        let again = open();
+        let device = again.device("sim")?;
+        let read = device.profile();
+        let expected_rate = rate.parse::<f64>().expect("a number");
+        assert_eq!((read.launch, read.rate(millstream::DType::F32)), (expected_rate, expected_rate), "not read");
+        for device in [device, again.auto()?] {
+            // Another choice of kernels rounds differently.
+            let found = program(&input(&device)).to_vec::<f32>()?;
+            let near = found.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 1e-5);
+            assert!(near && found.len() == expected.len(), "rates of {rate} on {}: {found:?}", device.name());
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod failures;
 mod faults;
 mod fft;
 mod fusion;
+mod hostile;
 mod indexing;
 mod keeping;
 mod layouts;
