@@ -4,52 +4,18 @@
 //! takes beyond weights and input: at most in blocks of the device's pool, at most on the heap (which holds the scratch memory of
 //! kernels and the graph itself), and by how much the process grew. `bench/transformer.py` measures the same graph in PyTorch.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "shared/heap.rs"]
+mod heap;
+
 use std::time::Instant;
 
+use heap::status;
 use millstream::{AttentionOptions, DType, Generator, Result, Tensor, default_runtime};
 
 const LAYERS: usize = 12;
 const WIDTH: usize = 768;
 const HEADS: usize = 12;
 const TOKENS: usize = 256;
-
-/// The system's allocator, which counts.
-struct Counted;
-
-static HEAP: AtomicUsize = AtomicUsize::new(0);
-static HEAP_PEAK: AtomicUsize = AtomicUsize::new(0);
-
-impl Counted {
-    fn grown(bytes: usize) {
-        HEAP_PEAK.fetch_max(HEAP.fetch_add(bytes, Ordering::Relaxed) + bytes, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counted {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counted::grown(layout.size());
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Counted::grown(layout.size());
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HEAP.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counted = Counted;
 
 /// Weights that keep values near 1 through all layers.
 fn weights(g: &mut Generator, shape: &[usize], scale: f64) -> Result<Tensor> {
@@ -125,13 +91,6 @@ impl Block {
     }
 }
 
-/// A number of kilobytes from what the system says of the process.
-fn status(name: &str) -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-    line.trim_start_matches(':').split_whitespace().next()?.parse::<usize>().ok().map(|kilobytes| kilobytes * 1024)
-}
-
 fn main() -> Result<()> {
     let batch: usize = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(4);
     let g = &mut Generator::new(1);
@@ -142,15 +101,14 @@ fn main() -> Result<()> {
 
     let device = default_runtime()?.default_device()?;
     let in_use = device.pool().stats().in_use;
-    let heap = HEAP.load(Ordering::Relaxed);
-    HEAP_PEAK.store(heap, Ordering::Relaxed);
+    let heap = heap::reset_peak();
     // Lets the system's mark of the largest size begin at the present one.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let resident = status("VmRSS");
     forward().eval()?;
     let grown = status("VmHWM").zip(resident).map(|(most, before)| most.saturating_sub(before));
     let pool = device.pool().stats().peak.saturating_sub(in_use);
-    let heap = HEAP_PEAK.load(Ordering::Relaxed).saturating_sub(heap);
+    let heap = heap::peak().saturating_sub(heap);
 
     let mut times = Vec::new();
     for _ in 0..5 {
