@@ -268,8 +268,9 @@ impl Buffer {
     /// at this moment, and the memory is our own. Work that was queued before may still be reading: see
     /// [`Storage::after_uses`].
     pub fn is_unshared(&self) -> bool {
-        let alone = |r: &Replica| Arc::strong_count(&r.storage) == 1 && matches!(r.storage.held, Held::Pooled(_));
-        self.holders() == 1 && self.0.state.lock().replicas.iter().all(alone)
+        // The count alone would not do: who reads it must also see as done what others did with the memory before they let go.
+        let alone = |r: &mut Replica| Arc::get_mut(&mut r.storage).is_some_and(|s| matches!(s.held, Held::Pooled(_)));
+        self.holders() == 1 && self.0.state.lock().replicas.iter_mut().all(alone)
     }
 
     /// A number that tells it from other live buffers.
