@@ -11,6 +11,7 @@ pub(crate) fn prefetch<const NEAR: bool>(at: *const u8) {
         // SAFETY: SSE is part of x86-64; an address that cannot be read is ignored.
         unsafe { if NEAR { _mm_prefetch::<_MM_HINT_T0>(at.cast()) } else { _mm_prefetch::<_MM_HINT_T1>(at.cast()) } };
     }
+    // Elsewhere the processor's own prefetcher follows lines and panels well enough.
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
