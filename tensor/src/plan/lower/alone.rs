@@ -54,10 +54,10 @@ fn attention(node: &GraphNode, causal: bool) -> Result<Op> {
     let [q, k, v, mask @ ..] = &node.inputs[..] else { return Err(Error::internal("attention without operands")) };
     let at = node.shape.len() - 2;
     // Where the last two dimensions of each operand stand among the last four of the index space.
-    let access = |edge: &Edge, places: [usize; 2]| {
+    let access = |edge: &Edge, dims: [usize; 2]| {
         let mut strides: Strides = edge.layout.strides()[..at].iter().copied().chain([0; 4]).collect();
-        for (i, place) in places.into_iter().enumerate() {
-            strides[at + place] = edge.layout.strides()[at + i];
+        for (i, dim) in dims.into_iter().enumerate() {
+            strides[at + dim] = edge.layout.strides()[at + i];
         }
         Access::new(edge.dtype, &strides)
     };

@@ -72,8 +72,8 @@ type Lowering<T> = std::result::Result<T, Failure>;
 
 /// The groups of dimensions of a contraction: batch, m, n and k, in this order in the operation's index space.
 struct Groups {
-    /// For each dimension of the result, its place in the index space.
-    place: Vec<usize>,
+    /// For each dimension of the result, its dimension of the index space.
+    target: Vec<usize>,
     /// The first of the m and of the n dimensions.
     m: usize,
     n: usize,
@@ -87,13 +87,13 @@ impl Groups {
             return Err(Error::internal("a contraction was expected"));
         };
         let of = |role: Role| (0..roles.len()).filter(move |&d| roles[d] == role);
-        let mut place = vec![0; roles.len()];
+        let mut target = vec![0; roles.len()];
         for (at, d) in of(Role::Batch).chain(of(Role::M)).chain(of(Role::N)).enumerate() {
-            place[d] = at;
+            target[d] = at;
         }
         let m = of(Role::Batch).count();
         let n = m + of(Role::M).count();
-        Ok(Groups { place, m, n, k: node.inputs[0].layout.shape()[n..].into() })
+        Ok(Groups { target, m, n, k: node.inputs[0].layout.shape()[n..].into() })
     }
 }
 
@@ -149,20 +149,20 @@ fn whole(graph: &Graph, fused: &Fused, cluster: usize, stored: &[bool]) -> Lower
     let (dims, space): (Vec<usize>, Dims) = match &c.form {
         Form::Rows(axes) => {
             let order: Vec<usize> = (0..rank).filter(|d| !axes.contains(d)).chain(axes.iter().copied()).collect();
-            let mut place = vec![0; rank];
+            let mut target = vec![0; rank];
             for (new, &old) in order.iter().enumerate() {
-                place[old] = new;
+                target[old] = new;
             }
-            (place, order.iter().map(|&d| c.domain[d]).collect())
+            (target, order.iter().map(|&d| c.domain[d]).collect())
         }
         _ => {
             let groups = groups.as_ref().ok_or_else(|| Error::internal("a contraction without groups"))?;
             let mut space: Dims = SmallVec::from_elem(0, c.domain.len());
-            for (&at, &n) in groups.place.iter().zip(&c.domain) {
+            for (&at, &n) in groups.target.iter().zip(&c.domain) {
                 space[at] = n;
             }
             space.extend_from_slice(&groups.k);
-            (groups.place.clone(), space)
+            (groups.target.clone(), space)
         }
     };
     let mut results = Writer::new(&mut tables, dims);
