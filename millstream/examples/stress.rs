@@ -116,7 +116,7 @@ impl World {
         board.slice_assign(0, row, row + 1, 1, &(self.pending[0].clone() * (row as f64 + 1.0)))?;
         let seen = board.clone();
         drop(board);
-        if job % 4 == 0 {
+        if job.is_multiple_of(4) {
             seen.eval()?;
         }
         Ok(())
@@ -164,7 +164,7 @@ fn round(f: &Functions, number: u64, device: &Device, threads: usize, turn: u64,
             .collect();
         workers.into_iter().try_for_each(|w| w.join().expect("a thread has panicked"))
     })?;
-    if threads % 8 == 0 {
+    if threads.is_multiple_of(8) {
         assert!(world.board()? == expected[JOBS], "the board of world {number} differs");
     }
     Ok(())
