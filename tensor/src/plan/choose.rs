@@ -6,8 +6,9 @@
 use millstream_core::{Candidate, Cost, Device, Error, Op, Result};
 use rustc_hash::FxHashMap;
 
-use super::place::{Placed, Sites, Task};
+use super::place::{Placed, Task};
 use super::rewrite::{GraphForm, Rewritten};
+use super::sites::Sites;
 
 /// A placed graph with the way to compute each of its operations.
 pub(crate) struct Chosen {

@@ -6,7 +6,7 @@ use millstream_core::{Device, Result};
 
 use super::capture::Capture;
 use super::memory::Step;
-use super::place::Site;
+use super::sites::Site;
 use crate::Tensor;
 
 /// Describes the plan for these tensors; computes nothing of it.

@@ -15,7 +15,8 @@ use super::arena::{Donor, Span, borrow, lay_out};
 use super::capture::{Capture, Number, Source};
 use super::choose::Chosen;
 use super::lower::{Lowered, Read};
-use super::place::{Refusal, Site, Task};
+use super::place::{Refusal, Task};
+use super::sites::Site;
 use crate::graph::Key;
 
 /// Where an operand's memory comes from, on the device of its step.

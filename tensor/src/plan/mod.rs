@@ -16,9 +16,10 @@ mod fuse;
 mod inline;
 // Lower: `Fused` → `Lowered`, operations that know no device.
 mod lower;
-// Place: each form → `Placed`, operations on devices, and copies between them; what is cheaper stored than inlined is.
+// Place: each form → `Placed`, operations on devices (`Sites`), and copies between them; what is cheaper stored than inlined is.
 mod place;
 mod price;
+mod sites;
 // Choose: all `Placed` → `Chosen`, the cheapest form and the way to compute each operation.
 mod choose;
 // Memory: `Chosen` → `Plan`, steps that know where their operands lie.
@@ -50,9 +51,9 @@ use capture::{Capture, Planned, Unplanned};
 pub(crate) use explain::explain;
 use instance::Runnable;
 use memory::Plan;
-use place::{Site, Sites};
 pub(crate) use ready::Ready;
 use run::{Given, On};
+use sites::{Site, Sites};
 
 /// Why a graph was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

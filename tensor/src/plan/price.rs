@@ -5,7 +5,7 @@ use millstream_core::{Error, Result, Support};
 use super::capture::{Graph, Source};
 use super::fuse::Fused;
 use super::lower::{Failure, Lowered, lower, stored};
-use super::place::Sites;
+use super::sites::Sites;
 
 /// Stores the doubtful clusters that the cost model finds cheaper in memory. Says whether there are any.
 pub(super) fn store_cheaper(graph: &Graph, fused: &mut Fused, lowered: &[Lowered], sites: &Sites) -> Result<bool> {
@@ -13,12 +13,16 @@ pub(super) fn store_cheaper(graph: &Graph, fused: &mut Fused, lowered: &[Lowered
     if doubtful.is_empty() {
         return Ok(false);
     }
-    let stored = stored(graph, fused);
+    let (stored, readers) = (stored(graph, fused), readers(graph, fused));
     let mut changed = false;
     let mut known: Vec<Option<f64>> = vec![None; fused.clusters.len()];
     // Readers first: what is stored there is no longer repeated further down.
     for i in doubtful.into_iter().rev() {
-        let Some(reader) = root(graph, fused, i) else { continue };
+        // The cluster that is stored with this one computed inside of it.
+        let mut reader = i;
+        while fused.inlined[reader] && readers[reader] != reader {
+            reader = readers[reader];
+        }
         let inside = match known[reader] {
             Some(seconds) => Some(seconds),
             None => seconds(graph, lowered.iter().filter(|l| l.cluster == reader), sites)?,
@@ -41,14 +45,17 @@ pub(super) fn store_cheaper(graph: &Graph, fused: &mut Fused, lowered: &[Lowered
     Ok(changed)
 }
 
-/// The cluster that is stored with another one computed inside of it.
-fn root(graph: &Graph, fused: &Fused, mut i: usize) -> Option<usize> {
-    while fused.inlined[i] {
-        let reads =
-            |n: usize| graph.nodes[n].inputs.iter().any(|e| matches!(e.source, Source::Node(p) if fused.of[p] == i));
-        i = (0..graph.nodes.len()).find(|&n| fused.of[n] != i && reads(n)).map(|n| fused.of[n])?;
+/// For each cluster, one that reads it: of one that is inlined, the only one; itself where nobody does.
+fn readers(graph: &Graph, fused: &Fused) -> Vec<usize> {
+    let mut readers: Vec<usize> = (0..fused.clusters.len()).collect();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        let sources = node.inputs.iter().filter_map(|e| match e.source {
+            Source::Node(p) => Some(fused.of[p]),
+            Source::Leaf(_) => None,
+        });
+        sources.filter(|&c| c != fused.of[n]).for_each(|c| readers[c] = fused.of[n]);
     }
-    Some(i)
+    readers
 }
 
 /// Predicted seconds of a cluster, if it can be computed as things stand.
