@@ -180,7 +180,8 @@ fn truth_values_and_closeness() -> Result<()> {
 type ComplexCase = (&'static str, fn(&Tensor) -> Tensor, fn(C) -> C);
 
 const COMPLEX: &[ComplexCase] = &[
-    ("tan", |z| z.tan(), |z| z.tan()),
+    // As a quotient: the closed form of the other crate cancels near the poles.
+    ("tan", |z| z.tan(), |z| z.sin() / z.cos()),
     ("sinh", |z| z.sinh(), |z| z.sinh()),
     ("cosh", |z| z.cosh(), |z| z.cosh()),
     ("asin", |z| z.asin(), |z| z.asin()),
