@@ -34,7 +34,7 @@ fn indices(random: &mut Random, dtype: DType, len: usize, size: usize, all_exist
                 _ => value,
             };
         }
-        t.set(i, Scalar::from_i64(value, dtype)).unwrap();
+        t.set(i, Scalar::from_int(value, dtype)).unwrap();
     }
     t
 }

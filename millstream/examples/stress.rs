@@ -14,7 +14,7 @@ use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Compiled, DType, Device, Generator, Keep, Result, Runtime, Tensor, compile, compile_all};
+use millstream::{Compiled, DType, Device, Generator, Order, Result, Runtime, Tensor, compile, compile_all, step};
 
 /// Rounds with different numbers, one after the other and again.
 const WORLDS: u64 = 12;
@@ -26,15 +26,15 @@ const LEFT: usize = 1 << 20;
 
 /// What lives through all rounds.
 struct Functions {
-    block: Compiled<1, 1>,
-    pair: Compiled<2, 2>,
+    block: Compiled<'static, 1, 1>,
+    pair: Compiled<'static, 2, 2>,
 }
 
 impl Functions {
     fn new() -> Functions {
         Functions {
             block: compile(|x| ((x.matmul(&x.transpose()).relu().matmul(x) + x) * 0.015625).tanh()),
-            pair: compile_all(|[x, y]: [&Tensor; 2]| [(x * y).sum(&[1], Keep::Yes), x.maximum(y).cumsum(0)]),
+            pair: compile_all(|[x, y]: [&Tensor; 2]| [(x * y).sum_keepdim(1), x.maximum(y).cumsum(0)]),
         }
     }
 }
@@ -60,16 +60,16 @@ impl World {
         };
         let (x, kept, wide) = (draw(&[rows, columns])?, draw(&[columns, columns])?, draw(&[1 << 15])?);
         let product = x.matmul(&kept).relu();
-        let first = &product - product.max(&[1], Keep::Yes);
+        let first = &product - product.max_keepdim(1);
         let second = &first * 2.0 + 1.0;
         let pending = [
-            second.sum(&[0], Keep::No),
+            second.sum(0),
             (&wide * 0.5).floor() + &wide,
-            second.sort(1, false),
-            (&x - x.min(&[1], Keep::Yes)).matmul(&kept),
+            second.sort(1, Order::Ascending),
+            (&x - x.min_keepdim(1)).matmul(&kept),
             first,
             second,
-            x.layernorm(1, 1e-5),
+            x.layernorm(-1, 1e-5),
             (&wide * 0.25).tanh().reshape(&[128, 256]).softmax(1),
         ];
         let board = Mutex::new(Tensor::zeros(&[8 * JOBS, columns], DType::F32).to(device));
@@ -90,9 +90,9 @@ impl World {
             10 => {
                 // A fork of something that others compute: only the fork changes.
                 let mut fork = second.clone();
-                fork.slice_assign(0, 1, 5, 2, 7.0)?;
-                let half = fork.slice(1, 0, 4, 1) + 3;
-                fork.assign_at(|t| t.slice(1, 4, 8, 1), &half)?;
+                fork.slice_assign(0, step(1..5, 2), 7.0)?;
+                let half = fork.slice(1, ..4) + 3;
+                fork.assign_at(|t| t.slice(1, 4..8), &half)?;
                 Ok([fork.to_bytes()?, second.to_bytes()?].concat())
             }
             11 => {
@@ -105,7 +105,7 @@ impl World {
                 drop(b.clone());
                 first.matmul(&kept).to_bytes()
             }
-            _ => (wide.reshape(&[128, 256]).matmul(&wide.reshape(&[256, 128])).max(&[0], Keep::No)).to_bytes(),
+            _ => (wide.reshape(&[128, 256]).matmul(&wide.reshape(&[256, 128])).max(0)).to_bytes(),
         }
     }
 
@@ -113,7 +113,7 @@ impl World {
     fn write(&self, thread: usize, job: usize) -> Result<()> {
         let row = (thread % 8 * JOBS + job) as isize;
         let mut board = self.board.lock().expect("no thread has panicked");
-        board.slice_assign(0, row, row + 1, 1, &(self.pending[0].clone() * (row as f64 + 1.0)))?;
+        board.slice_assign(0, row..row + 1, &(self.pending[0].clone() * (row as f64 + 1.0)))?;
         let seen = board.clone();
         drop(board);
         if job.is_multiple_of(4) {

@@ -53,7 +53,7 @@ impl Norm {
     }
 
     fn apply(&self, x: &Tensor) -> Tensor {
-        x.layernorm(1, 1e-5) * &self.scale + &self.shift
+        x.layernorm(-1, 1e-5) * &self.scale + &self.shift
     }
 }
 

@@ -1,12 +1,12 @@
 //! One tensor program on every processor.
 //!
 //! ```
-//! use millstream::{Keep, Tensor};
+//! use millstream::Tensor;
 //!
-//! let x = Tensor::from_shape(&[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
-//! let y = (&x * 0.5).tanh().sum(&[1], Keep::No);
+//! let x = Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+//! let y = (&x * 0.5).tanh().sum(1);
 //! assert_eq!(y.shape(), [2]);
-//! println!("{:?}\n{}", y.to_vec::<f32>()?, y.explain()?);
+//! println!("{y}\n{}", y.explain()?);
 //! # Ok::<(), millstream::Error>(())
 //! ```
 //!
@@ -22,8 +22,10 @@ pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
-    AttentionOptions, Channels, Compiled, Compression, Conv, FftNorm, Generator, Indexing, Interpolation, Keep,
-    MatrixNorm, Operand, Padding, Pool, Reduction, Side, Sizes, Tensor, compile, compile_all, default_runtime,
+    AttentionOptions, Axes, Channels, Compiled, Compression, Conv, Ellipsis, Extent, FftNorm, Generator, Index,
+    Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested, NewAxis, NewShape, Operand,
+    Order, Padding, Pool, Reduction, Shape, Side, Sizes, Span, Tensor, Tolerance, compile, compile_all,
+    default_runtime, step,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;
@@ -48,7 +50,7 @@ pub fn runtime() -> RuntimeBuilder {
 ///
 /// ```
 /// use millstream::{Device, Devices, Tensor};
-/// let x = Tensor::from_slice(&[1.0f32, 2.0]).to(&Device::named("cpu")?);
+/// let x = Tensor::from_slice(&[1.0f32, 2.0]).to("cpu");
 /// assert_eq!((&x + &x).to_vec::<f32>()?, [2.0, 4.0]);
 /// # Ok::<(), millstream::Error>(())
 /// ```

@@ -135,7 +135,7 @@ fn safetensors_hold_every_dtype_but_c128_and_mapped_ones_are_not_copied() -> Res
     let in_file = buffer.with_host(&host, |bytes| bytes.as_ptr().addr())?;
     // Data of a mapped file begins behind its header, not at the start of a block of the pool.
     assert_ne!(in_file % 4096, 0);
-    assert_eq!(read[0].1.slice(0, 5, 8, 1).to_vec::<i64>()?, [5, 6, 7]);
+    assert_eq!(read[0].1.slice(0, 5..8).to_vec::<i64>()?, [5, 6, 7]);
     let wide = Tensor::scalar(1.0f64).cast(DType::C128);
     assert_eq!(Tensor::save_safetensors(&large.0, &[("x", &wide)]).unwrap_err().kind(), ErrorKind::DType);
     Ok(())

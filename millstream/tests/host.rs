@@ -1,7 +1,7 @@
 //! How functions that only the host computes go through plans and devices.
 
 use millstream::core::{Record, RecordKind};
-use millstream::{Device, Devices, Result, Tensor};
+use millstream::{Device, Devices, Order, Result, Tensor};
 
 #[test]
 fn outputs_of_one_call_are_computed_together_and_only_if_somebody_holds_them() -> Result<()> {
@@ -10,7 +10,7 @@ fn outputs_of_one_call_are_computed_together_and_only_if_somebody_holds_them() -
     // Tests run at once: each looks for a function that only it calls.
     profiler.start();
     let x = Tensor::from_slice(&[31.5f64, -7.25, 19.125]) * 2.0;
-    let (values, indices) = x.topk(2, 0, true);
+    let (values, indices) = x.topk(2, 0, Order::Descending);
     // A map before, a host step, a map behind it: the host function stands alone.
     let next = &values + 1.0;
     assert_eq!(next.to_vec::<f64>()?, [64.0, 39.25]);
@@ -44,7 +44,7 @@ fn results_of_a_host_function_read_later_share_its_one_run() -> Result<()> {
 #[test]
 fn on_the_device_auto_the_rest_of_the_graph_may_go_elsewhere() -> Result<()> {
     let x = Tensor::from_slice(&[2.0f32, -1.0, 0.5]).to(&Device::auto()?);
-    let y = (&x * 2.0).sort(0, false) + 1.0;
+    let y = (&x * 2.0).sort(0, Order::Ascending) + 1.0;
     assert_eq!(y.to_vec::<f32>()?, [-1.0, 2.0, 5.0]);
     Ok(())
 }

@@ -33,12 +33,13 @@ pub(crate) fn is_tracing() -> bool {
 ///
 /// ```
 /// use millstream::{Tensor, compile};
-/// let f = compile(|x| (x * 2.0 + 1.0).sqrt());
-/// let x = Tensor::from_slice(&[4.0f32, 0.0]);
-/// assert_eq!(f.call(&x)?.to_vec::<f32>()?, [3.0, 1.0]);
+/// let bias = Tensor::new([1.0f32, 9.0]);
+/// let f = compile(|x| (x * 2.0 + &bias).sqrt());
+/// let x = Tensor::new([4.0f32, 0.0]);
+/// assert_eq!(f.call(&x)?.to_vec::<f32>()?, [3.0, 3.0]);
 /// # Ok::<(), millstream::Error>(())
 /// ```
-pub fn compile(function: impl Fn(&Tensor) -> Tensor + Send + Sync + 'static) -> Compiled<1, 1> {
+pub fn compile<'f>(function: impl Fn(&Tensor) -> Tensor + Send + Sync + 'f) -> Compiled<'f, 1, 1> {
     compile_all(move |[x]: [&Tensor; 1]| [function(x)])
 }
 
@@ -53,9 +54,9 @@ pub fn compile(function: impl Fn(&Tensor) -> Tensor + Send + Sync + 'static) -> 
 /// assert_eq!(difference.to_vec::<f32>()?, [3.0, -2.0]);
 /// # Ok::<(), millstream::Error>(())
 /// ```
-pub fn compile_all<const N: usize, const M: usize>(
-    function: impl Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync + 'static,
-) -> Compiled<N, M> {
+pub fn compile_all<'f, const N: usize, const M: usize>(
+    function: impl Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync + 'f,
+) -> Compiled<'f, N, M> {
     Compiled { function: Box::new(function), traces: RwLock::new(Vec::new()) }
 }
 
@@ -70,9 +71,9 @@ pub fn compile_all<const N: usize, const M: usize>(
 /// an argument (`item`, `nonzero`, a branch on a number) cannot be compiled: its call gives an error.
 ///
 /// Arguments are never overwritten. Calls from several threads run at the same time.
-pub struct Compiled<const N: usize, const M: usize> {
+pub struct Compiled<'f, const N: usize, const M: usize> {
     #[allow(clippy::type_complexity)]
-    function: Box<dyn Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync>,
+    function: Box<dyn Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync + 'f>,
     /// The latest first.
     traces: RwLock<Vec<Arc<Trace<N, M>>>>,
 }
@@ -89,7 +90,7 @@ struct Signature {
 impl Signature {
     fn of(tensor: &Tensor) -> Signature {
         Signature {
-            shape: tensor.shape().into(),
+            shape: tensor.sizes().into(),
             strides: tensor.layout.strides().into(),
             dtype: tensor.dtype(),
             device: tensor.node.device.clone(),
@@ -104,7 +105,7 @@ impl Signature {
         };
         same_device
             && self.dtype == tensor.dtype()
-            && &self.shape[..] == tensor.shape()
+            && &self.shape[..] == tensor.sizes()
             && &self.strides[..] == tensor.layout.strides()
     }
 }
@@ -119,7 +120,7 @@ struct Trace<const N: usize, const M: usize> {
     ready: Option<plan::Ready>,
 }
 
-impl<const N: usize, const M: usize> Compiled<N, M> {
+impl<const N: usize, const M: usize> Compiled<'_, N, M> {
     /// Calls the function.
     ///
     /// # Errors
@@ -157,7 +158,7 @@ impl<const N: usize, const M: usize> Compiled<N, M> {
     fn trace(&self, inputs: &[&Tensor; N]) -> Result<Arc<Trace<N, M>>> {
         let signatures = inputs.map(Signature::of);
         let stand_ins = inputs.map(|input| {
-            let (shape, device) = (input.shape().into(), input.node.device.clone());
+            let (shape, device) = (input.sizes().into(), input.node.device.clone());
             let node = Node::pending(Input.into(), shape, input.dtype(), device, Inputs::new(), input.node.location);
             Tensor { node, layout: input.layout.clone() }
         });
@@ -178,7 +179,7 @@ impl<const N: usize, const M: usize> Compiled<N, M> {
     }
 }
 
-impl Compiled<1, 1> {
+impl Compiled<'_, 1, 1> {
     /// Calls the function.
     ///
     /// # Errors
@@ -190,7 +191,7 @@ impl Compiled<1, 1> {
     }
 }
 
-impl<const N: usize, const M: usize> std::fmt::Debug for Compiled<N, M> {
+impl<const N: usize, const M: usize> std::fmt::Debug for Compiled<'_, N, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Compiled({N} -> {M}, {} kinds of arguments)", self.kinds())
     }
@@ -245,7 +246,7 @@ impl Bind<'_> {
             Some(i) => {
                 // The view was made of other memory.
                 let moved = t.layout.offset() + self.inputs[i].layout.offset() - self.stand_ins[i].layout.offset();
-                let layout = Layout::new(t.shape(), t.layout.strides(), moved)?;
+                let layout = Layout::new(t.sizes(), t.layout.strides(), moved)?;
                 Ok(Tensor { layout, node: self.inputs[i].node.clone() })
             }
             None => Ok(t.clone()),

@@ -1,178 +1,177 @@
-//! Views: the same value in another layout. None of them copies, except a reshape that no layout can express.
+//! Indexing as in NumPy: `x.i((.., 1..))`.
 
-use millstream_core::what::Dims;
-use millstream_core::{DType, Error, Layout, Result};
+use std::panic::Location;
+
+use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
-use crate::Tensor;
-use crate::graph::{Cast, Copy, one};
+use crate::arguments::{Index, IntoIndex, Part};
+use crate::{Operand, Tensor};
+
+/// A tensor of indices or a mask, and the axis of the view where it stands.
+type Lookup = (usize, Tensor);
 
 impl Tensor {
-    /// The value through another layout of the same memory.
-    #[track_caller]
-    fn view(&self, op: &'static str, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Tensor {
-        Tensor::build(op, || {
-            self.check()?;
-            Ok(Tensor { layout: layout(&self.layout)?, node: self.node.clone() })
-        })
-    }
-
-    /// The elements in another shape. Copies only where the layout forces it, and then as part of the next kernel.
+    /// Part of the tensor, as `x[...]` of NumPy: integers (negative ones from the end) drop their axis, ranges and
+    /// [`step`](crate::step) cut it, [`NewAxis`](crate::NewAxis) adds one, [`Ellipsis`](crate::Ellipsis) stands for whole axes,
+    /// and tensors of integers, lists, or masks pick elements. Axes that are not mentioned stay whole.
+    ///
+    /// Without tensors and lists the result is a view. With them elements are gathered: tensors broadcast together, and their axes stand
+    /// where the first of them stood, or in front if other parts lie between them. A mask is computed now, because the shape of the
+    /// result depends on it.
     ///
     /// ```
-    /// use millstream::Tensor;
-    /// let x = Tensor::arange(0, 6).reshape(&[2, 3]);
-    /// assert_eq!(x.shape(), [2, 3]);
-    /// assert!(x.reshape(&[4]).check().is_err());
-    /// ```
-    #[track_caller]
-    pub fn reshape(&self, shape: &[usize]) -> Tensor {
-        Tensor::build("reshape", || {
-            self.check()?;
-            match self.layout.reshape(shape)? {
-                Some(layout) => Ok(Tensor { layout, node: self.node.clone() }),
-                None => {
-                    let copy = self.copy();
-                    let layout = Layout::contiguous(shape)?;
-                    Ok(Tensor { layout, node: copy.node })
-                }
-            }
-        })
-    }
-
-    /// The dimensions in another order.
-    #[track_caller]
-    pub fn permute(&self, order: &[usize]) -> Tensor {
-        self.view("permute", |l| l.permute(order))
-    }
-
-    /// The last two dimensions exchanged.
-    #[track_caller]
-    pub fn transpose(&self) -> Tensor {
-        self.view("transpose", |l| {
-            let rank = l.rank();
-            if rank < 2 {
-                return Err(Error::shape(format!("a tensor of {rank} dimensions has no two to exchange")));
-            }
-            let mut order: SmallVec<[usize; 6]> = (0..rank).collect();
-            order.swap(rank - 1, rank - 2);
-            l.permute(&order)
-        })
-    }
-
-    /// Every `step`-th element of one dimension from `start` up to but without `stop`. As in Python, negative bounds count
-    /// from the end, bounds beyond it are cut, and a negative step walks backwards.
-    ///
-    /// ```
-    /// use millstream::Tensor;
-    /// let x = Tensor::arange(0, 5);
-    /// assert_eq!(x.slice(0, 1, -1, 2).to_vec::<i64>()?, [1, 3]);
-    /// assert_eq!(x.slice(0, -1, isize::MIN, -2).to_vec::<i64>()?, [4, 2, 0]);
+    /// use millstream::{Ellipsis, NewAxis, Tensor, step};
+    /// let x = Tensor::arange(0, 12).reshape([3, 4]);
+    /// assert_eq!(x.i((-1, ..)).to_vec::<i64>()?, [8, 9, 10, 11]);
+    /// assert_eq!(x.i((.., 1..3)).shape(), [3, 2]);
+    /// assert_eq!(x.i((0, step(.., -1))).to_vec::<i64>()?, [3, 2, 1, 0]);
+    /// assert_eq!(x.i((Ellipsis, NewAxis, 0)).shape(), [3, 1]);
+    /// assert_eq!(x.i(([2, 0], 1)).to_vec::<i64>()?, [9, 1]);
+    /// assert_eq!(x.i(&x.gt(9)).to_vec::<i64>()?, [10, 11]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn slice(&self, axis: isize, start: isize, stop: isize, step: isize) -> Tensor {
-        Tensor::build("slice", || {
-            self.check()?;
-            let axis = self.axis(axis)?;
-            if step == 0 {
-                return Err(Error::argument("a slice needs a step other than 0"));
-            }
-            let n = self.shape()[axis] as isize;
-            let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-            let bound = |b: isize| (if b < 0 { b.saturating_add(n) } else { b }).clamp(low, high);
-            // A stop below -n of a backward slice means "to the very front".
-            let (from, to) = (bound(start), if step < 0 && stop < -n { -1 } else { bound(stop) });
-            let distance = if step > 0 { to - from } else { from - to };
-            let len = if distance <= 0 { 0 } else { (distance as usize).div_ceil(step.unsigned_abs()) };
-            Ok(Tensor { layout: self.layout.slice(axis, from.max(0) as usize, len, step)?, node: self.node.clone() })
+    pub fn i(&self, index: impl IntoIndex) -> Tensor {
+        let parts = index.parts();
+        Tensor::composed("i", || {
+            Tensor::build("i", || {
+                let (view, lookups) = self.indexed(&parts)?;
+                if lookups.is_empty() { Ok(view) } else { view.looked_up(lookups) }
+            })
         })
     }
 
-    /// One index of a dimension, which is dropped.
+    /// Assigns to part of the tensor: `x[...] = value` of NumPy, with the index of [`Tensor::i`]. The value is broadcast.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let mut x = Tensor::new([[1, 2], [3, 4]]);
+    /// x.set((.., 0), 7)?;
+    /// x.set(&x.eq(4), 0)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [7, 2, 7, 0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::assign`]; also an index that does not fit the tensor.
     #[track_caller]
-    pub fn select(&self, axis: isize, index: isize) -> Tensor {
-        Tensor::build("select", || {
-            self.check()?;
-            let a = self.axis(axis)?;
-            let n = self.shape()[a];
-            let at = if index < 0 { index + n as isize } else { index };
-            if at < 0 || at as usize >= n {
-                return Err(Error::argument(format!("index {index} is out of range for axis {axis} of {n}")));
-            }
-            let one = self.layout.slice(a, at as usize, 1, 1)?;
-            let mut shape: Dims = one.shape().into();
-            shape.remove(a);
-            let mut strides: SmallVec<[isize; 6]> = one.strides().into();
-            strides.remove(a);
-            Ok(Tensor { layout: Layout::new(&shape, &strides, one.offset())?, node: self.node.clone() })
-        })
-    }
-
-    /// Repeats dimensions of size 1, and adds outer ones, to reach the shape.
-    #[track_caller]
-    pub fn broadcast(&self, shape: &[usize]) -> Tensor {
-        self.view("broadcast", |l| l.broadcast(shape))
-    }
-
-    /// A dimension backwards.
-    #[track_caller]
-    pub fn flip(&self, axis: isize) -> Tensor {
-        Tensor::build("flip", || {
-            self.check()?;
-            Ok(Tensor { layout: self.layout.flip(self.axis(axis)?)?, node: self.node.clone() })
-        })
-    }
-
-    /// A new dimension of size 1 before this axis.
-    #[track_caller]
-    pub fn unsqueeze(&self, axis: isize) -> Tensor {
-        Tensor::build("unsqueeze", || {
-            self.check()?;
-            let rank = self.rank() as isize;
-            let at = if axis < 0 { axis + rank + 1 } else { axis };
-            if !(0..=rank).contains(&at) {
-                return Err(Error::axis(axis, self.rank() + 1));
-            }
-            let mut shape: Dims = self.shape().into();
-            let mut strides: SmallVec<[isize; 6]> = self.layout.strides().into();
-            shape.insert(at as usize, 1);
-            strides.insert(at as usize, 0);
-            Ok(Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() })
-        })
-    }
-
-    /// Without this dimension, which must have size 1.
-    #[track_caller]
-    pub fn squeeze(&self, axis: isize) -> Tensor {
-        Tensor::build("squeeze", || {
-            self.check()?;
-            let a = self.axis(axis)?;
-            if self.shape()[a] != 1 {
-                return Err(Error::shape(format!("axis {axis} of shape {:?} does not have size 1", self.shape())));
-            }
-            Ok(self.select(axis, 0))
-        })
-    }
-
-    /// A copy with the elements row-major in memory of its own.
-    #[track_caller]
-    pub fn copy(&self) -> Tensor {
-        Tensor::build("copy", || Tensor::new_node(Copy, one(self)))
-    }
-
-    /// The tensor itself where its elements lie row-major without gaps, else a copy of which that is true.
-    #[track_caller]
-    pub fn contiguous(&self) -> Tensor {
-        if self.layout.is_contiguous() { self.clone() } else { self.copy() }
-    }
-
-    /// The elements in another dtype: floats are truncated and saturate toward integers, integers wrap, nonzero is true.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Tensor {
-        if self.dtype() == dtype || self.node.error().is_some() {
-            return self.clone();
+    pub fn set<'a>(&mut self, index: impl IntoIndex, value: impl Into<Operand<'a>>) -> Result<()> {
+        let (location, parts, value) = (Location::caller(), index.parts(), value.into());
+        let at = |e: Error| if e.location().is_some() { e } else { e.in_op("set").at(location) };
+        if parts.iter().any(|p| matches!(p.0, Part::Tensor(_))) {
+            let new = Tensor::composed("set", || Tensor::build("set", || self.replaced(&parts, &value)));
+            new.check()?;
+            *self = new;
+            return Ok(());
         }
-        Tensor::build("cast", || Tensor::new_node(Cast { to: dtype }, one(self)))
+        self.assign_at(|x| x.indexed(&parts).map_or_else(|e| Tensor::failed(at(e)), |(view, _)| view), value)
+    }
+
+    /// The view by all parts that are no tensors, and the tensors with the axes of the view where they stand.
+    fn indexed(&self, parts: &[Index]) -> Result<(Tensor, SmallVec<[Lookup; 2]>)> {
+        self.check()?;
+        let consumed = |part: &Index| match &part.0 {
+            Part::NewAxis | Part::Ellipsis => 0,
+            Part::Tensor(t) if t.dtype() == DType::Bool => t.rank(),
+            _ => 1,
+        };
+        let (used, rank): (usize, _) = (parts.iter().map(consumed).sum(), self.rank());
+        if used > rank {
+            return Err(Error::argument(format!("{used} indices for a tensor of {rank} dimensions")));
+        }
+        if parts.iter().filter(|p| matches!(p.0, Part::Ellipsis)).count() > 1 {
+            return Err(Error::argument("an index with two ellipses"));
+        }
+        let gathers = parts.iter().any(|p| matches!(p.0, Part::Tensor(_)));
+        let (mut view, mut axis, mut lookups) = (self.clone(), 0, SmallVec::new());
+        for part in parts {
+            match &part.0 {
+                Part::At(index) if gathers => {
+                    // Beside tensors an integer is one of them; its range is known now.
+                    view.select(axis, *index).check()?;
+                    lookups.push((axis, Tensor::scalar(*index as i64)));
+                    axis += 1;
+                }
+                Part::At(index) => view = view.select(axis, *index),
+                Part::Span(span) => {
+                    view = view.slice(axis, *span);
+                    axis += 1;
+                }
+                Part::NewAxis => {
+                    view = view.unsqueeze(axis);
+                    axis += 1;
+                }
+                Part::Ellipsis => axis += rank - used,
+                Part::Tensor(t) => {
+                    t.check()?;
+                    lookups.push((axis, t.clone()));
+                    axis += consumed(part);
+                }
+            }
+            view.check()?;
+        }
+        Ok((view, lookups))
+    }
+
+    /// Tensors of indices alone, masks as the indices of their elements, each with its axis.
+    fn index_lists(&self, lookups: SmallVec<[Lookup; 2]>) -> Result<SmallVec<[Lookup; 2]>> {
+        let mut lists = SmallVec::new();
+        for (axis, t) in lookups {
+            if t.dtype() != DType::Bool {
+                t.check_indices()?;
+                lists.push((axis, t));
+                continue;
+            }
+            if t.sizes() != &self.sizes()[axis..axis + t.rank()] {
+                let here = &self.sizes()[axis..axis + t.rank()];
+                return Err(Error::shape(format!("a mask of shape {:?} for axes of {here:?}", t.sizes())));
+            }
+            lists.extend(t.nonzero()?.into_iter().enumerate().map(|(i, list)| (axis + i, list)));
+        }
+        Ok(lists)
+    }
+
+    /// Elements at the indices that tensors hold.
+    fn looked_up(&self, lookups: SmallVec<[Lookup; 2]>) -> Result<Tensor> {
+        if let [(0, mask)] = &lookups[..]
+            && mask.dtype() == DType::Bool
+        {
+            return Ok(self.mask(mask));
+        }
+        let lists = self.index_lists(lookups)?;
+        let axes: SmallVec<[usize; 4]> = lists.iter().map(|l| l.0).collect();
+        let together = axes.windows(2).all(|w| w[1] == w[0] + 1);
+        let rest = (0..self.rank()).filter(|d| !axes.contains(d));
+        let order: Vec<usize> = axes.iter().copied().chain(rest).collect();
+        let found = self.permute(&order).index(lists.iter().map(|l| &l.1));
+        if !together || axes[0] == 0 {
+            return Ok(found);
+        }
+        // The new axes move to where the first tensor stood.
+        let new = found.rank() + axes.len() - self.rank();
+        let before = new..new + axes[0];
+        let order: Vec<usize> = before.clone().chain(0..new).chain(before.end..found.rank()).collect();
+        Ok(found.permute(&order))
+    }
+
+    /// The tensor with other values where tensors of indices or masks say.
+    fn replaced(&self, parts: &[Index], value: &Operand<'_>) -> Result<Tensor> {
+        self.check()?;
+        if let [Index(Part::Tensor(mask))] = parts
+            && mask.dtype() == DType::Bool
+            && mask.sizes() == self.sizes()
+            && !matches!(value, Operand::Tensor(t) if t.rank() > 0)
+        {
+            let value = self.assignable(value.clone(), self.sizes())?;
+            return Ok(mask.where_(&value, self));
+        }
+        // The numbers of the elements, indexed as the elements are.
+        let numbers = Tensor::arange(0, self.len() as i64).reshape(self.sizes());
+        let (view, lookups) = numbers.indexed(parts)?;
+        let at = view.looked_up(lookups)?;
+        let value = self.assignable(value.clone(), at.sizes())?;
+        let flat = self.reshape(-1).index_put([&at.reshape(-1)], &value.reshape(-1));
+        Ok(flat.reshape(self.sizes()))
     }
 }

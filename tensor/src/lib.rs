@@ -2,24 +2,31 @@
 //!
 //! Programs use these through the `millstream` crate, which brings the devices.
 
+mod arguments;
 mod compiled;
 mod display;
 mod files;
 mod graph;
 mod index;
+mod nested;
 mod ops;
 mod plan;
 mod tensor;
+mod views;
 
 use std::sync::OnceLock;
 
 use millstream_core::{Result, Runtime};
 
+pub use arguments::{
+    Axes, Ellipsis, Extent, Index, Integer, Integers, IntoDevice, IntoIndex, NewAxis, NewShape, Shape, Span, step,
+};
 pub use compiled::{Compiled, compile, compile_all};
 pub use files::Compression;
+pub use nested::Nested;
 pub use ops::{
-    AttentionOptions, Channels, Conv, FftNorm, Generator, Indexing, Interpolation, Keep, MatrixNorm, Operand, Padding,
-    Pool, Reduction, Side, Sizes,
+    AttentionOptions, Channels, Conv, FftNorm, Generator, Indexing, Interpolation, MatrixNorm, Operand, Order, Padding,
+    Pool, Reduction, Side, Sizes, Tolerance,
 };
 pub use tensor::Tensor;
 

@@ -3,11 +3,11 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
-use smallvec::SmallVec;
-
+use crate::arguments::{Integer, IntoDevice, NewShape, Shape, axis_of};
 use crate::graph::{Fusion, Inputs, Node};
+use crate::nested::Nested;
 use crate::plan;
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
 
 /// An n-dimensional array of one element type.
 ///
@@ -19,52 +19,108 @@ use crate::plan;
 ///
 /// ```
 /// use millstream::Tensor;
-/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0]);
-/// let y = (&x * 2.0 + 1.0).sqrt();
-/// assert_eq!(y.to_vec::<f32>()?, [3f32.sqrt(), 5f32.sqrt(), 7f32.sqrt()]);
+/// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]);
+/// let y = (2.0 * &x + 1.0).sum(1);
+/// assert_eq!(y.to_vec::<f32>()?, [8.0, 16.0]);
+/// assert_eq!(y.to_string(), "[ 8. 16.]");
 /// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use = "a tensor is computed lazily and never changes: what a method gives has to be used"]
 pub struct Tensor {
     pub(crate) node: Arc<Node>,
     pub(crate) layout: Layout,
 }
 
 impl Tensor {
+    /// A tensor of a number, a list of numbers, or lists of lists, as arrays, slices or vectors.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::new([[1, 2, 3], [4, 5, 6]]);
+    /// assert_eq!(x.shape(), [2, 3]);
+    /// assert_eq!(Tensor::new(2.5f64).item::<f64>()?, 2.5);
+    /// assert!(Tensor::new(vec![vec![1, 2], vec![3]]).check().is_err());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn new<N: Nested>(values: N) -> Tensor {
+        let (mut shape, mut list) = (Vec::new(), Vec::new());
+        match values.flatten(0, &mut shape, &mut list) {
+            Ok(()) => Tensor::of("new", &shape, &list),
+            Err(error) => Tensor::failed(error.in_op("new").at(Location::caller())),
+        }
+    }
+
     /// A one-dimensional tensor with a copy of these values.
     #[track_caller]
     pub fn from_slice<T: Element>(values: &[T]) -> Tensor {
-        Tensor::from_shape(&[values.len()], values)
+        Tensor::of("from_slice", &[values.len()], values)
+    }
+
+    /// A tensor of this shape with these values, row-major.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_vec((0..6).collect(), (2, ()));
+    /// assert_eq!(x.to_vec2::<i32>()?, [[0, 1, 2], [3, 4, 5]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_vec<T: Element>(values: Vec<T>, shape: impl Into<NewShape>) -> Tensor {
+        match shape.into().sizes_of(values.len()) {
+            Ok(shape) => Tensor::of("from_vec", &shape, &values),
+            Err(error) => Tensor::failed(error.in_op("from_vec").at(Location::caller())),
+        }
     }
 
     /// A tensor of this shape with a copy of these values, row-major.
     ///
     /// ```
     /// use millstream::Tensor;
-    /// let m = Tensor::from_shape(&[2, 2], &[1i32, 2, 3, 4]);
+    /// let m = Tensor::from_shape([2, 2], &[1i32, 2, 3, 4]);
     /// assert_eq!(m.transpose().to_vec::<i32>()?, [1, 3, 2, 4]);
-    /// assert!(Tensor::from_shape(&[3], &[1i32]).check().is_err());
+    /// assert!(Tensor::from_shape(3, &[1i32]).check().is_err());
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn from_shape<T: Element>(shape: &[usize], values: &[T]) -> Tensor {
+    pub fn from_shape<T: Element>(shape: impl Into<NewShape>, values: &[T]) -> Tensor {
+        match shape.into().sizes_of(values.len()) {
+            Ok(shape) => Tensor::of("from_shape", &shape, values),
+            Err(error) => Tensor::failed(error.in_op("from_shape").at(Location::caller())),
+        }
+    }
+
+    /// Elements in a shape, by the method of that name.
+    #[track_caller]
+    fn of<T: Element>(op: &'static str, shape: &[usize], values: &[T]) -> Tensor {
         // SAFETY: elements are plain data without padding; their bytes may be read.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
-        Tensor::from_bytes(shape, T::DTYPE, bytes)
+        Tensor::of_bytes(op, shape, T::DTYPE, bytes)
     }
 
     /// A tensor of this shape and dtype from the bytes of its elements, row-major, as they lie in this machine's memory.
     #[track_caller]
-    pub fn from_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Tensor {
+    pub fn from_bytes(shape: impl Into<NewShape>, dtype: DType, bytes: &[u8]) -> Tensor {
+        match shape.into().sizes() {
+            Ok(shape) => Tensor::of_bytes("from_bytes", &shape, dtype, bytes),
+            Err(error) => Tensor::failed(error.in_op("from_bytes").at(Location::caller())),
+        }
+    }
+
+    #[track_caller]
+    fn of_bytes(op: &'static str, shape: &[usize], dtype: DType, bytes: &[u8]) -> Tensor {
         let location = Location::caller();
         let make = || {
             let layout = Layout::contiguous(shape)?;
             if layout.len() * dtype.size() != bytes.len() {
-                return Err(Error::shape(format!(
-                    "a {dtype} tensor of shape {shape:?} has {} bytes, but {} were given",
-                    layout.len() * dtype.size(),
-                    bytes.len()
-                )));
+                let (size, given) = (dtype.size(), bytes.len());
+                let given = if given.is_multiple_of(size) {
+                    format!("{} elements", given / size)
+                } else {
+                    format!("{given} bytes of elements of {size}")
+                };
+                return Err(Error::shape(format!("{given} for the shape {shape:?}, which has {}", layout.len())));
             }
             if dtype == DType::Bool && bytes.iter().any(|&b| b > 1) {
                 return Err(Error::dtype("a bool element has a byte other than 0 and 1")
@@ -74,7 +130,7 @@ impl Tensor {
             let buffer = Buffer::from_bytes(&runtime.host()?, bytes, Mode::Automatic)?;
             Ok((layout, buffer, runtime.default_device()?))
         };
-        Tensor::leaf(make(), dtype, "from_slice", location)
+        Tensor::leaf(make(), dtype, op, location)
     }
 
     /// A tensor over a buffer that exists already.
@@ -91,8 +147,27 @@ impl Tensor {
         Tensor { node, layout }
     }
 
-    /// The sizes; empty for a tensor that carries an error.
-    pub fn shape(&self) -> &[usize] {
+    /// The sizes. A tensor that carries an error has none; indexing its shape panics with that error. See [`Tensor::dims`].
+    pub fn shape(&self) -> Shape<'_> {
+        Shape::new(self.layout.shape(), self.node.error())
+    }
+
+    /// The sizes, or the error that the tensor carries.
+    ///
+    /// ```
+    /// use millstream::{DType, Tensor};
+    /// let x = Tensor::zeros([2, 3], DType::F32);
+    /// assert_eq!(x.dims()?, [2, 3]);
+    /// assert!(x.matmul(&x).dims().is_err());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    pub fn dims(&self) -> Result<&[usize]> {
+        self.check()?;
+        Ok(self.layout.shape())
+    }
+
+    /// The sizes as the library itself uses them.
+    pub(crate) fn sizes(&self) -> &[usize] {
         self.layout.shape()
     }
 
@@ -134,12 +209,22 @@ impl Tensor {
         self.node.error().map_or(Ok(()), |e| Err(e.clone()))
     }
 
-    /// The same value for computing on another device. It moves when it is needed there.
+    /// The same value for computing on another device, given as such or by its name. It moves when it is needed there.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::new([1.0f32, 2.0]).to("cpu");
+    /// assert_eq!((&x + &x).to_vec::<f32>()?, [2.0, 4.0]);
+    /// assert!(x.to("abacus:0").check().is_err());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[track_caller]
-    pub fn to(&self, device: &Device) -> Tensor {
+    pub fn to(&self, device: impl IntoDevice) -> Tensor {
         let location = Location::caller();
+        let device = device.device();
         Tensor::build("to", || {
             self.check()?;
+            let device = &device?;
             if self.node.device.as_ref().is_some_and(|d| d.same(device)) {
                 return Ok(self.clone());
             }
@@ -164,12 +249,14 @@ impl Tensor {
 
     /// Computes the value now and waits for it.
     pub fn eval(&self) -> Result<()> {
-        Tensor::eval_all(&[self])
+        Tensor::eval_all([self])
     }
 
     /// Computes several values in one plan, so that what they share is computed once, and waits for them.
-    pub fn eval_all(tensors: &[&Tensor]) -> Result<()> {
-        plan::evaluate(tensors, plan::Trigger::Eval, None)?;
+    pub fn eval_all<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>) -> Result<()> {
+        let tensors: Vec<T> = tensors.into_iter().collect();
+        let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
+        plan::evaluate(&tensors, plan::Trigger::Eval, None)?;
         tensors.iter().try_for_each(|t| t.event().map_or(Ok(()), |e| e.wait()))
     }
 
@@ -203,7 +290,36 @@ impl Tensor {
     }
 
     /// The elements in row-major order. `T` must be the tensor's element type.
+    #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        read("to_vec", || self.elements())
+    }
+
+    /// The elements of a matrix, row by row.
+    #[track_caller]
+    pub fn to_vec2<T: Element>(&self) -> Result<Vec<Vec<T>>> {
+        read("to_vec2", || {
+            self.check()?;
+            let [_, columns] = *self.sizes() else { return Err(self.not_of_rank(2)) };
+            Ok(rows(&self.elements()?, self.sizes()[0], columns, <[T]>::to_vec))
+        })
+    }
+
+    /// The elements of a tensor of three dimensions, matrix by matrix and row by row.
+    #[track_caller]
+    pub fn to_vec3<T: Element>(&self) -> Result<Vec<Vec<Vec<T>>>> {
+        read("to_vec3", || {
+            self.check()?;
+            let [n, r, c] = *self.sizes() else { return Err(self.not_of_rank(3)) };
+            Ok(rows(&self.elements()?, n, r * c, |matrix| rows(matrix, r, c, <[T]>::to_vec)))
+        })
+    }
+
+    fn not_of_rank(&self, rank: usize) -> Error {
+        Error::shape(format!("the shape {:?} has not {rank} dimensions", self.sizes()))
+    }
+
+    fn elements<T: Element>(&self) -> Result<Vec<T>> {
         self.expect_type::<T>()?;
         let dense = self.dense();
         let buffer = plan::value(&dense, None)?;
@@ -225,25 +341,28 @@ impl Tensor {
     }
 
     /// The only element of a tensor of one.
+    #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
-        self.check()?;
-        if self.len() != 1 {
-            return Err(Error::shape(format!(
-                "item needs one element; the shape {:?} has {}",
-                self.shape(),
-                self.len()
-            )));
-        }
-        self.to_vec::<T>()?.first().copied().ok_or_else(|| Error::internal("a tensor of one element has none"))
+        read("item", || {
+            self.check()?;
+            if self.len() != 1 {
+                let (shape, len) = (self.sizes(), self.len());
+                return Err(Error::shape(format!("item needs one element; the shape {shape:?} has {len}")));
+            }
+            self.elements::<T>()?.first().copied().ok_or_else(|| Error::internal("a tensor of one element has none"))
+        })
     }
 
     /// The bytes of the elements in row-major order.
+    #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.check()?;
-        let dense = self.dense();
-        let buffer = plan::value(&dense, None)?;
-        let host = buffer.device().host();
-        buffer.with_host(&host, |bytes| bytes[dense.byte_range()].to_vec())
+        read("to_bytes", || {
+            self.check()?;
+            let dense = self.dense();
+            let buffer = plan::value(&dense, None)?;
+            let host = buffer.device().host();
+            buffer.with_host(&host, |bytes| bytes[dense.byte_range()].to_vec())
+        })
     }
 
     /// What the plan for this value looks like: kernels, fusion, tiles, bytes, predicted time, kernel text.
@@ -259,8 +378,8 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// # fn main() -> millstream::Result<()> {
-    /// let weights = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0]).reshape(&[2, 2]).keep()?;
-    /// let x = Tensor::from_slice(&[1.0f32, 1.0, 0.0, 1.0]).reshape(&[2, 2]);
+    /// let weights = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).keep()?;
+    /// let x = Tensor::new([[1.0f32, 1.0], [0.0, 1.0]]);
     /// assert_eq!(x.matmul(&weights).to_vec::<f32>()?, [4.0, 6.0, 3.0, 4.0]);
     /// # Ok(())
     /// # }
@@ -279,13 +398,11 @@ impl Tensor {
     fn expect_type<T: Element>(&self) -> Result<()> {
         self.check()?;
         if T::DTYPE != self.dtype() {
-            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE))
-                .in_op("to_vec")
-                .suggest(format!(
-                    "read it as {0}, or convert it first with cast(DType::{1:?})",
-                    self.dtype(),
-                    T::DTYPE
-                )));
+            return Err(Error::dtype(format!("the tensor holds {}, not {}", self.dtype(), T::DTYPE)).suggest(format!(
+                "read it as {0}, or convert it first with cast(DType::{1:?})",
+                self.dtype(),
+                T::DTYPE
+            )));
         }
         Ok(())
     }
@@ -317,27 +434,51 @@ impl Tensor {
     }
 
     /// The axis counted from the front; negative ones count from the end.
-    pub(crate) fn axis(&self, axis: isize) -> Result<usize> {
-        let rank = self.rank();
-        let at = if axis < 0 { axis + rank as isize } else { axis };
-        if at < 0 || at as usize >= rank { Err(Error::axis(axis, rank)) } else { Ok(at as usize) }
-    }
-
-    /// Axes counted from the front, sorted, each once; all of them where none is named.
-    pub(crate) fn axes(&self, axes: &[isize]) -> Result<SmallVec<[usize; 4]>> {
-        if axes.is_empty() {
-            return Ok((0..self.rank()).collect());
-        }
-        let mut out: SmallVec<[usize; 4]> = axes.iter().map(|&a| self.axis(a)).collect::<Result<_>>()?;
-        out.sort_unstable();
-        if out.windows(2).any(|w| w[0] == w[1]) {
-            return Err(Error::argument(format!("the axes {axes:?} name one axis twice")));
-        }
-        Ok(out)
+    pub(crate) fn axis(&self, axis: impl Integer) -> Result<usize> {
+        axis_of(axis.number(), self.rank())
     }
 
     /// The runtime that tensors use which name no device.
     pub fn runtime() -> Result<&'static Runtime> {
         crate::default_runtime()
+    }
+}
+
+/// A read: an error that has no place yet is one of this call.
+#[track_caller]
+fn read<T>(op: &'static str, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let location = Location::caller();
+    read().map_err(|error| if error.location().is_some() { error } else { error.in_op(op).at(location) })
+}
+
+/// What is made of each row of a matrix.
+fn rows<T, R>(elements: &[T], count: usize, row: usize, make: impl Fn(&[T]) -> R) -> Vec<R> {
+    (0..count).map(|i| make(&elements[i * row..(i + 1) * row])).collect()
+}
+
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}
+
+impl<T: Element> From<Vec<T>> for Tensor {
+    #[track_caller]
+    fn from(values: Vec<T>) -> Tensor {
+        Tensor::from_slice(&values)
+    }
+}
+
+impl<T: Element> From<&[T]> for Tensor {
+    #[track_caller]
+    fn from(values: &[T]) -> Tensor {
+        Tensor::from_slice(values)
+    }
+}
+
+impl<T: Element, const N: usize> From<[T; N]> for Tensor {
+    #[track_caller]
+    fn from(values: [T; N]) -> Tensor {
+        Tensor::from_slice(&values)
     }
 }

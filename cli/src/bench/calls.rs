@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use millstream::{DType, Device, Event, Idea, Keep, Tensor};
+use millstream::{DType, Device, Event, Idea, Tensor};
 
 use super::random::Normal;
 use super::timing::{self, Timing};
@@ -72,7 +72,7 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
             let at = Cell::new(0);
             let step = || {
                 at.set((at.get() + 1) % 960);
-                compute((x.slice(0, at.get(), at.get() + 64, 1) * 2.0).sum(&[], Keep::No))
+                compute((x.slice(0, at.get()..at.get() + 64) * 2.0).sum(..))
             };
             timing::call(step, finish)
         }
@@ -80,9 +80,9 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
             // Every length is new: nothing that was planned before can serve.
             let sequence = RefCell::new(x.reshape(&[128, 8]));
             let step = || {
-                let next = Tensor::concat(&[&sequence.borrow(), &x.slice(0, 0, 8, 1).reshape(&[1, 8])], 0);
+                let next = Tensor::concat(&[&sequence.borrow(), &x.slice(0, ..8).reshape(&[1, 8])], 0);
                 let next = if next.shape()[0] > 4000 { x.reshape(&[128, 8]) } else { next };
-                let sum = next.sum(&[0], Keep::No);
+                let sum = next.sum(0);
                 Tensor::eval_all(&[&next, &sum])?;
                 *sequence.borrow_mut() = next;
                 Ok(())

@@ -1,6 +1,6 @@
 //! The computed cases: how the tensor is built, what its elements must be, what arithmetic and bytes it takes at least.
 
-use millstream::{DType, Keep, Tensor};
+use millstream::{DType, Tensor};
 
 use super::random::Source;
 
@@ -242,7 +242,7 @@ pub fn sum(dtype: DType, sizes: &[usize]) -> Compute {
     let n = sizes[0];
     Compute {
         elements: 1,
-        build: |x, _| x[0].sum(&[], Keep::No),
+        build: |x, _| x[0].sum(..),
         expected: |of, sizes, _| (0..sizes[0]).map(|i| of[0].at(i)).sum(),
         reach: n,
         bytes: bytes(dtype, &[n, 1]),
@@ -278,7 +278,7 @@ pub fn softmax(dtype: DType, sizes: &[usize]) -> Compute {
 /// Each row brought to mean 0 and variance 1.
 pub fn layernorm(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x, _| x[0].layernorm(1, 1e-5),
+        build: |x, _| x[0].layernorm(-1, 1e-5),
         expected: |of, sizes, i| {
             let c = sizes[1];
             let row: Vec<f64> = (i / c * c..i / c * c + c).map(|j| of[0].at(j)).collect();
@@ -305,7 +305,7 @@ pub fn colsum(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
         elements: c,
-        build: |x, _| x[0].sum(&[0], Keep::No),
+        build: |x, _| x[0].sum(0),
         expected: |of, sizes, i| (0..sizes[0]).map(|r| of[0].at(r * sizes[1] + i)).sum(),
         reach: r,
         bytes: bytes(dtype, &[r * c, c]),
@@ -318,7 +318,7 @@ pub fn rowsum(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
         elements: r,
-        build: |x, _| x[0].sum(&[1], Keep::No),
+        build: |x, _| x[0].sum(1),
         expected: |of, sizes, i| (i * sizes[1]..(i + 1) * sizes[1]).map(|j| of[0].at(j)).sum(),
         bytes: bytes(dtype, &[r * c, r]),
         ..rows(dtype, sizes, 1)

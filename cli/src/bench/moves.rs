@@ -1,7 +1,7 @@
 //! Cases that move data more than they compute: running sums, sorting, lookups, random numbers. Bytes are those that the results
 //! need at least, each read or written once; a sort is no faster for that, but its share of the limit is then comparable.
 
-use millstream::{DType, Generator, Keep};
+use millstream::{DType, Generator, Order};
 
 use super::compute::{Build, Compute, Input, bytes, elementwise, rows};
 use super::random::Source;
@@ -69,7 +69,7 @@ fn sorted(of: &[Source], sizes: &[usize]) -> Vec<Vec<(f64, usize)>> {
 /// Each row in ascending order.
 pub fn sort(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
-        build: |x, _| x[0].sort(1, false),
+        build: |x, _| x[0].sort(1, Order::Ascending),
         whole: Some(|of, sizes, values| {
             let right: Vec<f64> = sorted(of, sizes).into_iter().flatten().map(|e| e.0).collect();
             difference(values, &right)
@@ -83,7 +83,7 @@ pub fn sort(dtype: DType, sizes: &[usize]) -> Compute {
 pub fn argsort(dtype: DType, sizes: &[usize]) -> Compute {
     let elements = sizes[0] * sizes[1];
     Compute {
-        build: |x, _| x[0].argsort(1, false),
+        build: |x, _| x[0].argsort(1, Order::Ascending),
         whole: Some(|of, sizes, values| {
             let right: Vec<f64> = sorted(of, sizes).into_iter().flatten().map(|e| e.1 as f64).collect();
             difference(values, &right)
@@ -100,7 +100,7 @@ pub fn topk(dtype: DType, sizes: &[usize]) -> Compute {
     Compute {
         sizes: vec![r, c, k],
         elements: r * k,
-        build: |x, sizes| x[0].topk(sizes[2], 1, true).0,
+        build: |x, sizes| x[0].topk(sizes[2], 1, Order::Descending).0,
         whole: Some(|of, sizes, values| {
             let first = |row: Vec<(f64, usize)>| row.into_iter().rev().take(sizes[2]).map(|e| e.0).collect::<Vec<_>>();
             difference(values, &sorted(of, sizes).into_iter().flat_map(first).collect::<Vec<_>>())
@@ -116,7 +116,7 @@ pub fn argmax(dtype: DType, sizes: &[usize]) -> Compute {
     let (r, c) = (sizes[0], sizes[1]);
     Compute {
         elements: r,
-        build: |x, _| x[0].argmax(&[1], Keep::No),
+        build: |x, _| x[0].argmax(1),
         expected: |of, sizes, i| {
             let at = |j: usize| of[0].at(i * sizes[1] + j);
             (1..sizes[1]).fold(0, |best, j| if at(j) > at(best) { j } else { best }) as f64

@@ -1,7 +1,7 @@
 //! The arguments of a call, asked for by name and converted to what the library takes.
 
 use millstream::core::what::MAX_RANK;
-use millstream::{DType, Keep, Sizes, Tensor};
+use millstream::{Axes, DType, Order, Sizes, Tensor};
 
 use super::functions::Function;
 use super::trouble::Trouble;
@@ -167,9 +167,19 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether reduced axes stay.
-    pub fn keep(&mut self) -> Result<Keep, Trouble> {
-        Ok(if self.flag("keep")? { Keep::Yes } else { Keep::No })
+    /// `x` reduced over axes, in the form in which they go or, with `keep`, in that in which they stay.
+    pub fn reduced(
+        &mut self,
+        goes: impl FnOnce(&Tensor, Axes) -> Tensor,
+        stays: impl FnOnce(&Tensor, Axes) -> Tensor,
+    ) -> Result<Tensor, Trouble> {
+        let (x, axes) = (self.tensor("x")?, self.axes()?);
+        Ok(if self.flag("keep")? { stays(&x, axes) } else { goes(&x, axes) })
+    }
+
+    /// Descending order where the flag says so, or by default.
+    pub fn order(&mut self, flag: &str, default: bool) -> Result<Order, Trouble> {
+        Ok(if self.flag_or(flag, default)? { Order::Descending } else { Order::Ascending })
     }
 
     /// True or false, or this where it is not given.
@@ -190,17 +200,17 @@ impl<'a> Arguments<'a> {
     }
 
     /// Axes: one number, an array of them, or none for all.
-    pub fn axes(&mut self) -> Result<Vec<isize>, Trouble> {
-        if !self.has("axes") {
-            return Ok(Vec::new());
-        }
+    pub fn axes(&mut self) -> Result<Axes, Trouble> {
+        Ok(if self.has("axes") { self.ints("axes")?.into() } else { Axes::from(..) })
+    }
+
+    /// The last so many axes that `axes` says, one where it is not given.
+    pub fn last_axes(&mut self) -> Result<Axes, Trouble> {
         let at = self.position("axes");
-        let axes = self.ints("axes")?;
-        if axes.is_empty() {
-            // The library reads an empty list as all axes, which is not what an empty list says.
-            return Err(Trouble::new(at, "an empty list of axes").suggest("leave it out to reduce over all axes"));
+        match self.count_or("axes", 1)? {
+            count @ 1..=MAX_RANK => Ok(Axes::from(-(count as isize)..)),
+            count => Err(Trouble::new(at, format!("the last {count} axes")).suggest("name at least 1")),
         }
-        Ok(axes)
     }
 
     /// One or several whole numbers.

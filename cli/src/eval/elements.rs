@@ -1,6 +1,6 @@
 //! Functions of single elements that are made of others, and tensors made of numbers.
 
-use millstream::{DType, Operand, Tensor};
+use millstream::{DType, Operand, Tensor, Tolerance};
 
 use super::arguments::Arguments;
 use super::functions::{Function, number};
@@ -40,8 +40,8 @@ macro_rules! tensors {
 
 /// Functions of one tensor, made of others.
 pub const UNARY: &[Function] = unary! {
-    is_finite "true where neither infinite nor NaN",
-    is_inf "true where infinite",
+    isfinite "true where neither infinite nor NaN",
+    isinf "true where infinite",
     signbit "true where the sign is negative",
     real "the real part",
     imag "the imaginary part",
@@ -103,7 +103,8 @@ fn clip(a: &mut Arguments<'_>) -> Result<Tensor, Trouble> {
     let x = a.tensor("x")?;
     let low = if a.has("low") { Some(a.beside("low", x.dtype())?) } else { None };
     let high = if a.has("high") { Some(a.beside("high", x.dtype())?) } else { None };
-    Ok(x.clip(low.as_ref().map(operand), high.as_ref().map(operand)))
+    let raised = low.as_ref().map_or_else(|| x.clone(), |low| x.maximum(operand(low)));
+    Ok(high.as_ref().map_or_else(|| raised.clone(), |high| raised.minimum(operand(high))))
 }
 
 fn flag(a: &mut Arguments<'_>, name: &str) -> Result<bool, Trouble> {
@@ -116,9 +117,10 @@ fn flag(a: &mut Arguments<'_>, name: &str) -> Result<bool, Trouble> {
     }
 }
 
-fn close(a: &mut Arguments<'_>) -> Result<(Tensor, Tensor, f64, f64, bool), Trouble> {
+fn close(a: &mut Arguments<'_>) -> Result<(Tensor, Tensor, Tolerance), Trouble> {
     let (x, y) = (a.tensor("x")?, a.tensor("y")?);
-    Ok((x, y, a.float_or("relative", 1e-5)?, a.float_or("absolute", 1e-8)?, flag(a, "nan_equal")?))
+    let tolerance = Tolerance::new(a.float_or("relative", 1e-5)?, a.float_or("absolute", 1e-8)?);
+    Ok((x, y, if flag(a, "nan_equal")? { tolerance.equal_nan() } else { tolerance }))
 }
 
 fn optional(a: &mut Arguments<'_>, name: &str) -> Result<Option<f64>, Trouble> {
@@ -151,13 +153,13 @@ pub const MORE: &[Function] = &[
         name: "isclose",
         form: "x, y, relative=1e-5, absolute=1e-8, nan_equal=false",
         about: "true where abs(x - y) <= absolute + relative * abs(y)",
-        call: |a| close(a).map(|(x, y, r, t, n)| x.isclose(&y, r, t, n)),
+        call: |a| close(a).map(|(x, y, near)| x.isclose(&y, near)),
     },
     Function {
         name: "allclose",
         form: "x, y, relative=1e-5, absolute=1e-8, nan_equal=false",
         about: "whether all elements are close",
-        call: |a| close(a).map(|(x, y, r, t, n)| x.allclose(&y, r, t, n)),
+        call: |a| close(a).map(|(x, y, near)| x.allclose(&y, near)),
     },
     Function {
         name: "elu",

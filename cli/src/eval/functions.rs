@@ -3,7 +3,7 @@
 mod lookups;
 mod neural;
 
-use millstream::{DType, Scalar, Tensor};
+use millstream::{DType, Scalar, Tensor, step};
 
 use super::arguments::Arguments;
 use super::elements;
@@ -121,12 +121,12 @@ macro_rules! binary {
 
 /// Reductions.
 macro_rules! reductions {
-    ($($name:ident $about:literal),* $(,)?) => {
+    ($($name:ident $keepdim:ident $about:literal),* $(,)?) => {
         &[$(Function {
             name: stringify!($name),
             form: "x, axes=all, keep=false",
             about: $about,
-            call: |a| Ok(a.tensor("x")?.$name(&a.axes()?, a.keep()?)),
+            call: |a| a.reduced(Tensor::$name, Tensor::$keepdim),
         }),*]
     };
 }
@@ -197,7 +197,7 @@ const UNARY: &[Function] = unary! {
     gelu "the Gaussian error linear unit",
     silu "x * sigmoid(x)",
     square "x * x",
-    is_nan "true where the element is not a number",
+    isnan "true where the element is not a number",
 };
 
 const BINARY: &[Function] = binary! {
@@ -227,7 +227,7 @@ const BINARY: &[Function] = binary! {
 fn choose(a: &mut Arguments<'_>) -> Result<Tensor, Trouble> {
     let condition = a.tensor("condition")?;
     let (x, y) = a.pair("a", "b")?;
-    Ok(condition.choose(&x, &y))
+    Ok(condition.where_(&x, &y))
 }
 
 const ELEMENTS: &[Function] = &[
@@ -240,7 +240,7 @@ const ELEMENTS: &[Function] = &[
         call: |a| {
             let x = a.tensor("x")?;
             let (low, high) = (a.beside("low", x.dtype())?, a.beside("high", x.dtype())?);
-            Ok(x.clamp(&low, &high))
+            Ok(x.clip(&low, &high))
         },
     },
     Function {
@@ -255,16 +255,16 @@ const ELEMENTS: &[Function] = &[
 ];
 
 const REDUCTIONS: &[Function] = reductions! {
-    sum "the sum",
-    prod "the product",
-    max "the largest element",
-    min "the smallest element",
-    argmax "where the largest element is",
-    argmin "where the smallest element is",
-    any "whether any element is true",
-    all "whether all elements are true",
-    mean "the mean",
-    median "the middle of the sorted elements",
+    sum sum_keepdim "the sum",
+    prod prod_keepdim "the product",
+    max max_keepdim "the largest element",
+    min min_keepdim "the smallest element",
+    argmax argmax_keepdim "where the largest element is",
+    argmin argmin_keepdim "where the smallest element is",
+    any any_keepdim "whether any element is true",
+    all all_keepdim "whether all elements are true",
+    mean mean_keepdim "the mean",
+    median median_keepdim "the middle of the sorted elements",
 };
 
 const ROWS: &[Function] = &[
@@ -272,19 +272,28 @@ const ROWS: &[Function] = &[
         name: "quantile",
         form: "x, q, axes=all, keep=false",
         about: "the value below which the part q lies",
-        call: |a| Ok(a.tensor("x")?.quantile(a.float_or("q", 0.5)?, &a.axes()?, a.keep()?)),
+        call: |a| {
+            let q = a.float_or("q", 0.5)?;
+            a.reduced(|x, axes| x.quantile(q, axes), |x, axes| x.quantile_keepdim(q, axes))
+        },
     },
     Function {
         name: "var",
         form: "x, axes=all, correction=0, keep=false",
         about: "the variance around the mean",
-        call: |a| Ok(a.tensor("x")?.var(&a.axes()?, a.count_or("correction", 0)?, a.keep()?)),
+        call: |a| {
+            let less = a.float_or("correction", 0.0)?;
+            a.reduced(|x, axes| x.var_corrected(less, axes), |x, axes| x.var_corrected_keepdim(less, axes))
+        },
     },
     Function {
         name: "std",
         form: "x, axes=all, correction=0, keep=false",
         about: "the standard deviation",
-        call: |a| Ok(a.tensor("x")?.std(&a.axes()?, a.count_or("correction", 0)?, a.keep()?)),
+        call: |a| {
+            let less = a.float_or("correction", 0.0)?;
+            a.reduced(|x, axes| x.std_corrected(less, axes), |x, axes| x.std_corrected_keepdim(less, axes))
+        },
     },
     Function {
         name: "softmax",
@@ -302,7 +311,10 @@ const ROWS: &[Function] = &[
         name: "layernorm",
         form: "x, axes=1, epsilon=1e-5",
         about: "the last so many axes brought to mean 0 and variance 1",
-        call: |a| Ok(a.tensor("x")?.layernorm(a.count_or("axes", 1)?, a.float_or("epsilon", 1e-5)?)),
+        call: |a| {
+            let (x, axes) = (a.tensor("x")?, a.last_axes()?);
+            Ok(x.layernorm(axes, a.float_or("epsilon", 1e-5)?))
+        },
     },
     Function {
         name: "matmul",
@@ -335,7 +347,7 @@ const VIEWS: &[Function] = &[
         name: "slice",
         form: "x, axis, start, stop, step=1",
         about: "every step-th element from start up to but without stop",
-        call: |a| Ok(a.tensor("x")?.slice(a.int("axis")?, a.int("start")?, a.int("stop")?, a.int_or("step", 1)?)),
+        call: |a| Ok(a.tensor("x")?.slice(a.int("axis")?, step(a.int("start")?..a.int("stop")?, a.int_or("step", 1)?))),
     },
     Function {
         name: "assign",
@@ -354,9 +366,9 @@ const VIEWS: &[Function] = &[
         about: "x with value in place of a slice",
         call: |a| {
             let (mut x, at) = (a.tensor("x")?, a.at);
-            let (axis, start, stop, step) = (a.int("axis")?, a.int("start")?, a.int("stop")?, a.int_or("step", 1)?);
+            let (axis, range) = (a.int("axis")?, step(a.int("start")?..a.int("stop")?, a.int_or("step", 1)?));
             let value = a.beside("value", x.dtype())?;
-            x.slice_assign(axis, start, stop, step, &value).map_err(|e| Trouble::from_error(at, &e))?;
+            x.slice_assign(axis, range, &value).map_err(|e| Trouble::from_error(at, &e))?;
             Ok(x)
         },
     },

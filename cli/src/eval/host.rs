@@ -13,13 +13,13 @@ pub const SORTING: &[Function] = &[
         name: "sort",
         form: "x, axis=-1, descending=false",
         about: "sorted along an axis, NaN as the largest",
-        call: |a| Ok(a.tensor("x")?.sort(a.int_or("axis", -1)?, a.flag_or("descending", false)?)),
+        call: |a| Ok(a.tensor("x")?.sort(a.int_or("axis", -1)?, a.order("descending", false)?)),
     },
     Function {
         name: "argsort",
         form: "x, axis=-1, descending=false",
         about: "where the sorted elements are",
-        call: |a| Ok(a.tensor("x")?.argsort(a.int_or("axis", -1)?, a.flag_or("descending", false)?)),
+        call: |a| Ok(a.tensor("x")?.argsort(a.int_or("axis", -1)?, a.order("descending", false)?)),
     },
     Function {
         name: "topk",
@@ -27,7 +27,7 @@ pub const SORTING: &[Function] = &[
         about: "the k largest along an axis; part 1: where they are",
         call: |a| {
             let (x, k) = (a.tensor("x")?, a.count("k")?);
-            let (values, indices) = x.topk(k, a.int_or("axis", -1)?, a.flag_or("largest", true)?);
+            let (values, indices) = x.topk(k, a.int_or("axis", -1)?, a.order("largest", true)?);
             a.part([values, indices])
         },
     },
@@ -45,13 +45,16 @@ pub const SORTING: &[Function] = &[
         name: "isin",
         form: "x, test, invert=false",
         about: "true where the element is among those of test",
-        call: |a| Ok(a.tensor("x")?.isin(&a.tensor("test")?, a.flag_or("invert", false)?)),
+        call: |a| {
+            let found = a.tensor("x")?.isin(&a.tensor("test")?);
+            Ok(if a.flag("invert")? { !found } else { found })
+        },
     },
     Function {
         name: "count_nonzero",
         form: "x, axes=all, keep=false",
         about: "how many elements are not zero",
-        call: |a| Ok(a.tensor("x")?.count_nonzero(&a.axes()?, a.keep()?)),
+        call: |a| a.reduced(Tensor::count_nonzero, Tensor::count_nonzero_keepdim),
     },
     Function {
         name: "nonzero",
@@ -139,7 +142,8 @@ fn matrix_norm(a: &mut Arguments<'_>) -> Result<Tensor, Trouble> {
             );
         }
     };
-    Ok(x.matrix_norm(norm, a.keep()?))
+    let found = x.matrix_norm(norm);
+    Ok(if a.flag("keep")? { found.unsqueeze(-1).unsqueeze(-1) } else { found })
 }
 
 /// Linear algebra.
@@ -148,14 +152,18 @@ pub const FACTORS: &[Function] = &[
         name: "cholesky",
         form: "x, upper=false",
         about: "the triangle L with L L^H = x",
-        call: |a| Ok(a.tensor("x")?.cholesky(a.flag_or("upper", false)?)),
+        call: |a| {
+            let x = a.tensor("x")?;
+            Ok(if a.flag("upper")? { x.cholesky_upper() } else { x.cholesky() })
+        },
     },
     Function {
         name: "qr",
         form: "x, complete=false, part=0",
         about: "Q with Q R = x; part 1: R",
         call: |a| {
-            let (q, r) = a.tensor("x")?.qr(a.flag_or("complete", false)?);
+            let x = a.tensor("x")?;
+            let (q, r) = if a.flag("complete")? { x.qr_complete() } else { x.qr() };
             a.part([q, r])
         },
     },
@@ -164,7 +172,8 @@ pub const FACTORS: &[Function] = &[
         form: "x, full=false, part=0",
         about: "U with U diag(S) V^H = x; part 1: S, 2: V^H",
         call: |a| {
-            let (u, s, v) = a.tensor("x")?.svd(a.flag_or("full", false)?);
+            let x = a.tensor("x")?;
+            let (u, s, v) = if a.flag("full")? { x.svd_full() } else { x.svd() };
             a.part([u, s, v])
         },
     },
@@ -214,7 +223,10 @@ pub const FACTORS: &[Function] = &[
         name: "vector_norm",
         form: "x, ord=2, axes=all, keep=false",
         about: "the norm of vectors along axes",
-        call: |a| Ok(a.tensor("x")?.vector_norm(a.float_or("ord", 2.0)?, &a.axes()?, a.keep()?)),
+        call: |a| {
+            let ord = a.float_or("ord", 2.0)?;
+            a.reduced(|x, axes| x.vector_norm(ord, axes), |x, axes| x.vector_norm_keepdim(ord, axes))
+        },
     },
     Function {
         name: "diagonal",
@@ -289,7 +301,7 @@ macro_rules! transforms {
                 call: |a| {
                     let x = a.tensor("x")?;
                     let sizes = a.sizes_or_none("sizes")?;
-                    Ok(x.$many(&sizes, &a.axes()?, norm(a)?))
+                    Ok(x.$many(&sizes, a.axes()?, norm(a)?))
                 },
             },)*
         ]
@@ -315,13 +327,13 @@ pub const FREQUENCIES: &[Function] = &[
         name: "fftshift",
         form: "x, axes=all",
         about: "the frequency 0 moved to the middle",
-        call: |a| Ok(a.tensor("x")?.fftshift(&a.axes()?)),
+        call: |a| Ok(a.tensor("x")?.fftshift(a.axes()?)),
     },
     Function {
         name: "ifftshift",
         form: "x, axes=all",
         about: "its inverse",
-        call: |a| Ok(a.tensor("x")?.ifftshift(&a.axes()?)),
+        call: |a| Ok(a.tensor("x")?.ifftshift(a.axes()?)),
     },
     Function {
         name: "fftfreq",

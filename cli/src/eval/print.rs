@@ -22,7 +22,7 @@ pub fn describe(tensor: &Tensor) -> String {
 /// Shape, dtype and values. Computes the tensor.
 pub fn text(tensor: &Tensor) -> Outcome<String> {
     let bytes = tensor.to_bytes()?;
-    let (shape, dtype) = (tensor.shape(), tensor.dtype());
+    let (shape, dtype) = (tensor.shape().as_slice(), tensor.dtype());
     let head = describe(tensor);
     if tensor.is_empty() {
         return Ok(format!("{head}\n[]"));

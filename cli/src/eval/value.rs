@@ -97,8 +97,8 @@ impl Numbers {
     /// The element in a dtype.
     fn scalar(&self, i: usize, dtype: DType) -> Scalar {
         let scalar = match self {
-            Numbers::Bools(v) => v.get(i).map(|&b| Scalar::from_i64(i64::from(b), dtype)),
-            Numbers::Ints(v) => v.get(i).map(|&n| Scalar::from_i64(n, dtype)),
+            Numbers::Bools(v) => v.get(i).map(|&b| Scalar::from_int(i64::from(b), dtype)),
+            Numbers::Ints(v) => v.get(i).map(|&n| Scalar::from_int(n, dtype)),
             Numbers::Floats(v) => v.get(i).map(|&f| Scalar::from_f64(f, dtype)),
         };
         scalar.unwrap_or(Scalar::zero(dtype))
@@ -195,9 +195,9 @@ impl Value {
     pub fn cast(&self, dtype: DType) -> Option<Tensor> {
         match self {
             Value::Array(array) => Some(array.tensor(dtype)),
-            Value::Int(v) => Some(Tensor::scalar(Scalar::from_i64(*v, dtype))),
+            Value::Int(v) => Some(Tensor::scalar(Scalar::from_int(*v, dtype))),
             Value::Float(v) => Some(Tensor::scalar(Scalar::from_f64(*v, dtype))),
-            Value::Bool(v) => Some(Tensor::scalar(Scalar::from_i64(i64::from(*v), dtype))),
+            Value::Bool(v) => Some(Tensor::scalar(Scalar::from_int(i64::from(*v), dtype))),
             Value::Tensor(t) => Some(t.cast(dtype)),
             Value::DType(_) | Value::Text(_) => None,
         }
@@ -214,7 +214,7 @@ pub fn wraps(sign: &str) -> bool {
 /// whole number on the left takes the dtype on the right even where that does not hold it, as it does on the right.
 pub fn pair(a: &Value, b: &Value, wrap: bool) -> Option<(Tensor, Beside)> {
     let left = match (a, b.own_dtype()) {
-        (Value::Int(v), Some(d)) if wrap && d.is_integer() => Tensor::scalar(Scalar::from_i64(*v, d)),
+        (Value::Int(v), Some(d)) if wrap && d.is_integer() => Tensor::scalar(Scalar::from_int(*v, d)),
         (_, d) => a.tensor(d)?,
     };
     let right = match b {
@@ -243,9 +243,9 @@ impl<'a> From<&'a Beside> for Operand<'a> {
     fn from(value: &'a Beside) -> Operand<'a> {
         match value {
             Beside::Tensor(t) => Operand::Tensor(t),
-            Beside::Int(v) => Operand::Int(*v),
-            Beside::Float(v) => Operand::Float(*v),
-            Beside::Bool(v) => Operand::Bool(*v),
+            Beside::Int(v) => (*v).into(),
+            Beside::Float(v) => (*v).into(),
+            Beside::Bool(v) => (*v).into(),
         }
     }
 }

@@ -146,8 +146,8 @@ fn on(device: &Device, tensor: Tensor) -> Outcome<Tensor> {
     if tensor.device()?.same(device) {
         return Ok(tensor);
     }
-    let yes = Tensor::from_slice(&[true]).reshape(&[]).to(device);
-    Ok(yes.choose(&tensor, &tensor))
+    let yes = Tensor::from_slice(&[true]).reshape(()).to(device);
+    Ok(yes.where_(&tensor, &tensor))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
                     let size = lookup.size as i64;
                     let from = if dtype_of_indices.kind() == crate::Kind::Unsigned { 0 } else { -size - 1 };
                     let value = from + random.below((size + 2 - from) as usize) as i64;
-                    operand.tensor.set(element, Scalar::from_i64(value, dtype_of_indices))?;
+                    operand.tensor.set(element, Scalar::from_int(value, dtype_of_indices))?;
                 }
                 inputs.push(operand);
             }

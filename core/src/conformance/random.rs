@@ -56,15 +56,15 @@ impl Random {
     fn integer(&mut self, dtype: DType, domain: Domain) -> Scalar {
         let small = self.below(17) as i64 - 8;
         match domain {
-            Domain::Ordinary => Scalar::from_i64(self.below(201) as i64 - 100, dtype),
-            Domain::Small => Scalar::from_i64(small, dtype),
-            Domain::Amount => Scalar::from_i64(self.below(dtype.size() * 8 + 3) as i64 - 1, dtype),
+            Domain::Ordinary => Scalar::from_int(self.below(201) as i64 - 100, dtype),
+            Domain::Small => Scalar::from_int(small, dtype),
+            Domain::Amount => Scalar::from_int(self.below(dtype.size() * 8 + 3) as i64 - 1, dtype),
             Domain::Any => match self.below(4) {
-                0 => Scalar::from_i64(small, dtype),
+                0 => Scalar::from_int(small, dtype),
                 1 => {
                     self.pick(&[Scalar::lowest(dtype), Scalar::highest(dtype), Scalar::zero(dtype), Scalar::one(dtype)])
                 }
-                _ => Scalar::from_i64(self.word() as i64, dtype),
+                _ => Scalar::from_int(self.word() as i64, dtype),
             },
         }
     }

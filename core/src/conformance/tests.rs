@@ -196,7 +196,7 @@ impl Prepared {
     fn write(&self, binding: &Binding<'_>, dtype: DType, e: &Expected, last: bool) {
         let size = dtype.size();
         let value = match (e.value, dtype) {
-            (Exact::Int(v), _) => Scalar::from_i64(v as i64, dtype),
+            (Exact::Int(v), _) => Scalar::from_int(v as i64, dtype),
             (Exact::Float(v), DType::F32) if self.flaw == Flaw::Inexact && e.bound > 0.0 => {
                 Scalar::new(v as f32 * (1.0 + 10.0 * f32::EPSILON))
             }

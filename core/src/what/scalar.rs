@@ -87,12 +87,13 @@ impl Scalar {
     }
 
     /// The integer in this type: exact where it fits, wrapping where not, rounded for floats.
-    pub fn from_i64(value: i64, dtype: DType) -> Scalar {
+    pub fn from_int(value: impl Into<i128>, dtype: DType) -> Scalar {
+        let value = value.into();
         match dtype {
             DType::I8 => Scalar::new(value as i8),
             DType::I16 => Scalar::new(value as i16),
             DType::I32 => Scalar::new(value as i32),
-            DType::I64 => Scalar::new(value),
+            DType::I64 => Scalar::new(value as i64),
             DType::U8 => Scalar::new(value as u8),
             DType::U16 => Scalar::new(value as u16),
             DType::U32 => Scalar::new(value as u32),
@@ -103,11 +104,15 @@ impl Scalar {
     }
 
     /// The whole number in this type; `None` where it is an integer type that does not hold it.
-    pub fn whole(value: i64, dtype: DType) -> Option<Scalar> {
-        let scalar = Scalar::from_i64(value, dtype);
+    pub fn whole(value: impl Into<i128>, dtype: DType) -> Option<Scalar> {
+        let value = value.into();
+        let scalar = Scalar::from_int(value, dtype);
+        let held = match dtype {
+            DType::U64 => i128::from(scalar.bits[0]),
+            _ => i128::from(scalar.to_i64()),
+        };
         let integer = matches!(dtype.kind(), Kind::Signed | Kind::Unsigned);
-        let holds = !integer || scalar.to_i64() == value && (dtype != DType::U64 || value >= 0);
-        holds.then_some(scalar)
+        (!integer || held == value).then_some(scalar)
     }
 
     /// The number in this type, without its fraction where that is an integer type; `None` where such a type does not hold it.
@@ -245,6 +250,6 @@ mod tests {
     fn conversions_saturate_and_wrap_as_casts_do() {
         assert_eq!(Scalar::from_f64(300.0, DType::U8).get::<u8>(), Some(255));
         assert_eq!(Scalar::from_f64(f64::NAN, DType::I32).get::<i32>(), Some(0));
-        assert_eq!(Scalar::from_i64(-1, DType::U8).get::<u8>(), Some(255));
+        assert_eq!(Scalar::from_int(-1, DType::U8).get::<u8>(), Some(255));
     }
 }

@@ -60,8 +60,8 @@ impl Random {
             d if d.is_float() => Scalar::from_f64(part(self), d),
             DType::Bool => Scalar::new(self.below(2) == 1),
             d => match kind {
-                0..5 => Scalar::from_i64(self.next() as i64, d),
-                _ => Scalar::from_i64(self.below(20) as i64 - 7, d),
+                0..5 => Scalar::from_int(self.next() as i64, d),
+                _ => Scalar::from_int(self.below(20) as i64 - 7, d),
             },
         }
     }

@@ -45,7 +45,7 @@ impl Random {
             DType::C128 => Scalar::new(num_complex::Complex::new(self.unit() - 0.5, self.unit() - 0.5)),
             DType::Bool => Scalar::new(self.below(4) == 0),
             d if d.is_float() => Scalar::from_f64(2.0 * self.unit() - 1.0, d),
-            d => Scalar::from_i64(self.next() as i64, d),
+            d => Scalar::from_int(self.next() as i64, d),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::common::Random;
 use millstream::core::Priority;
 use millstream::core::sim::{Faults, Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Buffer, DType, Device, ErrorKind, Keep, Layout, Result, Runtime, Tensor};
+use millstream::{Buffer, DType, Device, ErrorKind, Layout, Result, Runtime, Tensor, step};
 
 /// A runtime of the test's own, so that its counts are the test's.
 fn own() -> (Runtime, Device) {
@@ -26,13 +26,13 @@ fn an_unshared_tensor_is_changed_in_its_own_memory() -> Result<()> {
     let n = 1 << 16;
     let (mut x, value) = (counted(n, &device), counted(4, &device));
     // What it reads is there, and the plan has been made.
-    x.slice_assign(0, 0, 4, 1, &value)?;
+    x.slice_assign(0, ..4, &value)?;
     x.eval()?;
     let before = device.pool().stats();
     let address = |x: &Tensor| x.buffer().map(|b| b.identity());
     let identity = address(&x)?;
     for i in 1..100 {
-        x.slice_assign(0, 7 * i, 7 * i + 4, 1, &value)?;
+        x.slice_assign(0, 7 * i..7 * i + 4, &value)?;
         x.eval()?;
     }
     let after = device.pool().stats();
@@ -50,11 +50,11 @@ fn a_chain_of_assignments_is_computed_in_place_at_once() -> Result<()> {
     let (mut x, value) = (counted(n, &device), counted(1, &device));
     let allocations = device.pool().stats().allocations;
     for i in 0..50 {
-        x.slice_assign(0, i, i + 1, 1, &value)?;
+        x.slice_assign(0, i..i + 1, &value)?;
     }
     x.eval()?;
     assert_eq!(device.pool().stats().allocations, allocations);
-    let sum: f64 = x.cast(DType::F64).sum(&[], Keep::No).item()?;
+    let sum: f64 = x.cast(DType::F64).sum(..).item()?;
     assert_eq!(sum, (50..n).map(|i| i as f64).sum::<f64>());
     Ok(())
 }
@@ -65,21 +65,21 @@ fn a_value_computed_from_the_tensor_itself_costs_only_its_own_memory() -> Result
     let n = 1 << 16;
     let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let mut x = Tensor::from_slice(&data).to(&device);
-    x.slice_assign(0, 0, 1, 1, 0.0)?;
+    x.slice_assign(0, ..1, 0.0)?;
     x.eval()?;
     let before = device.pool().stats();
     assert!(before.peak < n * 4 * 3 / 2, "{before}: the whole was copied");
     for i in 1..20isize {
         // Each element from the one before it.
-        x.assign_at(|x| x.slice(0, i, i + 1, 1), &(x.slice(0, i - 1, i, 1) + 2.0))?;
+        x.assign_at(|x| x.slice(0, i..i + 1), &(x.slice(0, i - 1..i) + 2.0))?;
     }
     // A shift: what is read overlaps what is written.
-    x.slice_assign(0, 0, 10, 1, &x.slice(0, 1, 11, 1))?;
+    x.slice_assign(0, ..10, &x.slice(0, 1..11))?;
     x.eval()?;
     let after = device.pool().stats();
     assert!(after.peak < n * 4 * 3 / 2, "{after}: the whole was copied");
     let expected: Vec<f32> = (1..11).chain([10]).map(|i| i as f32 * 2.0).collect();
-    assert_eq!(x.slice(0, 0, 11, 1).to_vec::<f32>()?, expected);
+    assert_eq!(x.slice(0, ..11).to_vec::<f32>()?, expected);
     Ok(())
 }
 
@@ -87,8 +87,8 @@ fn a_value_computed_from_the_tensor_itself_costs_only_its_own_memory() -> Result
 fn whoever_has_the_old_value_keeps_it() -> Result<()> {
     let mut x = Tensor::arange(0, 6);
     x.eval()?;
-    let (clone, view, pending, buffer) = (x.clone(), x.slice(0, 1, 6, 2), &x * 10, x.buffer()?);
-    x.slice_assign(0, 0, 3, 1, -1)?;
+    let (clone, view, pending, buffer) = (x.clone(), x.slice(0, step(1..6, 2)), &x * 10, x.buffer()?);
+    x.slice_assign(0, ..3, -1)?;
     x.eval()?;
     assert_eq!(x.to_vec::<i64>()?, [-1, -1, -1, 3, 4, 5]);
     assert_eq!(clone.to_vec::<i64>()?, [0, 1, 2, 3, 4, 5]);
@@ -99,9 +99,9 @@ fn whoever_has_the_old_value_keeps_it() -> Result<()> {
     // A value that waits, read by a later one, and wanted itself afterwards.
     let mut y = &clone + 1;
     let first = y.clone();
-    y.slice_assign(0, 0, 1, 1, 100)?;
+    y.slice_assign(0, ..1, 100)?;
     let second = y.clone();
-    y.slice_assign(0, 1, 2, 1, 200)?;
+    y.slice_assign(0, 1..2, 200)?;
     assert_eq!(y.to_vec::<i64>()?, [100, 200, 3, 4, 5, 6]);
     assert_eq!(second.to_vec::<i64>()?, [100, 2, 3, 4, 5, 6]);
     assert_eq!(first.to_vec::<i64>()?, [1, 2, 3, 4, 5, 6]);
@@ -117,7 +117,7 @@ fn memory_of_others_is_never_written() -> Result<()> {
     let buffer = unsafe { Buffer::import(&host, pointer.cast(), 32, Box::new(data))? };
     let watch = buffer.clone();
     let mut x = Tensor::from_buffer(buffer, DType::F32, Layout::contiguous(&[8])?);
-    x.slice_assign(0, 0, 4, 1, 9.0)?;
+    x.slice_assign(0, ..4, 9.0)?;
     assert_eq!(x.to_vec::<f32>()?, [9.0, 9.0, 9.0, 9.0, 4.0, 5.0, 6.0, 7.0]);
     assert_eq!(watch.read(&host)?[4..8], 1f32.to_ne_bytes());
     Ok(())
@@ -132,7 +132,7 @@ fn work_that_is_queued_reads_what_was_there_when_it_was_queued() -> Result<()> {
         let stream = device.take_stream(Priority::Normal)?;
         let y = x.sin().exp().log().tanh() * 0.0 + &x;
         let event = y.eval_on(&stream)?;
-        x.slice_assign(0, 0, n as isize, 2, -1.0)?;
+        x.slice_assign(0, step(..n as isize, 2), -1.0)?;
         x.eval()?;
         event.wait()?;
         let (y, x) = (y.to_vec::<f32>()?, x.to_vec::<f32>()?);
@@ -149,7 +149,7 @@ fn an_address_that_moves_finds_its_plan_again() -> Result<()> {
     runtime.profiler().start();
     let kernels = device.statistics().kernels;
     for i in 0..100 {
-        x.slice_assign(0, i * 5, i * 5 + 3, 1, &value)?;
+        x.slice_assign(0, i * 5..i * 5 + 3, &value)?;
         x.eval()?;
     }
     let records = runtime.profiler().records();
@@ -165,16 +165,16 @@ fn mistakes_leave_the_tensor_as_it_was() -> Result<()> {
     let kind = |r: Result<()>| r.map_err(|e| (e.kind(), e.location().is_some()));
     assert_eq!(kind(x.assign(&Tensor::from_slice(&[1.0f32, 2.0]))), Err((ErrorKind::Shape, true)));
     assert_eq!(kind(x.assign(&Tensor::from_slice(&[1.0f64]))), Err((ErrorKind::DType, true)));
-    assert_eq!(kind(x.slice_assign(5, 0, 1, 1, 0.0)), Err((ErrorKind::Argument, true)));
+    assert_eq!(kind(x.slice_assign(5, ..1, 0.0)), Err((ErrorKind::Argument, true)));
     assert_eq!(kind(x.assign_at(|x| x + 1.0, 0.0)), Err((ErrorKind::Argument, true)));
     assert_eq!(kind(x.assign_at(|x| x.unsqueeze(0).broadcast(&[2, 2, 3]), 0.0)), Err((ErrorKind::Argument, true)));
     assert_eq!(kind(x.assign_at(|x| x.windows(2, 1, 1), 0.0)), Err((ErrorKind::Argument, true)));
     let mut whole = Tensor::from_slice(&[1, 2]);
     assert_eq!(kind(whole.assign(0.5)), Err((ErrorKind::DType, true)));
-    assert_eq!(kind(whole.slice_assign(0, 0, 1, 1, 0.5)), Err((ErrorKind::DType, true)));
+    assert_eq!(kind(whole.slice_assign(0, ..1, 0.5)), Err((ErrorKind::DType, true)));
     assert_eq!(whole.to_vec::<i32>()?, [1, 2]);
     // Nothing to assign to is no mistake.
-    x.slice_assign(0, 2, 2, 1, 0.0)?;
+    x.slice_assign(0, 2..2, 0.0)?;
     assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     Ok(())
 }
@@ -190,9 +190,9 @@ fn a_device_lost_in_the_middle_of_an_assignment_leaves_the_old_value_elsewhere()
         let data: Vec<f32> = (0..4096).map(|i| (i % 10) as f32).collect();
         let mut x = Tensor::from_shape(&[64, 64], &data).to(&auto);
         let other = Tensor::from_shape(&[64, 64], &data).to(&auto);
-        let value = other.matmul(&Tensor::zeros(&[64, 64], DType::F32)).slice(0, 0, 2, 1);
-        x.slice_assign(0, 0, 2, 1, &value)?;
-        x.slice_assign(0, 1, 3, 1, &Tensor::full(&[64], 7.0f32))?;
+        let value = other.matmul(&Tensor::zeros(&[64, 64], DType::F32)).slice(0, ..2);
+        x.slice_assign(0, ..2, &value)?;
+        x.slice_assign(0, 1..3, &Tensor::full(&[64], 7.0f32))?;
         let total = x.matmul(&Tensor::ones(&[64, 64], DType::F32));
         sim.set(Faults { lost_at_launch: Some(launch), ..Faults::default() });
         Tensor::eval_all(&[&x, &total])?;
@@ -249,8 +249,8 @@ fn random_programs_with_assignments_agree_with_a_model() -> Result<()> {
                     // From itself: the second half of the columns from the first ones, backwards.
                     let p = &mut all[i];
                     let (columns, half) = (p.shape[1], p.shape[1] / 2);
-                    let value = p.tensor.slice(1, 0, half as isize, 1).flip(1) + 3;
-                    p.tensor.slice_assign(1, (columns - half) as isize, columns as isize, 1, &value)?;
+                    let value = p.tensor.slice(1, ..half as isize).flip(1) + 3;
+                    p.tensor.slice_assign(1, (columns - half) as isize..columns as isize, &value)?;
                     let old = p.model.clone();
                     for row in 0..p.shape[0] {
                         for c in 0..half {
@@ -265,7 +265,7 @@ fn random_programs_with_assignments_agree_with_a_model() -> Result<()> {
                     let number = r.below(1000) as i64;
                     let back = r.below(2) == 1;
                     let view = |t: &Tensor| {
-                        let t = t.slice(0, top as isize, rows as isize, step as isize).slice(1, left as isize, 99, 1);
+                        let t = t.slice(0, millstream::step(top..rows, step)).slice(1, left..99);
                         if back { t.flip(1) } else { t }
                     };
                     let wide = columns - left;

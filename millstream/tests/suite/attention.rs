@@ -2,7 +2,7 @@
 
 use crate::common::Random;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{DType, Device, Idea, Keep, Result, Runtime, Tensor};
+use millstream::{DType, Device, Idea, Result, Runtime, Tensor};
 
 /// A runtime that fuses and one that does not.
 fn devices() -> (Runtime, Runtime, [Device; 2]) {
@@ -52,27 +52,27 @@ const ATTENTION: [(&str, Form); 9] = [
     ("queries scaled", |o| (&o.q * 0.3).matmul(&o.k.transpose()).softmax(-1).matmul(&o.v)),
     ("numbers added", |o| (o.scores() * 0.25 + &o.added).softmax(-1).matmul(&o.v)),
     ("numbers added from the left", |o| (&o.added + o.scores()).softmax(-1).matmul(&o.v)),
-    ("seen keys", |o| o.seen.choose(&(o.scores() / 2.0), f64::NEG_INFINITY).softmax(-1).matmul(&o.v)),
+    ("seen keys", |o| o.seen.where_(&(o.scores() / 2.0), f64::NEG_INFINITY).softmax(-1).matmul(&o.v)),
     ("softmax by hand", |o| {
         let x = o.scores() * 0.7;
-        let e = (&x - x.max(&[-1], Keep::Yes)).exp();
-        (&e / e.sum(&[-1], Keep::Yes)).matmul(&o.v)
+        let e = (&x - x.max_keepdim(-1)).exp();
+        (&e / e.sum_keepdim(-1)).matmul(&o.v)
     }),
 ];
 
 /// What looks like it and is not.
 const OTHERS: [(&str, Form); 9] = [
     ("softmax of columns", |o| o.scores().softmax(-2).matmul(&o.v)),
-    ("keys hidden by a finite number", |o| o.seen.choose(&o.scores(), -1e9).softmax(-1).matmul(&o.v)),
-    ("minus infinity where seen", |o| o.seen.choose(f64::NEG_INFINITY, &o.scores()).softmax(-1).matmul(&o.v)),
+    ("keys hidden by a finite number", |o| o.seen.where_(&o.scores(), -1e9).softmax(-1).matmul(&o.v)),
+    ("minus infinity where seen", |o| o.seen.where_(f64::NEG_INFINITY, &o.scores()).softmax(-1).matmul(&o.v)),
     ("without the maximum", |o| {
         let e = o.scores().exp();
-        (&e / e.sum(&[-1], Keep::Yes)).matmul(&o.v)
+        (&e / e.sum_keepdim(-1)).matmul(&o.v)
     }),
     ("another maximum", |o| {
         let x = o.scores();
-        let e = (&x - (x.max(&[-1], Keep::Yes) + 1.0)).exp();
-        (&e / e.sum(&[-1], Keep::Yes)).matmul(&o.v)
+        let e = (&x - (x.max_keepdim(-1) + 1.0)).exp();
+        (&e / e.sum_keepdim(-1)).matmul(&o.v)
     }),
     ("scaled after the mask", |o| ((o.scores() + &o.added) * 0.5).softmax(-1).matmul(&o.v)),
     ("shares changed", |o| (o.scores().softmax(-1) * 2.0).matmul(&o.v)),
@@ -146,11 +146,11 @@ fn what_somebody_else_wants_or_reads_stays() -> Result<()> {
     let shares = o.scores().softmax(-1);
     let y = shares.matmul(&o.v);
     Tensor::eval_all(&[&y, &shares])?;
-    let rows = shares.sum(&[-1], Keep::No).to_vec::<f32>()?;
+    let rows = shares.sum(-1).to_vec::<f32>()?;
     assert!(rows.iter().all(|s| (s - 1.0).abs() < 1e-5));
     // The scores are read by another operation of the same graph.
     let scores = o.scores();
-    let z = scores.softmax(-1).matmul(&o.v).sum(&[], Keep::No) + scores.sum(&[], Keep::No);
+    let z = scores.softmax(-1).matmul(&o.v).sum(..) + scores.sum(..);
     assert!(!z.explain()?.contains("attention"));
     Ok(())
 }
@@ -159,7 +159,7 @@ fn what_somebody_else_wants_or_reads_stays() -> Result<()> {
 fn the_same_graph_with_another_number_is_planned_by_that_number() -> Result<()> {
     let (_fused, _plain, [device, other]) = devices();
     // First with minus infinity, then with a number: a plan must not be mistaken for the other's.
-    let hide = |o: &Operands, number: f64| o.seen.choose(&o.scores(), number).softmax(-1).matmul(&o.v);
+    let hide = |o: &Operands, number: f64| o.seen.where_(&o.scores(), number).softmax(-1).matmul(&o.v);
     for number in [f64::NEG_INFINITY, -3.0, f64::NEG_INFINITY, -1e9] {
         let seed = Random::fresh().bits();
         let make = |device: &Device| hide(&Operands::new(&mut Random::new(seed), SIZES, device), number);

@@ -7,7 +7,7 @@ use millstream::core::sim::{Sim, SimFamily};
 use millstream::core::{Priority, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{
-    AttentionOptions, Buffer, Conv, DType, Device, ErrorKind, Generator, Keep, Layout, Mode, Result, Tensor,
+    AttentionOptions, Buffer, Conv, DType, Device, ErrorKind, Generator, Layout, Mode, Order, Result, Tensor,
 };
 
 fn devices() -> (Device, Device, Sim) {
@@ -153,7 +153,7 @@ fn many_threads_share_and_evaluate_tensors() -> Result<()> {
                         let y = shared + (t * 50 + i) as f64;
                         let got = y.to_vec::<f64>()?;
                         assert!(got.iter().zip(expected).all(|(g, e)| *g == e + (t * 50 + i) as f64));
-                        let z = (x + shared).sum(&[], millstream::Keep::No);
+                        let z = (x + shared).sum(..);
                         z.eval()?;
                     }
                     Ok(())
@@ -174,7 +174,7 @@ fn at_odd_address(x: &Tensor, host: &Device) -> Result<Tensor> {
     let pointer = owner[start..].as_ptr();
     // SAFETY: the owner keeps the bytes alive and nobody writes them.
     let buffer = unsafe { Buffer::import(host, pointer, bytes.len(), owner) }?;
-    Ok(Tensor::from_buffer(buffer, x.dtype(), Layout::contiguous(x.shape())?))
+    Ok(Tensor::from_buffer(buffer, x.dtype(), Layout::contiguous(&x.shape())?))
 }
 
 #[test]
@@ -194,16 +194,16 @@ fn every_operation_reads_memory_at_odd_addresses() -> Result<()> {
                 x.cumsum(0),
                 x.cummax(1),
                 Tensor::concat(&[x, &y.flip(0)], 1),
-                x.sort(0, false),
+                x.sort(0, Order::Ascending),
                 x.pad(&[(1, 2)], 3.0).exp(),
                 x.matmul(y) + z,
                 x.transpose().matmul(&y.transpose()),
                 x.select(0, 0).matmul(y),
-                x.unsqueeze(0).conv1d(&y.slice(1, 0, 3, 1).unsqueeze(1), None, &Conv::new().groups(40)),
+                x.unsqueeze(0).conv1d(&y.slice(1, ..3).unsqueeze(1), None, &Conv::new().groups(40)),
                 x.softmax(1) - y,
-                x.sum(&[0], Keep::No) + z.max(&[1], Keep::No),
+                x.sum(0) + z.max(1),
                 x.transpose().contiguous(),
-                x.argmax(&[0], Keep::No),
+                x.argmax(0),
             ]
         };
         let want = results(&x, &y, &z, &indices);

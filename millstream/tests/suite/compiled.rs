@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::Random;
 use millstream::core::sim::{Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{DType, Device, ErrorKind, Generator, Keep, Result, Runtime, Tensor, compile, compile_all};
+use millstream::{DType, Device, ErrorKind, Generator, Order, Result, Runtime, Tensor, compile, compile_all};
 
 fn own() -> (Runtime, Device) {
     let runtime = Runtime::builder().family(CpuFamily::new(CpuOptions::default())).build();
@@ -22,7 +22,7 @@ fn random(r: &mut Random, shape: &[usize]) -> Tensor {
 /// Several kernels, several views, two results.
 fn program([x, y]: [&Tensor; 2]) -> [Tensor; 2] {
     let p = (x.matmul(y) * 0.5 + 1.0).softmax(1);
-    let q = (&p - x.transpose().matmul(&p)).layernorm(1, 1e-5).slice(1, 0, 3, 1).flip(0);
+    let q = (&p - x.transpose().matmul(&p)).layernorm(-1, 1e-5).slice(1, ..3).flip(0);
     [p, q]
 }
 
@@ -40,7 +40,7 @@ fn a_compiled_function_gives_what_the_function_gives() -> Result<()> {
         let n = 4 + round % 3;
         let big = random(&mut r, &[2 * n, n]);
         let start = r.below(n) as isize;
-        let x = big.slice(0, start, start + n as isize, 1);
+        let x = big.slice(0, start..start + n as isize);
         let x = if round % 4 == 0 { x.transpose() } else { x };
         let y = random(&mut r, &[n, n]);
         let (got, expected) = (f.call_all([&x, &y])?, program([&x, &y]));
@@ -60,11 +60,11 @@ fn later_calls_neither_plan_nor_compile_nor_call() -> Result<()> {
     let f = compile_all(program);
     let mut r = Random::fresh();
     let (x, y) = (random(&mut r, &[5, 5]).to(&device), random(&mut r, &[5, 5]).to(&device));
-    f.call_all([&x, &y])?;
+    let _ = f.call_all([&x, &y])?;
     runtime.profiler().start();
     let kernels = device.statistics().kernels.compiles;
     for _ in 0..10 {
-        f.call_all([&x, &y])?;
+        let _ = f.call_all([&x, &y])?;
     }
     let records = runtime.profiler().records();
     let evaluations: Vec<_> = records.iter().filter(|e| &*e.name == "evaluate").collect();
@@ -86,7 +86,7 @@ fn results_that_take_no_computing_are_views_of_arguments_or_what_the_function_he
     for start in [0isize, 1] {
         let x = Tensor::arange(0, 9).reshape(&[3, 3]).contiguous();
         x.eval()?;
-        let x = x.slice(0, start, start + 2, 1);
+        let x = x.slice(0, start..start + 2);
         let [view, same, more, range] = f.call_all([&x])?;
         let first = 3 * start as i64;
         assert_eq!(view.to_vec::<i64>()?, [0, 3, 1, 4, 2, 5].map(|v| v + first));
@@ -121,7 +121,7 @@ fn what_does_not_depend_on_arguments_is_computed_once() -> Result<()> {
 #[test]
 fn what_needs_values_or_makes_mistakes_is_an_error_at_the_call() -> Result<()> {
     let x = Tensor::from_slice(&[1.0f32, 2.0]);
-    let reads = compile(|x| x * x.sum(&[], Keep::No).item::<f32>().unwrap_or(f32::NAN));
+    let reads = compile(|x| x * x.sum(..).item::<f32>().unwrap_or(f32::NAN));
     assert!(reads.call(&x)?.to_vec::<f32>()?[0].is_nan(), "a value was read that is not there");
     let shapes = compile(|x| x.mask(&x.gt(1.0)));
     let error = shapes.call(&x).unwrap_err();
@@ -154,8 +154,8 @@ fn graphs_of_several_plans_or_devices_work_the_same() -> Result<()> {
         let (there, other) = (device.clone(), Tensor::from_slice(&[10.0f32, 20.0, 30.0]).to(&host));
         // Only the host sorts; both outputs of a call are used; something lives on another device.
         let f = compile_all(move |[x]: [&Tensor; 1]| {
-            let (values, indices) = (x * 2.0).topk(2, 0, true);
-            [&values + 1.0, indices + 100, (x + &other.to(&there)).sum(&[], Keep::No)]
+            let (values, indices) = (x * 2.0).topk(2, 0, Order::Descending);
+            [&values + 1.0, indices + 100, (x + &other.to(&there)).sum(..)]
         });
         for shift in 0..3 {
             let x = (Tensor::from_slice(&[1.0f32, 3.0, 2.0]).to(&device) + shift as f64).copy();
@@ -174,7 +174,7 @@ fn graphs_of_several_plans_or_devices_work_the_same() -> Result<()> {
 fn arguments_are_never_overwritten_and_may_be_the_same() -> Result<()> {
     let f = compile_all(|[x, y]: [&Tensor; 2]| {
         let mut z = x.clone();
-        z.slice_assign(0, 1, 3, 1, &(y.slice(0, 0, 2, 1) * 10.0)).unwrap();
+        z.slice_assign(0, 1..3, &(y.slice(0, ..2) * 10.0)).unwrap();
         [z]
     });
     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0]);
@@ -201,7 +201,7 @@ impl Same for Tensor {
 
 #[test]
 fn many_threads_call_one_function() -> Result<()> {
-    let f = Arc::new(compile(|x| (x * 2.0).exp().sum(&[0], Keep::No)));
+    let f = Arc::new(compile(|x| (x * 2.0).exp().sum(0)));
     let threads: Vec<_> = (0..4)
         .map(|t| {
             let f = f.clone();

@@ -1,7 +1,7 @@
 //! Convolutions, pooling, padding and contractions against plain loops in f64, on every device of this machine.
 
 use crate::common::{Random, devices, seed};
-use millstream::{Accuracy, Channels, Conv, DType, Device, Keep, Pool, Result, Tensor};
+use millstream::{Accuracy, Channels, Conv, DType, Device, Pool, Result, Tensor};
 
 /// Values in row-major order with their shape.
 #[derive(Clone)]
@@ -183,7 +183,7 @@ fn convolutions_equal_loops_over_every_window() {
             if g.batch > 1 {
                 let one = apply(axes, &xt.select(0, 1), &wt, bt.as_ref(), &g.options());
                 let whole = apply(axes, &xt, &wt, bt.as_ref(), &g.options()).select(0, 1);
-                let difference = (one - whole).abs().max(&[], Keep::No).item::<f32>().unwrap();
+                let difference = (one - whole).abs().max(..).item::<f32>().unwrap();
                 assert!(difference <= 1e-5, "{about}: one image differs by {difference} from itself in a batch");
             }
         }
@@ -218,14 +218,14 @@ fn convolutions_of_many_tiles_agree_with_double_precision() -> Result<()> {
             x.permute(&[0, 2, 3, 1]).copy().conv2d(&f, Some(&bias), &last).relu().permute(&[0, 3, 1, 2]),
         ];
         for (i, y) in results.iter().enumerate() {
-            let worst = ((wide(y) - &exact).abs() / (&magnitude + 1e-30)).max(&[], Keep::No).item::<f64>()?;
+            let worst = ((wide(y) - &exact).abs() / (&magnitude + 1e-30)).max(..).item::<f64>()?;
             assert!(worst <= bound, "{worst:e} is above {bound:e}: way {i} of {b}x{c}x{h}x{w} by {k}x{r}x{r}, {how:?}");
         }
         // Without an epilogue results go straight to memory.
         let plain = x.conv2d(&f, None, &how);
         plain.eval()?;
         let plain = (plain + bias.reshape(&[k, 1, 1])).relu();
-        let worst = ((wide(&plain) - &exact).abs() / (&magnitude + 1e-30)).max(&[], Keep::No).item::<f64>()?;
+        let worst = ((wide(&plain) - &exact).abs() / (&magnitude + 1e-30)).max(..).item::<f64>()?;
         assert!(worst <= bound, "{worst:e} is above {bound:e}: plain {b}x{c}x{h}x{w} by {k}x{r}x{r}, {how:?}");
     }
     Ok(())
@@ -404,7 +404,7 @@ fn padding_alone_and_below_other_operations_puts_the_value_around() -> Result<()
         // What is padded is computed first; what is padded twice, read through views, too.
         let y = (&x * 2.0).pad(&[(0, 1)], -1.0).transpose().pad(&[(1, 0)], 0.5).flip(1);
         assert_eq!(y.to_vec::<f32>()?, [8.0, 2.0, 0.5, 10.0, 4.0, 0.5, 12.0, 6.0, 0.5, -1.0, -1.0, 0.5]);
-        assert_eq!(x.pad(&[(0, 1)], 1.0).sum(&[1], Keep::No).to_vec::<f32>()?, [7.0, 16.0]);
+        assert_eq!(x.pad(&[(0, 1)], 1.0).sum(1).to_vec::<f32>()?, [7.0, 16.0]);
         // Numbers that have no memory of their own.
         let full = Tensor::full(&[2], 3.0f32).to(&device).pad(&[(1, 1)], 0.0);
         assert_eq!(full.to_vec::<f32>()?, [0.0, 3.0, 3.0, 0.0]);
@@ -515,8 +515,8 @@ fn an_image_that_is_all_padding_gives_zeros() {
     // Before the image lies another one in the same memory, which must not be read for it.
     let all: Vec<f32> = Random::fresh().floats(3 * 8 * 12 * 12).iter().map(|&x| x as f32 + 2.0).collect();
     for device in devices() {
-        let image = Tensor::from_shape(&[3, 8, 12, 12], &all).to(&device).slice(0, 1, 2, 1);
-        let padded = image.pad(&[(1, 0), (0, 0), (0, 0), (0, 0)], 0).slice(0, 0, 1, 1);
+        let image = Tensor::from_shape(&[3, 8, 12, 12], &all).to(&device).slice(0, 1..2);
+        let padded = image.pad(&[(1, 0), (0, 0), (0, 0), (0, 0)], 0).slice(0, ..1);
         let (depthwise, dense) = (Tensor::ones(&[8, 1, 3, 3], DType::F32), Tensor::ones(&[8, 8, 3, 3], DType::F32));
         let results = [
             padded.conv2d(&depthwise, None, &Conv::new().groups(8)),

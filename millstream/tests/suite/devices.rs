@@ -2,7 +2,7 @@
 
 use crate::common::{Random, devices, devices_of, seed};
 use millstream::core::profiler::RecordKind;
-use millstream::{DType, Device, Devices, ErrorKind, Keep, Tensor};
+use millstream::{DType, Device, Devices, ErrorKind, Tensor};
 
 /// A program of some steps over square matrices, drawn from the numbers. Values stay near 1, so that devices can be compared.
 fn program(numbers: &mut Random, device: &Device) -> Tensor {
@@ -22,14 +22,14 @@ fn program(numbers: &mut Random, device: &Device) -> Tensor {
             3 => a.softmax(numbers.below(2) as isize),
             4 => a.matmul(&b) * (1.0 / n as f32),
             5 => a.transpose(),
-            6 => a.layernorm(1, 1e-3),
+            6 => a.layernorm(-1, 1e-3),
             7 => (&a * 0.5).exp() * 0.5,
-            8 => &a - a.mean(&[numbers.below(2) as isize], Keep::Yes),
+            8 => &a - a.mean_keepdim(numbers.below(2) as isize),
             9 => a.abs().sqrt() - a.sigmoid(),
-            10 => (&a * &b).max(&[1], Keep::Yes) + &b,
+            10 => (&a * &b).max_keepdim(1) + &b,
             11 => a.flip(0),
             12 => a.sin() * b.cos(),
-            _ => a.lt(&b).choose(&a, &b),
+            _ => a.lt(&b).where_(&a, &b),
         };
         live.push(next);
     }

@@ -1,6 +1,6 @@
 //! Mistakes give typed errors that say what, where and what to do; nothing panics.
 
-use millstream::{DType, ErrorKind, Keep, Tensor};
+use millstream::{DType, ErrorKind, Tensor, step};
 
 #[test]
 fn an_error_travels_to_the_read_and_names_the_line_of_the_mistake() {
@@ -9,7 +9,7 @@ fn an_error_travels_to_the_read_and_names_the_line_of_the_mistake() {
     let line = line!() + 1;
     let wrong = &a + &b;
     assert!(wrong.shape().is_empty());
-    let late = (wrong.exp() * 2.0).sum(&[], Keep::No);
+    let late = (wrong.exp() * 2.0).sum(..);
     for error in [wrong.check().unwrap_err(), late.to_vec::<f32>().unwrap_err(), late.eval().unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Shape);
         assert_eq!(error.op(), Some("add"));
@@ -24,21 +24,21 @@ fn an_error_travels_to_the_read_and_names_the_line_of_the_mistake() {
 #[test]
 fn wrong_arguments_have_their_kind() {
     let x = Tensor::from_shape(&[2, 3], &[0.0f32; 6]);
-    let huge = Tensor::full(&[1 << 40], 1.0f32);
+    let huge = Tensor::full([1usize << 40], 1.0f32);
     let cases: Vec<(Tensor, ErrorKind)> = vec![
         (x.reshape(&[4]), ErrorKind::Shape),
         (x.reshape(&[usize::MAX, 2]), ErrorKind::Shape),
         (x.permute(&[0, 0]), ErrorKind::Argument),
         (x.permute(&[0]), ErrorKind::Argument),
-        (x.sum(&[2], Keep::No), ErrorKind::Argument),
-        (x.sum(&[-3], Keep::No), ErrorKind::Argument),
-        (x.sum(&[0, -2], Keep::No), ErrorKind::Argument),
+        (x.sum(2), ErrorKind::Argument),
+        (x.sum(-3), ErrorKind::Argument),
+        (x.sum([0, -2]), ErrorKind::Argument),
         (x.softmax(5), ErrorKind::Argument),
-        (x.layernorm(3, 1e-5), ErrorKind::Argument),
+        (x.layernorm(-3.., 1e-5), ErrorKind::Argument),
         (x.select(0, 2), ErrorKind::Argument),
         (x.select(0, -3), ErrorKind::Argument),
-        (x.slice(0, 0, 1, 0), ErrorKind::Argument),
-        (x.slice(7, 0, 1, 1), ErrorKind::Argument),
+        (x.slice(0, step(..1, 0)), ErrorKind::Argument),
+        (x.slice(7, ..1), ErrorKind::Argument),
         (x.broadcast(&[3, 3]), ErrorKind::Shape),
         (x.broadcast(&[2]), ErrorKind::Shape),
         (x.broadcast(&[usize::MAX, 2, 3]), ErrorKind::Shape),
@@ -75,7 +75,7 @@ fn reading_as_another_type_is_refused_with_a_suggestion() {
 
 #[test]
 fn more_memory_than_the_machine_has_is_an_error_and_the_program_goes_on() {
-    let huge = Tensor::zeros(&[1 << 50], DType::U8) + 1;
+    let huge = Tensor::zeros([1usize << 50], DType::U8) + 1;
     let error = huge.eval().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
     assert!(error.suggestion().is_some());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use millstream::core::sim::{Call, Faults, Late, Sim, SimFamily};
 use millstream::core::{Buffer, Layout, Priority, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{DType, Device, ErrorKind, Keep, Result, Runtime, Tensor};
+use millstream::{DType, Device, ErrorKind, Result, Runtime, Tensor};
 
 fn cpu() -> CpuFamily {
     CpuFamily::new(CpuOptions { threads: Some(1), isa: None })
@@ -47,7 +47,7 @@ fn limited(body: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
 /// Five kernels that cannot be fused into fewer.
 fn program(x: &Tensor) -> Tensor {
     let y = x.matmul(x).softmax(1).matmul(x);
-    (y.sum(&[0], Keep::Yes) + x).layernorm(1, 1e-5)
+    (y.sum_keepdim(0) + x).layernorm(-1, 1e-5)
 }
 
 fn input(device: &Device) -> Tensor {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millstream::core::sim::{Faults, Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Device, ErrorKind, Keep, Result, Runtime, Tensor};
+use millstream::{Device, ErrorKind, Result, Runtime, Tensor};
 
 /// A runtime with a simulated accelerator, and its controls.
 fn simulated() -> (Runtime, Device, Sim) {
@@ -20,7 +20,7 @@ fn simulated() -> (Runtime, Device, Sim) {
 /// Five kernels that cannot be fused into fewer.
 fn program(x: &Tensor) -> Tensor {
     let y = x.matmul(x).softmax(1).matmul(x);
-    (y.sum(&[0], Keep::Yes) + x).layernorm(1, 1e-5)
+    (y.sum_keepdim(0) + x).layernorm(-1, 1e-5)
 }
 
 fn input(device: &Device) -> Tensor {

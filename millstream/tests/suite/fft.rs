@@ -121,19 +121,19 @@ fn several_axes_are_one_after_the_other_and_inverses_lead_back() -> Result<()> {
     let mut random = Random::fresh();
     let x = Tensor::from_shape(&[3, 4, 5], &random.floats(60));
     for norm in NORMS {
-        let y = x.fftn(&[], &[], norm);
+        let y = x.fftn(&[], .., norm);
         let by_axis = x.fft(None, 0, norm).fft(None, 1, norm).fft(None, 2, norm);
         close(&numbers(&y)?, &numbers(&by_axis)?, 60, f64::EPSILON);
-        close(&numbers(&y.ifftn(&[], &[], norm))?, &numbers(&x)?, 60, 2.0 * f64::EPSILON);
-        let half = x.rfftn(&[], &[2, 1], norm);
+        close(&numbers(&y.ifftn(&[], .., norm))?, &numbers(&x)?, 60, 2.0 * f64::EPSILON);
+        let half = x.rfftn(&[], [2, 1], norm);
         assert_eq!(half.shape(), [3, 3, 5]);
-        close(&numbers(&half.irfftn(&[5, 4], &[2, 1], norm))?, &numbers(&x)?, 60, 2.0 * f64::EPSILON);
-        let cut = x.fftn(&[2, 7], &[0, -1], norm);
+        close(&numbers(&half.irfftn(&[5, 4], [2, 1], norm))?, &numbers(&x)?, 60, 2.0 * f64::EPSILON);
+        let cut = x.fftn(&[2, 7], [0, -1], norm);
         assert_eq!(cut.shape(), [2, 4, 7]);
         close(&numbers(&cut)?, &numbers(&x.fft(Some(7), 2, norm).fft(Some(2), 0, norm))?, 60, f64::EPSILON);
     }
-    assert!(x.fftn(&[2], &[0, 1], FftNorm::Backward).check().is_err());
-    assert!(x.fftn(&[], &[0, -3], FftNorm::Backward).check().is_err());
+    assert!(x.fftn(&[2], [0, 1], FftNorm::Backward).check().is_err());
+    assert!(x.fftn(&[], [0, -3], FftNorm::Backward).check().is_err());
     Ok(())
 }
 
@@ -142,8 +142,8 @@ fn frequencies_and_wrong_arguments() -> Result<()> {
     assert_eq!(Tensor::fftfreq(5, 0.1).to_vec::<f64>()?, [0.0, 2.0, 4.0, -4.0, -2.0]);
     assert_eq!(Tensor::rfftfreq(5, 0.1).to_vec::<f64>()?, [0.0, 2.0, 4.0]);
     let index = Tensor::arange(0, 15).reshape(&[3, 5]);
-    assert_eq!(index.fftshift(&[1]).to_vec::<i64>()?[..5], [3, 4, 0, 1, 2]);
-    assert_eq!(index.fftshift(&[]).ifftshift(&[]).to_vec::<i64>()?, index.to_vec::<i64>()?);
+    assert_eq!(index.fftshift(1).to_vec::<i64>()?[..5], [3, 4, 0, 1, 2]);
+    assert_eq!(index.fftshift(..).ifftshift(..).to_vec::<i64>()?, index.to_vec::<i64>()?);
     let x = Tensor::zeros(&[4], DType::F32);
     assert_eq!(x.fft(Some(0), 0, FftNorm::Backward).check().unwrap_err().kind(), ErrorKind::Argument);
     assert_eq!(x.cast(DType::I32).fft(None, 0, FftNorm::Backward).check().unwrap_err().kind(), ErrorKind::DType);

@@ -1,6 +1,6 @@
 //! What is fused, and that it changes no result.
 
-use millstream::{DType, Idea, Keep, Result, Tensor};
+use millstream::{DType, Idea, Result, Tensor};
 use proptest::prelude::*;
 
 /// How many kernels the plan for a value has.
@@ -28,19 +28,19 @@ fn normalisations_written_from_primitives_are_one_kernel() {
     assert_eq!(kernels(&x.softmax(1)), 1);
     assert_eq!(kernels(&x.softmax(0)), 1);
     assert_eq!(kernels(&x.log_softmax(1)), 1);
-    assert_eq!(kernels(&x.layernorm(1, 1e-5)), 1);
-    assert_eq!(kernels(&x.var(&[1], 0, Keep::No)), 1);
+    assert_eq!(kernels(&x.layernorm(-1, 1e-5)), 1);
+    assert_eq!(kernels(&x.var(1)), 1);
     let (scale, shift) = (matrix(1, 9), matrix(1, 9));
-    assert_eq!(kernels(&((&x * 2.0).layernorm(1, 1e-5) * &scale + &shift).relu()), 1);
-    let e = (&x - x.max(&[1], Keep::Yes)).exp();
-    assert_eq!(kernels(&e.sum(&[1], Keep::No).log()), 1);
+    assert_eq!(kernels(&((&x * 2.0).layernorm(-1, 1e-5) * &scale + &shift).relu()), 1);
+    let e = (&x - x.max_keepdim(1)).exp();
+    assert_eq!(kernels(&e.sum(1).log()), 1);
 }
 
 #[test]
 fn maps_fuse_into_the_reduction_that_reads_them() {
     let x = matrix(8, 9);
-    assert_eq!(kernels(&(&x * &x).sum(&[], Keep::No).sqrt()), 1);
-    assert_eq!(kernels(&x.exp().transpose().sum(&[1], Keep::No)), 1);
+    assert_eq!(kernels(&(&x * &x).sum(..).sqrt()), 1);
+    assert_eq!(kernels(&x.exp().transpose().sum(1)), 1);
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn shared_values_are_computed_once() {
     let x = matrix(8, 9);
     let y = x.exp();
     assert_eq!(kernels(&(&y + y.sin() * &y)), 1);
-    let s = x.sum(&[1], Keep::Yes);
+    let s = x.sum_keepdim(1);
     assert_eq!(kernels(&(&x / &s + &s)), 1);
     // Two reductions over different axes cannot share a pass; the map they share is stored once.
-    let both = y.sum(&[0], Keep::Yes) + y.sum(&[1], Keep::Yes);
+    let both = y.sum_keepdim(0) + y.sum_keepdim(1);
     assert!(kernels(&both) <= 4);
 }
 
@@ -72,7 +72,7 @@ fn plans_are_found_again_for_other_numbers_offsets_and_tensors() -> Result<()> {
     let profiler = runtime.profiler();
     profiler.start();
     for i in 0..8 {
-        let row = x.slice(0, i, i + 4, 1) * i as f64 + 1.0;
+        let row = x.slice(0, i..i + 4) * i as f64 + 1.0;
         row.eval()?;
     }
     profiler.stop();
@@ -121,13 +121,13 @@ fn shifted_rolled_padded_and_joined_views_fuse() -> Result<()> {
     assert_eq!((kernels(&rolled), intermediate(&rolled).as_str()), (9, "0 B"));
 
     let inside = |x: &Tensor| {
-        let cross = x.slice(0, 0, -2, 1).slice(1, 1, -1, 1) + x.slice(0, 2, 2000, 1).slice(1, 1, -1, 1);
-        x.slice(0, 1, -1, 1).slice(1, 1, -1, 1) * 0.5 + cross * 0.25
+        let cross = x.slice(0, ..-2).slice(1, 1..-1) + x.slice(0, 2..2000).slice(1, 1..-1);
+        x.slice(0, 1..-1).slice(1, 1..-1) * 0.5 + cross * 0.25
     };
     let padded = &u + inside(&u).pad(&[(1, 1), (1, 1)], 0.0);
     assert_eq!((kernels(&padded), intermediate(&padded).as_str()), (5, "0 B"));
 
-    let rows = Tensor::concat(&[&u.slice(0, 0, 1, 1), &(u.slice(0, 1, -1, 1) * 0.5), &u.slice(0, -1, 2000, 1)], 0);
+    let rows = Tensor::concat(&[&u.slice(0, ..1), &(u.slice(0, 1..-1) * 0.5), &u.slice(0, -1..2000)], 0);
     let joined = rows.tanh() + &u;
     assert_eq!((kernels(&joined), intermediate(&joined).as_str()), (3, "0 B"));
     Ok(())
@@ -198,10 +198,10 @@ fn program(steps: &[Step], inputs: &[Tensor], mut each: impl FnMut(&Tensor)) -> 
                 }
                 let axis = (*axis as usize % x.rank()) as isize;
                 match o % 4 {
-                    0 => x.mean(&[axis], Keep::Yes),
-                    1 => x.max(&[axis], Keep::Yes),
+                    0 => x.mean_keepdim(axis),
+                    1 => x.max_keepdim(axis),
                     2 => x.softmax(axis),
-                    _ => x.sum(&[axis], Keep::No) * 0.1,
+                    _ => x.sum(axis) * 0.1,
                 }
             }
             Step::View(o, a, axis) => {
@@ -213,7 +213,7 @@ fn program(steps: &[Step], inputs: &[Tensor], mut each: impl FnMut(&Tensor)) -> 
                 match o % 5 {
                     0 if x.rank() > 1 => x.transpose(),
                     1 => x.flip(axis),
-                    2 if x.shape()[axis as usize] > 2 => x.slice(axis, 1, -1, 1),
+                    2 if x.shape()[axis as usize] > 2 => x.slice(axis, 1..-1),
                     3 => x.reshape(&[x.len()]),
                     _ => x.unsqueeze(axis),
                 }
@@ -230,16 +230,12 @@ fn program(steps: &[Step], inputs: &[Tensor], mut each: impl FnMut(&Tensor)) -> 
                 match o % 6 {
                     0 => x.roll(&[1], &[by]),
                     1 => x.roll(&[-1], &[by]) - &x,
-                    2 => x.pad(&around, 0.5).slice(by, 1, -2, 1) * 2.0,
+                    2 => x.pad(&around, 0.5).slice(by, 1..-2) * 2.0,
                     3 => x.pad(&around, -1.0),
-                    4 => Tensor::concat(
-                        &[&x.slice(by, 0, 1, 1).cos(), &x, &x.slice(by, -1, x.shape()[axis] as isize, 1)],
-                        by,
-                    ),
+                    4 => Tensor::concat(&[&x.slice(by, ..1).cos(), &x, &x.slice(by, -1..x.shape()[axis] as isize)], by),
                     _ => {
                         let mut y = x.copy();
-                        y.slice_assign(by, 0, 1, 1, &x.slice(by, -1, x.shape()[axis] as isize, 1))
-                            .expect("a part of it");
+                        y.slice_assign(by, ..1, &x.slice(by, -1..x.shape()[axis] as isize)).expect("a part of it");
                         y
                     }
                 }

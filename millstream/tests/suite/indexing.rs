@@ -1,6 +1,6 @@
 //! Joining, lookups, running reductions and random numbers, on every device.
 
-use millstream::{DType, Device, Generator, Keep, Tensor};
+use millstream::{DType, Device, Generator, Tensor};
 
 use crate::common::{Random, devices};
 
@@ -28,14 +28,14 @@ fn parts_are_joined_in_their_order_along_any_axis() {
             let mut start = 0;
             for part in &parts {
                 let n = part.shape()[axis] as isize;
-                let back = joined.slice(axis as isize, start, start + n, 1);
+                let back = joined.slice(axis as isize, start..start + n);
                 assert_eq!(back.to_vec::<f32>().unwrap(), part.to_vec::<f32>().unwrap(), "{}", device.name());
                 start += n;
             }
             assert_eq!(joined.shape()[axis], start as usize);
             // Inside a larger graph the joined value is an intermediate one.
-            let doubled = (&joined + &joined).sum(&[], Keep::No).item::<f32>().unwrap();
-            let sum: f32 = parts.iter().map(|p| p.sum(&[], Keep::No).item::<f32>().unwrap()).sum();
+            let doubled = (&joined + &joined).sum(..).item::<f32>().unwrap();
+            let sum: f32 = parts.iter().map(|p| p.sum(..).item::<f32>().unwrap()).sum();
             assert!((doubled - 2.0 * sum).abs() < 1e-4 * (1.0 + sum.abs()), "{doubled} {sum}");
         }
     }
@@ -51,10 +51,10 @@ fn rearranging_gives_what_loops_give() {
     assert_eq!(x.repeat(2, 1).select(0, 0).select(-1, 0).to_vec::<i64>().unwrap(), [0, 0, 4, 4, 8, 8]);
     assert_eq!(x.tile(&[2, 1, 1]).select(1, 0).select(1, 0).to_vec::<i64>().unwrap(), [0, 12, 0, 12]);
     let parts = x.split(&[1, 2], 1).unwrap();
-    assert_eq!((parts[0].shape(), parts[1].shape()), (&[2, 1, 4][..], &[2, 2, 4][..]));
+    assert_eq!((parts[0].shape().as_slice(), parts[1].shape().as_slice()), (&[2, 1, 4][..], &[2, 2, 4][..]));
     assert_eq!(Tensor::stack(&x.unstack(1).unwrap().iter().collect::<Vec<_>>(), 1).to_vec::<i64>().unwrap().len(), 24);
     assert_eq!(Tensor::stack(&[&x, &x], -1).shape(), [2, 3, 4, 2]);
-    assert!(x.split(&[1, 1], 1).is_err() && Tensor::concat(&[], 0).check().is_err());
+    assert!(x.split(&[1, 1], 1).is_err() && Tensor::concat::<Tensor>([], 0).check().is_err());
     assert!(Tensor::concat(&[&x, &x.select(0, 0)], 0).check().is_err());
 }
 
@@ -84,11 +84,8 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
             for (a, b) in columns.iter().zip(&found) {
                 assert!(a * 3.0 == *b || (a.is_nan() && b.is_nan()), "{}", device.name());
             }
-            let best = table.argmax(&[1], Keep::Yes);
-            assert_eq!(
-                table.take_along_axis(&best, 1).to_vec::<f32>().unwrap(),
-                table.max(&[1], Keep::No).to_vec::<f32>().unwrap()
-            );
+            let best = table.argmax_keepdim(1);
+            assert_eq!(table.take_along_axis(&best, 1).to_vec::<f32>().unwrap(), table.max(1).to_vec::<f32>().unwrap());
         }
     }
     assert!(Tensor::arange(0, 3).take(&Tensor::from_slice(&[0.5f32]), 0).check().is_err());
@@ -109,21 +106,18 @@ fn running_reductions_are_those_of_a_loop() {
                 continue;
             }
             let axis = axis as isize;
-            let last = running.slice(axis, n - 1, n, 1).to_vec::<f32>().unwrap();
-            let total = x.sum(&[axis], Keep::Yes).to_vec::<f32>().unwrap();
+            let last = running.slice(axis, n - 1..n).to_vec::<f32>().unwrap();
+            let total = x.sum_keepdim(axis).to_vec::<f32>().unwrap();
             for (a, b) in last.iter().zip(&total) {
                 assert!((a - b).abs() <= 1e-4, "{}: {a} {b}", device.name());
             }
             // What a running sum adds at each step is the element itself.
             let steps = running.diff(axis).to_vec::<f32>().unwrap();
-            let own = x.slice(axis, 1, n, 1).to_vec::<f32>().unwrap();
+            let own = x.slice(axis, 1..n).to_vec::<f32>().unwrap();
             assert!(steps.iter().zip(&own).all(|(a, b)| (a - b).abs() < 1e-3), "{}", device.name());
-            let rising = most.diff(axis).min(&[], Keep::No);
+            let rising = most.diff(axis).min(..);
             assert!(n == 1 || rising.item::<f32>().unwrap() >= 0.0);
-            assert_eq!(
-                most.slice(axis, n - 1, n, 1).to_vec::<f32>().unwrap(),
-                x.max(&[axis], Keep::No).to_vec::<f32>().unwrap()
-            );
+            assert_eq!(most.slice(axis, n - 1..n).to_vec::<f32>().unwrap(), x.max(axis).to_vec::<f32>().unwrap());
         }
         let whole = Tensor::from_slice(&[2i32, 3, -4]).to(&device).cumprod(0);
         assert_eq!(whole.to_vec::<i64>().unwrap(), [2, 6, -24]);
@@ -160,6 +154,6 @@ fn random_numbers_are_the_same_everywhere_and_look_random() {
     assert!((product / n as f64).abs() < 0.005);
     let mut g = Generator::new(1);
     let dropped = Tensor::ones(&[n], DType::F32).dropout(0.25, &mut g);
-    assert!((dropped.mean(&[], Keep::No).item::<f32>().unwrap() - 1.0).abs() < 0.03);
+    assert!((dropped.mean(..).item::<f32>().unwrap() - 1.0).abs() < 0.03);
     assert!(g.integers(&[2], 3, 3).check().is_err() && g.uniform(&[2], DType::I32).check().is_err());
 }

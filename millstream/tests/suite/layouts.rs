@@ -39,16 +39,16 @@ fn network(seed: u64, device: &Device, each: &dyn Fn(&Tensor)) -> Vec<Tensor> {
             1 | 2 => {
                 let to = 16 + r.below(20);
                 let w = numbers(r, &[to, channels, 1, 1], 1, device);
-                x = x.conv2d(&w, None, &Conv::new()).clamp(-8.0f32, 8.0f32);
+                x = x.conv2d(&w, None, &Conv::new()).clip(-8.0f32, 8.0f32);
                 channels = to;
             }
             3 => {
                 let w = numbers(r, &[channels, channels, 3, 3], 1, device);
                 let y = x.conv2d(&w, None, &Conv::new().padding(1)) + &before;
-                x = y.clamp(-4.0f32, 4.0f32);
+                x = y.clip(-4.0f32, 4.0f32);
             }
             4 => x = x.max_pool2d(&Pool::new(3).stride(1 + r.below(2)).padding(1)),
-            5 => x = x.avg_pool2d(&Pool::new(2)).clamp(-4.0f32, 4.0f32),
+            5 => x = x.avg_pool2d(&Pool::new(2)).clip(-4.0f32, 4.0f32),
             6 => {
                 // The second part is no convolution's.
                 let other = &x * 2.0f32;
@@ -57,22 +57,22 @@ fn network(seed: u64, device: &Device, each: &dyn Fn(&Tensor)) -> Vec<Tensor> {
             }
             7 => {
                 // A factor for each channel, from all pixels.
-                let factors = x.max(&[2, 3], millstream::Keep::Yes).clamp(0.0f32, 2.0f32);
+                let factors = x.max_keepdim([2, 3]).clip(0.0f32, 2.0f32);
                 x = x * factors;
             }
             8 => {
                 let to = 16 + r.below(5);
                 let w = numbers(r, &[channels, to, 2, 2], 1, device);
-                x = x.conv_transpose2d(&w, None, &Conv::new().stride(2)).clamp(-3.0f32, 3.0f32);
+                x = x.conv_transpose2d(&w, None, &Conv::new().stride(2)).clip(-3.0f32, 3.0f32);
                 channels = to;
             }
             // Read transposed, and a sum over channels: no order of channels helps here.
             _ => {
-                more.push(x.sum(&[1], millstream::Keep::No));
+                more.push(x.sum(1));
                 x = x.flip(3);
             }
         }
-        x = x.clamp(-4.0f32, 4.0f32);
+        x = x.clip(-4.0f32, 4.0f32);
         if x.shape()[2] < 5 || x.shape()[3] < 5 {
             x = x.pad(&[(0, 0), (0, 0), (2, 2), (2, 3)], 1.0f32);
         }
@@ -81,7 +81,7 @@ fn network(seed: u64, device: &Device, each: &dyn Fn(&Tensor)) -> Vec<Tensor> {
     if r.below(3) == 0 {
         more.push(x.reshape(&[batch, x.len() / batch]));
     }
-    more.push(x.mean(&[2, 3], millstream::Keep::No));
+    more.push(x.mean([2, 3]));
     more
 }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{AttentionOptions, DType, Device, Keep, Result, Runtime, Tensor};
+use millstream::{AttentionOptions, DType, Device, Result, Runtime, Tensor};
 
 fn own() -> (Runtime, Device) {
     let runtime = Runtime::builder().family(CpuFamily::new(CpuOptions::default())).build();
@@ -50,8 +50,8 @@ fn a_slice_that_moves_through_memory_finds_its_plan_again() -> Result<()> {
     let x = filled(&[2000, 8], &device);
     runtime.profiler().start();
     let seconds = steps(&device, 3, 500, |i| {
-        let window = x.slice(0, i as isize, i as isize + 64, 1);
-        assert_eq!((window * 2.0).sum(&[], Keep::No).item::<f32>()?, 1024.0);
+        let window = x.slice(0, i as isize..i as isize + 64);
+        assert_eq!((window * 2.0).sum(..).item::<f32>()?, 1024.0);
         Ok(())
     })?;
     assert_eq!(made(&runtime), 1);
@@ -65,8 +65,8 @@ fn a_slice_that_moves_through_a_value_still_to_be_computed_compiles_nothing() ->
     let x = filled(&[300, 8], &device);
     let seconds = steps(&device, 3, 200, |i| {
         // The softmax stands alone, so that the slice is of a value in memory.
-        let y = x.softmax(0).slice(0, i as isize, i as isize + 64, 1);
-        assert!((y.sum(&[], Keep::No).item::<f32>()? - 8.0 * 64.0 / 300.0).abs() < 1e-4);
+        let y = x.softmax(0).slice(0, i as isize..i as isize + 64);
+        assert!((y.sum(..).item::<f32>()? - 8.0 * 64.0 / 300.0).abs() < 1e-4);
         Ok(())
     })?;
     assert!(seconds < PLANNING, "{seconds}");
@@ -80,8 +80,8 @@ fn a_sequence_that_grows_by_one_each_step_compiles_nothing() -> Result<()> {
     let mut sequence = row.clone();
     let seconds = steps(&device, 70, 400, |i| {
         sequence = Tensor::concat(&[&sequence, &row], 0);
-        let centred = &sequence - sequence.mean(&[0], Keep::Yes);
-        let total = centred.square().sum(&[], Keep::No) + sequence.sum(&[], Keep::No);
+        let centred = &sequence - sequence.mean_keepdim(0);
+        let total = centred.square().sum(..) + sequence.sum(..);
         Tensor::eval_all(&[&sequence, &total])?;
         assert_eq!(total.item::<f32>()?, 8.0 * (i + 2) as f32);
         Ok(())
@@ -101,9 +101,9 @@ fn decoding_over_a_growing_cache_compiles_nothing_and_copies_nothing() -> Result
     let seconds = steps(&device, 70, 300, |i| {
         let token = (Tensor::full(&[heads, 1, width], 0.01 * i as f32).to(&device)).matmul(&weights);
         let at = i as isize;
-        keys.slice_assign(1, at, at + 1, 1, &token)?;
-        values.slice_assign(1, at, at + 1, 1, &token)?;
-        let (k, v) = (keys.slice(1, 0, at + 1, 1), values.slice(1, 0, at + 1, 1));
+        keys.slice_assign(1, at..at + 1, &token)?;
+        values.slice_assign(1, at..at + 1, &token)?;
+        let (k, v) = (keys.slice(1, ..at + 1), values.slice(1, ..at + 1));
         let y = token.attention(&k, &v, &AttentionOptions { causal: true, ..Default::default() });
         Tensor::eval_all(&[&keys, &values, &y])?;
         assert_eq!(y.shape(), [heads, 1, width]);

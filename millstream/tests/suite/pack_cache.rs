@@ -3,7 +3,7 @@
 use crate::common::Random;
 use millstream::core::Priority;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Accuracy, Buffer, Channels, Conv, DType, Device, Event, Keep, Layout, Mode, Result, Tensor};
+use millstream::{Accuracy, Buffer, Channels, Conv, DType, Device, Event, Layout, Mode, Result, Tensor};
 
 fn values(r: &mut Random, count: usize) -> Vec<f32> {
     (0..count).map(|_| r.unit() as f32).collect()
@@ -43,7 +43,7 @@ fn matmuls_with_cached_operands_are_the_same_bit_by_bit() {
             let plain_transposed = bits(&x.matmul(&transposed(&w).transpose()));
             let plain_left = bits(&transposed(&x).transpose().matmul(&w));
             for cached in [&right, &right_transposed, &left] {
-                cached.keep().unwrap();
+                let _ = cached.keep().unwrap();
             }
             for round in 0..2 {
                 let about = format!("{m} {k} {n} {dtype} round {round}");
@@ -96,7 +96,7 @@ fn parts_of_a_cached_value_are_distinct() {
     let all = w.copy().keep().unwrap();
     for _ in 0..2 {
         for (row, col) in [(0, 0), (3, 0), (0, 5), (20, 29), (7, 11)] {
-            let part = |t: &Tensor| t.slice(0, row, row + 20, 1).slice(1, col, col + 21, 1);
+            let part = |t: &Tensor| t.slice(0, row..row + 20).slice(1, col..col + 21);
             assert_eq!(bits(&x.matmul(&part(&all))), bits(&x.matmul(&part(&w))), "{row} {col}");
             let back = |t: &Tensor| part(t).flip(0);
             assert_eq!(bits(&x.matmul(&back(&all))), bits(&x.matmul(&back(&w))), "{row} {col} flipped");
@@ -108,7 +108,7 @@ fn parts_of_a_cached_value_are_distinct() {
     let all = w.copy().keep().unwrap();
     for _ in 0..2 {
         for (first, step) in [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2)] {
-            let part = |t: &Tensor| t.slice(0, first, first + step + 1, step);
+            let part = |t: &Tensor| t.slice(0, millstream::step(first..first + step + 1, step));
             assert_eq!(bits(&part(&all).matmul(&x)), bits(&part(&w).matmul(&x)), "{first} by {step}");
         }
     }
@@ -179,14 +179,14 @@ fn a_launch_that_waits_in_a_queue_packs_the_value_it_was_queued_with() -> Result
         stream.depend(&gate)?;
         let old = &first + 0.0;
         old.eval_on(&stream)?;
-        old.keep()?;
+        let _ = old.keep()?;
         let by_old = x.matmul(&old);
         by_old.eval_on(&stream)?;
         drop(old);
         // On the same stream memory is used again at once, while the matmul above still waits.
         let new = &second + 0.0;
         new.eval_on(&stream)?;
-        new.keep()?;
+        let _ = new.keep()?;
         let by_new = x.matmul(&new);
         by_new.eval_on(&stream)?;
         gate.signal();
@@ -232,7 +232,7 @@ fn what_is_cached_is_counted_bounded_and_given_back() -> Result<()> {
     let in_use = || device.pool().stats().in_use;
     let x = tensor(&mut r, &[40, 300], &device);
     // Now it lies on that device.
-    x.sum(&[], Keep::No).eval()?;
+    x.sum(..).eval()?;
     let before = in_use();
     let w = tensor(&mut r, &[300, 300], &device).keep()?;
     let without = in_use();
@@ -242,7 +242,7 @@ fn what_is_cached_is_counted_bounded_and_given_back() -> Result<()> {
     assert!(bytes >= 300 * 300 * 4 && in_use() >= without + bytes, "{bytes}");
     // However many parts are read, forms take a bounded share.
     for i in 0..100 {
-        x.matmul(&w.slice(1, i, i + 200, 1)).eval()?;
+        x.matmul(&w.slice(1, i..i + 200)).eval()?;
     }
     let (forms, bytes) = w.buffer()?.packed_forms();
     assert!(forms > 1 && bytes <= 4 * 300 * 300 * 4 + (64 << 10), "{forms} {bytes}");

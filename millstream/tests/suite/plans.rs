@@ -7,7 +7,7 @@
 use crate::common::Random;
 use millstream::core::Runtime;
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{AttentionOptions, DType, Device, FftNorm, Generator, Keep, Side, Tensor};
+use millstream::{AttentionOptions, DType, Device, FftNorm, Generator, Order, Side, Tensor, step};
 
 /// What graphs are made of: `x` and `y` are square, `s` is symmetric and positive definite, `indices` are what they say.
 struct Given {
@@ -79,13 +79,13 @@ fn lookups_differ_in_the_axis_its_length_and_its_step() {
         |g| g.x.take(&g.indices, 1).select(-1, 0),
         |g| g.x.take_along_axis(&g.indices, 0),
         |g| g.x.take_along_axis(&g.indices, 1),
-        |g| g.x.slice(0, 0, 5, 1).take_along_axis(&g.indices, 0),
-        |g| g.x.slice(0, 0, 3, 1).take_along_axis(&g.indices, 0),
-        |g| g.x.slice(0, 0, N as isize, 2).take_along_axis(&g.indices, 0),
+        |g| g.x.slice(0, ..5).take_along_axis(&g.indices, 0),
+        |g| g.x.slice(0, ..3).take_along_axis(&g.indices, 0),
+        |g| g.x.slice(0, step(..N as isize, 2)).take_along_axis(&g.indices, 0),
         |g| g.x.flip(0).take_along_axis(&g.indices, 0),
         |g| g.x.index(&[&g.indices, &g.indices.transpose()]),
         |g| g.x.index(&[&g.indices.transpose(), &g.indices]),
-        |g| g.x.slice(1, 0, 4, 1).index(&[&g.indices, &g.indices.transpose()]),
+        |g| g.x.slice(1, ..4).index(&[&g.indices, &g.indices.transpose()]),
     ]);
     each_has_its_own("lookup", &list);
 }
@@ -99,7 +99,7 @@ fn scans_differ_in_what_they_do_and_along_which_axis() {
         |g| g.x.cummax(0),
         |g| g.x.cummin(0),
         |g| g.x.flip(0).cumsum(0),
-        |g| g.x.slice(0, 1, N as isize, 1).cumsum(0),
+        |g| g.x.slice(0, 1..N as isize).cumsum(0),
     ]);
     each_has_its_own("scan", &list);
 }
@@ -132,8 +132,8 @@ fn joined_values_differ_in_axis_and_order_of_parts() {
         |g| Tensor::concat(&[&g.x, &g.x], 0),
         |g| Tensor::concat(&[&g.x, &(&g.y * 2.0)], 0),
         |g| Tensor::concat(&[&g.x, &g.y.flip(1)], 0),
-        |g| Tensor::concat(&[&g.x.slice(0, 0, 2, 1), &g.y.slice(0, 0, 4, 1)], 0),
-        |g| Tensor::concat(&[&g.x.slice(0, 0, 4, 1), &g.y.slice(0, 0, 2, 1)], 0),
+        |g| Tensor::concat(&[&g.x.slice(0, ..2), &g.y.slice(0, ..4)], 0),
+        |g| Tensor::concat(&[&g.x.slice(0, ..4), &g.y.slice(0, ..2)], 0),
     ]);
     each_has_its_own("concat", &list);
 }
@@ -148,8 +148,8 @@ fn padding_differs_in_amounts_and_in_what_lies_around() {
         |g| g.x.pad(&[(1, 2), (0, 0)], 0),
         |g| g.x.pad(&[(1, 2), (0, 0)], 7),
         |g| g.x.pad(&[(1, 1), (1, 0)], 0),
-        |g| g.x.pad(&[(1, 1), (1, 0)], 7).sum(&[1], Keep::No),
-        |g| g.x.pad(&[(1, 1), (1, 0)], 8).sum(&[1], Keep::No),
+        |g| g.x.pad(&[(1, 1), (1, 0)], 7).sum(1),
+        |g| g.x.pad(&[(1, 1), (1, 0)], 8).sum(1),
     ]);
     each_has_its_own("pad", &list);
 }
@@ -176,14 +176,14 @@ fn contractions_differ_in_the_roles_of_dimensions() {
 #[test]
 fn host_functions_differ_in_name_mode_numbers_and_output() {
     let list = graphs([
-        |g| g.x.sort(0, false),
-        |g| g.x.sort(0, true),
-        |g| g.x.sort(1, false),
-        |g| g.x.argsort(0, false),
-        |g| g.x.topk(2, 0, true).0,
-        |g| g.x.topk(3, 0, true).0,
-        |g| g.x.topk(2, 0, false).0,
-        |g| g.x.topk(2, 0, false).1,
+        |g| g.x.sort(0, Order::Ascending),
+        |g| g.x.sort(0, Order::Descending),
+        |g| g.x.sort(1, Order::Ascending),
+        |g| g.x.argsort(0, Order::Ascending),
+        |g| g.x.topk(2, 0, Order::Descending).0,
+        |g| g.x.topk(3, 0, Order::Descending).0,
+        |g| g.x.topk(2, 0, Order::Ascending).0,
+        |g| g.x.topk(2, 0, Order::Ascending).1,
         |g| Tensor::arange(0, N as i64).searchsorted(&g.indices, Side::Left),
         |g| Tensor::arange(0, N as i64).searchsorted(&g.indices, Side::Right),
     ]);
@@ -201,19 +201,19 @@ fn host_functions_differ_in_name_mode_numbers_and_output() {
     ]);
     each_has_its_own("fft", &list);
     let list = graphs([
-        |g| g.s.cholesky(false),
-        |g| g.s.cholesky(true),
-        |g| g.s.qr(false).0,
-        |g| g.s.qr(false).1,
-        |g| g.x.qr(false).0,
-        |g| g.x.slice(1, 0, 3, 1).qr(true).1,
-        |g| g.x.slice(1, 0, 3, 1).qr(false).1,
+        |g| g.s.cholesky(),
+        |g| g.s.cholesky_upper(),
+        |g| g.s.qr().0,
+        |g| g.s.qr().1,
+        |g| g.x.qr().0,
+        |g| g.x.slice(1, ..3).qr_complete().1,
+        |g| g.x.slice(1, ..3).qr().1,
         |g| g.s.inv(),
         |g| g.s.solve(&g.x),
         |g| g.s.eigh().1,
         |g| g.s.eigvalsh(),
-        |g| g.x.svd(false).0,
-        |g| g.x.svd(false).2,
+        |g| g.x.svd().0,
+        |g| g.x.svd().2,
         |g| g.x.pinv(Some(1e-6)),
         |g| g.x.pinv(Some(0.5)),
         |g| g.x.det(),
@@ -226,17 +226,17 @@ fn host_functions_differ_in_name_mode_numbers_and_output() {
 fn outputs_of_one_call_differ_from_those_of_two() {
     let list = graphs([
         |g| {
-            let (values, indices) = g.x.topk(3, 0, true);
+            let (values, indices) = g.x.topk(3, 0, Order::Descending);
             values + indices.cast(DType::F32)
         },
         |g| {
-            let (values, _) = g.x.topk(3, 0, true);
-            let (_, indices) = g.y.topk(3, 0, true);
+            let (values, _) = g.x.topk(3, 0, Order::Descending);
+            let (_, indices) = g.y.topk(3, 0, Order::Descending);
             values + indices.cast(DType::F32)
         },
         |g| {
-            let (_, indices) = g.x.topk(3, 0, true);
-            let (values, _) = g.y.topk(3, 0, true);
+            let (_, indices) = g.x.topk(3, 0, Order::Descending);
+            let (values, _) = g.y.topk(3, 0, Order::Descending);
             values + indices.cast(DType::F32)
         },
     ]);
@@ -255,26 +255,26 @@ fn random_numbers_ranges_reductions_and_views_differ_in_all_they_are_made_with()
         |g| &g.x + Tensor::arange_by(0.0, 2.0 * N as f64, 2.0, DType::I64),
         |g| &g.x + 1.5,
         |g| &g.x + 2.5,
-        |g| g.x.sum(&[0], Keep::No),
-        |g| g.x.sum(&[1], Keep::No),
-        |g| g.x.sum(&[0, 1], Keep::No),
-        |g| g.x.prod(&[0], Keep::No),
-        |g| g.x.max(&[0], Keep::No),
-        |g| g.x.min(&[0], Keep::No),
-        |g| g.x.argmax(&[0], Keep::No),
-        |g| g.x.argmin(&[0], Keep::No),
+        |g| g.x.sum(0),
+        |g| g.x.sum(1),
+        |g| g.x.sum([0, 1]),
+        |g| g.x.prod(0),
+        |g| g.x.max(0),
+        |g| g.x.min(0),
+        |g| g.x.argmax(0),
+        |g| g.x.argmin(0),
         |g| g.x.cast(DType::F64) * 3.0,
         |g| g.x.cast(DType::F16) * 3.0,
         |g| g.x.cast(DType::BF16) * 3.0,
-        |g| g.x.slice(0, 1, 4, 1).exp(),
-        |g| g.x.slice(0, 2, 5, 1).exp(),
-        |g| g.x.exp().slice(0, 1, 4, 1).cumsum(0),
-        |g| g.x.exp().slice(0, 2, 5, 1).cumsum(0),
-        |g| &g.x.slice(0, 0, 3, 1) - &g.x.slice(0, 1, 4, 1),
-        |g| &g.x.slice(0, 0, 3, 1) - &g.x.slice(0, 3, 6, 1),
-        |g| &g.x.slice(0, 3, 6, 1) * &g.x.slice(0, 3, 6, 1),
-        |g| g.seen.choose(&g.x, &g.y),
-        |g| g.seen.choose(&g.y, &g.x),
+        |g| g.x.slice(0, 1..4).exp(),
+        |g| g.x.slice(0, 2..5).exp(),
+        |g| g.x.exp().slice(0, 1..4).cumsum(0),
+        |g| g.x.exp().slice(0, 2..5).cumsum(0),
+        |g| &g.x.slice(0, ..3) - &g.x.slice(0, 1..4),
+        |g| &g.x.slice(0, ..3) - &g.x.slice(0, 3..6),
+        |g| &g.x.slice(0, 3..6) * &g.x.slice(0, 3..6),
+        |g| g.seen.where_(&g.x, &g.y),
+        |g| g.seen.where_(&g.y, &g.x),
     ]);
     each_has_its_own("others", &list);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use millstream::{Keep, Tensor};
+use millstream::Tensor;
 
 #[test]
 fn threads_that_read_one_pending_tensor_all_get_its_value() {
@@ -10,10 +10,10 @@ fn threads_that_read_one_pending_tensor_all_get_its_value() {
     let x = Tensor::from_shape(&[4, 8], &(0..32).map(|i| i as f32 / 8.0).collect::<Vec<_>>());
     for round in 0..3000 {
         // Softmax, in the middle of a graph and at its top: row programs, which need what they write.
-        let shifted = &x - &x.max(&[1], Keep::Yes);
+        let shifted = &x - &x.max_keepdim(1);
         let e = (&shifted * (1.0 + round as f64)).exp();
-        let y = &e / &e.sum(&[1], Keep::Yes);
-        let z = y.sum(&[], Keep::No);
+        let y = &e / &e.sum_keepdim(1);
+        let z = y.sum(..);
         let barrier = Barrier::new(THREADS);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {

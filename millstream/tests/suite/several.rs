@@ -5,7 +5,7 @@ use millstream::core::profiler::RecordKind;
 use millstream::core::sim::{Faults, Sim, SimFamily};
 use millstream::core::{Op, what::Body};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{DType, Device, Result, Runtime, Tensor, compile};
+use millstream::{DType, Device, Order, Result, Runtime, Tensor, compile};
 
 /// Refuses functions of the host and f64, as many GPUs do.
 fn refuses(op: &Op) -> Option<String> {
@@ -34,7 +34,7 @@ fn input(device: &Device) -> Tensor {
 /// Two halves, the second with an operation of the host in its middle.
 fn program(x: &Tensor, y: &Tensor) -> Tensor {
     let left = x.matmul(x).softmax(1);
-    let right = (y.matmul(y).sort(1, false) * 2.0).exp();
+    let right = (y.matmul(y).sort(1, Order::Ascending) * 2.0).exp();
     right.log() - left
 }
 
@@ -136,9 +136,9 @@ fn on_a_queueing_stream_devices_wait_for_one_another() -> Result<()> {
 #[test]
 fn a_compiled_function_with_a_host_function_is_one_plan() -> Result<()> {
     let (runtime, [a, _], _) = two();
-    let f = compile(|x| (x.matmul(x).sort(1, false) * 2.0).exp());
+    let f = compile(|x| (x.matmul(x).sort(1, Order::Ascending) * 2.0).exp());
     let x = input(&a);
-    let expected = (x.matmul(&x).sort(1, false) * 2.0).exp().to_vec::<f32>()?;
+    let expected = (x.matmul(&x).sort(1, Order::Ascending) * 2.0).exp().to_vec::<f32>()?;
     assert_eq!(f.call(&x)?.to_vec::<f32>()?, expected);
     runtime.profiler().start();
     let y = f.call(&x)?;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::common::Random;
-use millstream::{DType, ErrorKind, Keep, Result, Side, Tensor};
+use millstream::{DType, ErrorKind, Order, Result, Side, Tensor};
 
 /// The promised order of floats.
 fn compare(a: &f32, b: &f32) -> Ordering {
@@ -47,9 +47,10 @@ fn sorting_is_stable_along_every_axis_with_nan_as_the_largest() -> Result<()> {
         let axis = random.below(shape.len());
         let descending = random.below(2) == 1;
         let k = random.below(shape[axis] + 1);
-        let sorted = x.sort(axis as isize, descending).to_vec::<f32>()?;
-        let indices = x.argsort(axis as isize, descending).to_vec::<i64>()?;
-        let (top, top_indices) = x.topk(k, axis as isize, descending);
+        let order = if descending { Order::Descending } else { Order::Ascending };
+        let sorted = x.sort(axis, order).to_vec::<f32>()?;
+        let indices = x.argsort(axis, order).to_vec::<i64>()?;
+        let (top, top_indices) = x.topk(k, axis, order);
         let (top, top_indices) = (top.contiguous(), top_indices.contiguous());
         let mut cut = shape.clone();
         cut[axis] = k;
@@ -81,17 +82,17 @@ fn every_dtype_sorts() -> Result<()> {
         let values: Vec<i64> = (0..50).map(|_| random.below(100) as i64 - 50).collect();
         let x = Tensor::from_slice(&values).cast(dtype);
         let ready = x.to_bytes()?;
-        let sorted = x.sort(0, false);
+        let sorted = x.sort(0, Order::Ascending);
         let whole = |t: &Tensor| if dtype.is_complex() { t.to_bytes() } else { t.cast(DType::F64).to_bytes() };
         let x = Tensor::from_bytes(&[50], dtype, &ready);
-        let indices = x.argsort(0, false).to_vec::<i64>()?;
+        let indices = x.argsort(0, Order::Ascending).to_vec::<i64>()?;
         if !dtype.is_complex() {
             let numbers = sorted.cast(DType::F64).to_vec::<f64>()?;
             assert!(numbers.windows(2).all(|w| w[0] <= w[1]), "{dtype}: {numbers:?}");
             let from = x.cast(DType::F64).to_vec::<f64>()?;
             assert!(indices.iter().zip(&numbers).all(|(&p, v)| from[p as usize] == *v), "{dtype}");
         }
-        assert_eq!(whole(&sorted.sort(0, true).flip(0))?, whole(&sorted)?, "{dtype}");
+        assert_eq!(whole(&sorted.sort(0, Order::Descending).flip(0))?, whole(&sorted)?, "{dtype}");
     }
     Ok(())
 }
@@ -135,7 +136,7 @@ fn masks_and_indices_pick_the_true_elements_in_order() -> Result<()> {
         let mask = random.relaid(&Tensor::from_shape(&shape, &truth));
         let indices = mask.nonzero()?;
         let count = truth.iter().filter(|&&t| t).count();
-        assert_eq!(mask.count_nonzero(&[], Keep::No).item::<i64>()?, count as i64);
+        assert_eq!(mask.count_nonzero(..).item::<i64>()?, count as i64);
         let lists = indices.iter().map(|t| t.to_vec::<i64>()).collect::<Result<Vec<_>>>()?;
         let found: Vec<usize> =
             (0..count).map(|i| lists.iter().zip(&shape).fold(0, |at, (list, &n)| at * n + list[i] as usize)).collect();
@@ -167,8 +168,8 @@ fn searching_finds_indices_and_membership() -> Result<()> {
         let values = awkward(&mut random, shape.iter().product());
         let (table, x) = (Tensor::from_slice(&sorted), random.relaid(&Tensor::from_shape(&shape, &values)));
         let (left, right) = (table.searchsorted(&x, Side::Left), table.searchsorted(&x, Side::Right));
-        let found = x.isin(&table, false).to_vec::<bool>()?;
-        let missing = x.isin(&table, true).to_vec::<bool>()?;
+        let found = x.isin(&table).to_vec::<bool>()?;
+        let missing = (!x.isin(&table)).to_vec::<bool>()?;
         let (left, right) = (left.to_vec::<i64>()?, right.to_vec::<i64>()?);
         for (i, v) in values.iter().enumerate() {
             assert_eq!(left[i] as usize, sorted.iter().filter(|s| compare(s, v) == Ordering::Less).count());
@@ -183,9 +184,9 @@ fn searching_finds_indices_and_membership() -> Result<()> {
 #[test]
 fn wrong_arguments_are_errors_of_their_kind() {
     let x = Tensor::zeros(&[2, 3], DType::F32);
-    assert_eq!(x.sort(2, false).check().unwrap_err().kind(), ErrorKind::Argument);
-    assert_eq!(x.topk(4, 1, true).0.check().unwrap_err().kind(), ErrorKind::Argument);
-    let error = x.sort(7, false).argsort(0, true).check().unwrap_err();
+    assert_eq!(x.sort(2, Order::Ascending).check().unwrap_err().kind(), ErrorKind::Argument);
+    assert_eq!(x.topk(4, 1, Order::Descending).0.check().unwrap_err().kind(), ErrorKind::Argument);
+    let error = x.sort(7, Order::Ascending).argsort(0, Order::Descending).check().unwrap_err();
     assert_eq!(error.op(), Some("sort"));
     assert!(error.location().unwrap().file().ends_with("sorting.rs"));
 }

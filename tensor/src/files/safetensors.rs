@@ -257,7 +257,7 @@ impl Tensor {
             let mut data = tensor.to_bytes()?;
             native(tensor.dtype(), &mut data);
             let entry = serde_json::json!({
-                "dtype": dtype, "shape": tensor.shape(), "data_offsets": [at, at + data.len()],
+                "dtype": dtype, "shape": tensor.sizes(), "data_offsets": [at, at + data.len()],
             });
             if *name == "__metadata__" || head.insert((*name).to_string(), entry).is_some() {
                 let why = format!("the name {name:?} is taken twice, or has a meaning of its own");

@@ -26,8 +26,8 @@ impl Operation for Attention {
 
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let [q, _, v, ..] = inputs else { return Err(Error::internal("attention without its operands")) };
-        let mut shape: Dims = q.shape().into();
-        if let (Some(last), Some(&e)) = (shape.last_mut(), v.shape().last()) {
+        let mut shape: Dims = q.sizes().into();
+        if let (Some(last), Some(&e)) = (shape.last_mut(), v.sizes().last()) {
             *last = e;
         }
         Ok((shape, q.dtype()))

@@ -3,6 +3,7 @@
 //! This is the only module that makes a pending node of an operation. It asks the planner for nothing but one trigger, where
 //! too much waits.
 
+use std::cell::Cell;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,36 @@ use smallvec::SmallVec;
 use super::{HostGroup, HostOutput, Inputs, Kind, Node, Waiting, below};
 use crate::Tensor;
 use crate::compiled::is_tracing;
+
+/// The operation that people called, and where, while others make it up.
+type Call = (&'static str, &'static Location<'static>);
+
+thread_local! {
+    static CALL: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// While it lives, operations speak in the name of the outermost call.
+struct Scope {
+    before: Option<Call>,
+}
+
+impl Scope {
+    fn enter(op: &'static str, location: &'static Location<'static>) -> Scope {
+        let before = CALL.get();
+        CALL.set(before.or(Some((op, location))));
+        Scope { before }
+    }
+
+    fn current() -> Option<Call> {
+        CALL.get()
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        CALL.set(self.before);
+    }
+}
 
 impl Tensor {
     pub(crate) fn leaf(
@@ -39,10 +70,19 @@ impl Tensor {
         Tensor { node, layout }
     }
 
+    /// Makes a tensor of others by public methods: what goes wrong there is said in the name of this operation, at its caller.
+    #[track_caller]
+    pub(crate) fn composed(op: &'static str, make: impl FnOnce() -> Tensor) -> Tensor {
+        let scope = Scope::enter(op, Location::caller());
+        let made = make();
+        drop(scope);
+        made
+    }
+
     /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's location.
     #[track_caller]
     pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
-        let location = Location::caller();
+        let (op, location) = Scope::current().unwrap_or((op, Location::caller()));
         match make() {
             Ok(mut tensor) => {
                 // The caller's location does not reach through the closure: give it to what the closure made.
@@ -87,7 +127,7 @@ impl Tensor {
         inputs: &[&Tensor],
         location: &'static Location<'static>,
     ) -> Result<SmallVec<[Tensor; 4]>> {
-        let same = |(t, o): (&&Tensor, &HostOperand)| t.dtype() == o.dtype && t.shape() == &o.shape[..];
+        let same = |(t, o): (&&Tensor, &HostOperand)| t.dtype() == o.dtype && t.sizes() == &o.shape[..];
         for input in inputs {
             input.check()?;
         }

@@ -54,7 +54,7 @@ impl Operation for Contraction {
         }
         let count = |role: Role| roles.iter().filter(|r| **r == role).count();
         let (batch, m, n) = (count(Role::Batch), count(Role::M), count(Role::N));
-        let (a, b) = (left.shape(), right.shape());
+        let (a, b) = (left.sizes(), right.sizes());
         let fits = a.len() >= batch + m && b.len() + m == a.len() + n && dtype == right.dtype();
         if !fits || a[..batch] != b[..batch] || a[batch + m..] != b[batch..b.len() - n] {
             return Err(Error::internal(format!("the contraction of {a:?} and {b:?} as {roles:?}")));

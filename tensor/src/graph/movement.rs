@@ -56,7 +56,7 @@ impl Operation for Concat {
 
     fn result(&self, inputs: &[Tensor]) -> Result<(Dims, DType)> {
         let (mut shape, dtype) = like(inputs, 0)?;
-        let sum = inputs.iter().try_fold(0usize, |sum, t| sum.checked_add(t.shape()[self.axis]));
+        let sum = inputs.iter().try_fold(0usize, |sum, t| sum.checked_add(t.sizes()[self.axis]));
         shape[self.axis] = sum.ok_or_else(|| Error::shape("the concatenation has too many elements"))?;
         Ok((shape, dtype))
     }

@@ -101,7 +101,7 @@ pub(crate) enum InputShapes {
 /// The rule of operations whose result is like one of their inputs.
 pub(super) fn like(inputs: &[Tensor], n: usize) -> Result<(Dims, DType)> {
     let input = inputs.get(n).ok_or_else(|| Error::internal("an operation without its inputs"))?;
-    Ok((input.shape().into(), input.dtype()))
+    Ok((input.sizes().into(), input.dtype()))
 }
 
 /// The error of an operation that a dtype does not have.

@@ -4,14 +4,16 @@
 //! tensor's dtype; a fraction with an integer tensor gives f32. Functions of floats take integers as f32. Error bounds
 //! are those of [`millstream_core::Unary::ulp`]: 2 units in the last place on the CPU, 4 on GPUs.
 
+use half::{bf16, f16};
 use millstream_core::what::broadcast_shapes;
 use millstream_core::{Binary, DType, Error, Kind as Family, Result, Scalar, Unary};
+use num_complex::Complex;
 
 use crate::Tensor;
 use crate::graph::{Inputs, Select, one};
 use crate::ops::complex;
 
-/// What can stand beside a tensor in an operation: another tensor, or a plain number.
+/// What can stand beside a tensor in an operation: another tensor, or a plain number of any primitive type.
 #[derive(Clone)]
 pub enum Operand<'a> {
     /// A tensor.
@@ -19,9 +21,11 @@ pub enum Operand<'a> {
     /// A fraction: takes the other operand's dtype if that is a float type.
     Float(f64),
     /// A whole number: takes the other operand's dtype.
-    Int(i64),
+    Int(i128),
     /// A truth value.
     Bool(bool),
+    /// A complex number: takes the other operand's dtype if that is a complex type.
+    Complex(Complex<f64>),
 }
 
 impl<'a> From<&'a Tensor> for Operand<'a> {
@@ -31,27 +35,46 @@ impl<'a> From<&'a Tensor> for Operand<'a> {
 }
 
 macro_rules! operands {
-    ($($rust:ty => $variant:ident as $wide:ty),*) => {
+    ($($rust:ty, |$value:ident| $operand:expr;)*) => {
         $(impl From<$rust> for Operand<'_> {
-            fn from(value: $rust) -> Self {
-                Operand::$variant(value as $wide)
+            fn from($value: $rust) -> Self {
+                $operand
             }
         })*
     };
 }
-operands!(f64 => Float as f64, f32 => Float as f64, i64 => Int as i64, i32 => Int as i64, bool => Bool as bool);
+operands! {
+    f64, |v| Operand::Float(v);
+    f32, |v| Operand::Float(v.into());
+    f16, |v| Operand::Float(v.into());
+    bf16, |v| Operand::Float(v.into());
+    i8, |v| Operand::Int(v.into());
+    i16, |v| Operand::Int(v.into());
+    i32, |v| Operand::Int(v.into());
+    i64, |v| Operand::Int(v.into());
+    i128, |v| Operand::Int(v);
+    isize, |v| Operand::Int(v as i128);
+    u8, |v| Operand::Int(v.into());
+    u16, |v| Operand::Int(v.into());
+    u32, |v| Operand::Int(v.into());
+    u64, |v| Operand::Int(v.into());
+    usize, |v| Operand::Int(v as i128);
+    bool, |v| Operand::Bool(v);
+    Complex<f32>, |v| Operand::Complex(Complex::new(v.re.into(), v.im.into()));
+    Complex<f64>, |v| Operand::Complex(v);
+}
 
 /// Whether a dtype holds this number; floats hold all, rounded.
-fn fits(number: i64, dtype: DType) -> bool {
+fn fits(number: i128, dtype: DType) -> bool {
     Scalar::whole(number, dtype).is_some()
 }
 
-fn unfit(number: i64, dtype: DType) -> Error {
+fn unfit(number: i128, dtype: DType) -> Error {
     Error::argument(format!("{number} does not fit in {dtype}")).suggest("cast the tensor to a wider type first")
 }
 
 /// The whole number in a dtype; an error where it does not fit.
-pub(crate) fn whole_number(number: i64, dtype: DType) -> Result<Scalar> {
+pub(crate) fn whole_number(number: i128, dtype: DType) -> Result<Scalar> {
     Scalar::whole(number, dtype).ok_or_else(|| unfit(number, dtype))
 }
 
@@ -83,21 +106,31 @@ impl Operand<'_> {
             Operand::Float(v) => Tensor::scalar(v != 0.0),
             Operand::Int(v) => Tensor::scalar(v != 0),
             Operand::Bool(v) => Tensor::scalar(v),
+            Operand::Complex(v) => Tensor::scalar(v != Complex::ZERO),
         }
     }
 
     /// The operand as a tensor beside values of this dtype; whole numbers wrap.
     #[track_caller]
     pub(crate) fn beside(&self, dtype: DType) -> Tensor {
-        let value = match *self {
-            Operand::Tensor(t) => return t.clone(),
+        match *self {
+            Operand::Tensor(t) => t.clone(),
+            ref number => Tensor::scalar(number.scalar(dtype)),
+        }
+    }
+
+    /// A number beside values of this dtype; whole ones wrap. Of a tensor, nothing.
+    pub(crate) fn scalar(&self, dtype: DType) -> Scalar {
+        match *self {
+            Operand::Tensor(_) => Scalar::zero(dtype),
             Operand::Float(v) if matches!(dtype.kind(), Family::Float | Family::Complex) => Scalar::from_f64(v, dtype),
             Operand::Float(v) => Scalar::new(v as f32),
-            Operand::Int(v) if dtype == DType::Bool => Scalar::new(v),
-            Operand::Int(v) => Scalar::from_i64(v, dtype),
+            Operand::Int(v) if dtype == DType::Bool => Scalar::new(v as i64),
+            Operand::Int(v) => Scalar::from_int(v, dtype),
             Operand::Bool(v) => Scalar::new(v),
-        };
-        Tensor::scalar(value)
+            Operand::Complex(v) if matches!(dtype, DType::F64 | DType::C128) => Scalar::new(v),
+            Operand::Complex(v) => Scalar::new(Complex::new(v.re as f32, v.im as f32)),
+        }
     }
 }
 
@@ -138,9 +171,9 @@ impl Tensor {
     /// An operation with a number that this integer dtype does not hold. Comparisons, bounds and fractions have an answer; sums,
     /// products and bitwise operations wrap as their results do; for others it is an error.
     #[track_caller]
-    fn beyond(&self, op: Binary, number: i64) -> Tensor {
+    fn beyond(&self, op: Binary, number: i128) -> Tensor {
         let above = number > 0;
-        let all = |truth: bool| Tensor::full(self.shape(), truth);
+        let all = |truth: bool| Tensor::full(self.sizes(), truth);
         match op {
             Binary::Eq => all(false),
             Binary::Ne => all(true),
@@ -149,10 +182,10 @@ impl Tensor {
             Binary::Min if above => self.clone(),
             Binary::Max if !above => self.clone(),
             Binary::Add | Binary::Sub | Binary::Mul | Binary::And | Binary::Or | Binary::Xor => {
-                self.pair(op, &Tensor::scalar(Scalar::from_i64(number, self.dtype())))
+                self.pair(op, &Tensor::scalar(Scalar::from_int(number, self.dtype())))
             }
             // Such a shift leaves no bit.
-            Binary::Shl | Binary::Shr if above => self.pair(op, &Tensor::scalar(Scalar::from_i64(64, self.dtype()))),
+            Binary::Shl | Binary::Shr if above => self.pair(op, &Tensor::scalar(Scalar::from_int(64, self.dtype()))),
             Binary::Div | Binary::Atan2 | Binary::Hypot | Binary::CopySign | Binary::NextAfter => {
                 self.pair(op, &Tensor::scalar(number as f32))
             }
@@ -166,7 +199,7 @@ impl Tensor {
             self.check()?;
             other.check()?;
             // The common case first: nothing to convert, nothing to broadcast.
-            if self.dtype() == other.dtype() && self.shape() == other.shape() && op.result(self.dtype()).is_some() {
+            if self.dtype() == other.dtype() && self.sizes() == other.sizes() && op.result(self.dtype()).is_some() {
                 let inputs = Inputs::from_buf([self.clone(), other.clone()]);
                 return Tensor::new_node(op, inputs);
             }
@@ -181,7 +214,7 @@ impl Tensor {
                 of = DType::F32;
             }
             let (a, b) = (self.cast(of), other.cast(of));
-            let shape = broadcast_shapes(a.shape(), b.shape())?;
+            let shape = broadcast_shapes(a.sizes(), b.sizes())?;
             let inputs = Inputs::from_buf([
                 Tensor { layout: a.layout.broadcast(&shape)?, node: a.node },
                 Tensor { layout: b.layout.broadcast(&shape)?, node: b.node },
@@ -195,21 +228,22 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_slice(&[-1.0f32, 2.0]);
-    /// assert_eq!(x.gt(0.0).choose(&x, 0.0).to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(x.gt(0.0).where_(&x, 0.0).to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn choose<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Tensor {
+    pub fn where_<'a, 'b>(&self, a: impl Into<Operand<'a>>, b: impl Into<Operand<'b>>) -> Tensor {
         let (a, b) = (a.into(), b.into());
         // A number beside a tensor takes the tensor's dtype; two numbers meet as f32 or i64.
         let of = match (&a, &b) {
             (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => t.dtype(),
+            (Operand::Complex(_), _) | (_, Operand::Complex(_)) => DType::C64,
             (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
             _ => DType::I64,
         };
-        let (a, b) = (a.held(of), b.held(of));
         Tensor::build("where", || {
+            let (a, b) = (a.held(of), b.held(of));
             for t in [self, &a, &b] {
                 t.check()?;
             }
@@ -218,7 +252,7 @@ impl Tensor {
                     .suggest("compare it first, for example with ne(0)"));
             }
             let dtype = a.dtype().promote(b.dtype())?;
-            let shape = broadcast_shapes(self.shape(), &broadcast_shapes(a.shape(), b.shape())?)?;
+            let shape = broadcast_shapes(self.sizes(), &broadcast_shapes(a.sizes(), b.sizes())?)?;
             let inputs = [self.clone(), a.cast(dtype), b.cast(dtype)]
                 .into_iter()
                 .map(|t| Ok(Tensor { layout: t.layout.broadcast(&shape)?, node: t.node }))
@@ -252,15 +286,25 @@ impl Tensor {
         self * self
     }
 
-    /// The tensor with elements below `low` raised to it and above `high` lowered to it.
+    /// The tensor with elements below `low` raised to it and above `high` lowered to it. For one bound alone there are
+    /// [`Tensor::maximum`] and [`Tensor::minimum`].
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::new([-1.0f32, 0.5, 3.0]);
+    /// assert_eq!(x.clip(0.0, 1.0).to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[doc(alias = "clamp")]
     #[track_caller]
-    pub fn clamp<'a, 'b>(&self, low: impl Into<Operand<'a>>, high: impl Into<Operand<'b>>) -> Tensor {
-        self.maximum(low).minimum(high)
+    pub fn clip<'a, 'b>(&self, low: impl Into<Operand<'a>>, high: impl Into<Operand<'b>>) -> Tensor {
+        Tensor::composed("clip", || self.maximum(low).minimum(high))
     }
 
     /// True where the element is not a number.
     #[track_caller]
-    pub fn is_nan(&self) -> Tensor {
+    #[doc(alias = "is_nan")]
+    pub fn isnan(&self) -> Tensor {
         self.ne(self)
     }
 }
@@ -442,39 +486,42 @@ binary! {
     ge => Ge exact,
 }
 
+/// Binary operators between tensors and numbers on either side, and the assignments that go with them.
 macro_rules! operators {
-    ($($trait:ident $method:ident $op:ident),* $(,)?) => {
-        $(
-        impl<'a, O: Into<Operand<'a>>> std::ops::$trait<O> for &Tensor {
+    ($($trait:ident $method:ident $assign:ident $assign_method:ident $op:ident),* $(,)?) => {
+        $(operators!(@of $trait $method $op &Tensor);
+        operators!(@of $trait $method $op Tensor);
+        // Of the primitive numbers one float and one integer: with more the compiler could not tell the type of `1.0 - &x` where
+        // a method of the result is called.
+        operators!(@number $trait $method $op f64 i64 bool f16 bf16 Complex<f32> Complex<f64>);
+        impl<'a, O: Into<Operand<'a>>> std::ops::$assign<O> for Tensor {
+            #[track_caller]
+            fn $assign_method(&mut self, other: O) {
+                *self = self.binary(Binary::$op, other);
+            }
+        }
+        impl std::ops::$assign<Tensor> for Tensor {
+            #[track_caller]
+            fn $assign_method(&mut self, other: Tensor) {
+                *self = self.binary(Binary::$op, &other);
+            }
+        })*
+    };
+    (@of $trait:ident $method:ident $op:ident $left:ty) => {
+        impl<'a, O: Into<Operand<'a>>> std::ops::$trait<O> for $left {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: O) -> Tensor {
                 self.binary(Binary::$op, other)
             }
         }
-        impl<'a, O: Into<Operand<'a>>> std::ops::$trait<O> for Tensor {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, other: O) -> Tensor {
-                self.binary(Binary::$op, other)
-            }
-        }
-        impl std::ops::$trait<Tensor> for &Tensor {
+        impl std::ops::$trait<Tensor> for $left {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: Tensor) -> Tensor {
                 self.binary(Binary::$op, &other)
             }
         }
-        impl std::ops::$trait<Tensor> for Tensor {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, other: Tensor) -> Tensor {
-                self.binary(Binary::$op, &other)
-            }
-        }
-        operators!(@number $trait $method $op f64 i64);
-        )*
     };
     (@number $trait:ident $method:ident $op:ident $($number:ty)*) => {
         $(impl std::ops::$trait<&Tensor> for $number {
@@ -488,28 +535,62 @@ macro_rules! operators {
             type Output = Tensor;
             #[track_caller]
             fn $method(self, other: Tensor) -> Tensor {
-                Operand::from(self).before(Binary::$op, other.dtype()).pair(Binary::$op, &other)
+                self.$method(&other)
             }
         })*
     };
 }
-operators!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem);
-
-impl std::ops::Neg for &Tensor {
-    type Output = Tensor;
-    #[track_caller]
-    fn neg(self) -> Tensor {
-        self.unary(Unary::Neg)
-    }
+operators! {
+    Add add AddAssign add_assign Add,
+    Sub sub SubAssign sub_assign Sub,
+    Mul mul MulAssign mul_assign Mul,
+    Div div DivAssign div_assign Div,
+    Rem rem RemAssign rem_assign Rem,
+    BitAnd bitand BitAndAssign bitand_assign And,
+    BitOr bitor BitOrAssign bitor_assign Or,
+    BitXor bitxor BitXorAssign bitxor_assign Xor,
+    Shl shl ShlAssign shl_assign Shl,
+    Shr shr ShrAssign shr_assign Shr,
 }
 
-impl std::ops::Neg for Tensor {
-    type Output = Tensor;
-    #[track_caller]
-    fn neg(self) -> Tensor {
-        self.unary(Unary::Neg)
-    }
+macro_rules! prefixes {
+    ($($trait:ident $method:ident $op:ident),*) => {
+        $(impl std::ops::$trait for &Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self) -> Tensor {
+                self.unary(Unary::$op)
+            }
+        }
+        impl std::ops::$trait for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self) -> Tensor {
+                self.unary(Unary::$op)
+            }
+        })*
+    };
 }
+prefixes!(Neg neg Neg, Not not Not);
+
+/// The sum or product of tensors, elementwise; of none the number 0 or 1.
+macro_rules! folds {
+    ($($trait:ident $method:ident $op:ident $neutral:expr),*) => {
+        $(impl<T: AsRef<Tensor>> std::iter::$trait<T> for Tensor {
+            fn $method<I: Iterator<Item = T>>(tensors: I) -> Tensor {
+                let mut all: Option<Tensor> = None;
+                for tensor in tensors {
+                    all = Some(match all {
+                        Some(all) => all.binary(Binary::$op, tensor.as_ref()),
+                        None => tensor.as_ref().clone(),
+                    });
+                }
+                all.unwrap_or_else(|| Tensor::scalar($neutral))
+            }
+        })*
+    };
+}
+folds!(Sum sum Add 0.0f32, Product product Mul 1.0f32);
 
 #[cfg(test)]
 mod tests {

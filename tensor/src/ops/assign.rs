@@ -12,6 +12,7 @@ use millstream_core::what::elements;
 use millstream_core::{Error, Layout, Result};
 use rustc_hash::FxHashSet;
 
+use crate::arguments::{Integer, Span};
 use crate::compiled::is_tracing;
 use crate::graph::{Assign, Input, Inputs, Kind, Node, compose, is_whole};
 use crate::ops::padding::number;
@@ -39,18 +40,17 @@ impl Tensor {
     #[track_caller]
     pub fn assign<'a>(&mut self, value: impl Into<Operand<'a>>) -> Result<()> {
         let location = Location::caller();
-        let value = self.assignable(value.into(), self.shape()).map_err(|e| e.in_op("assign").at(location))?;
+        let value = self.assignable(value.into(), self.sizes()).map_err(|e| e.in_op("assign").at(location))?;
         *self = value;
         Ok(())
     }
 
-    /// Assigns to every `step`-th element of one dimension from `start` up to but without `stop`, counted as by
-    /// [`Tensor::slice`]: `x[.., start:stop:step, ..] = value` of NumPy.
+    /// Assigns to a range of one dimension, as [`Tensor::slice`] takes it. See also [`Tensor::set`].
     ///
     /// ```
     /// use millstream::Tensor;
     /// let mut x = Tensor::arange(0, 6).reshape(&[2, 3]);
-    /// x.slice_assign(1, 0, 2, 1, &Tensor::from_slice(&[8i64, 9]))?;
+    /// x.slice_assign(1, ..2, &Tensor::from_slice(&[8i64, 9]))?;
     /// assert_eq!(x.to_vec::<i64>()?, [8, 9, 2, 8, 9, 5]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
@@ -60,13 +60,12 @@ impl Tensor {
     #[track_caller]
     pub fn slice_assign<'a>(
         &mut self,
-        axis: isize,
-        start: isize,
-        stop: isize,
-        step: isize,
+        axis: impl Integer,
+        range: impl Into<Span>,
         value: impl Into<Operand<'a>>,
     ) -> Result<()> {
-        self.assign_at(|x| x.slice(axis, start, stop, step), value)
+        let range = range.into();
+        self.assign_at(|x| x.slice(axis, range), value)
     }
 
     /// Assigns to what a view shows. The function makes the view from the tensor that it is given, by any views: slices, single
@@ -79,7 +78,7 @@ impl Tensor {
     /// use millstream::Tensor;
     /// let mut x = Tensor::arange(0, 9).reshape(&[3, 3]);
     /// x.assign_at(|x| x.select(0, 1), 7)?;
-    /// x.assign_at(|x| x.slice(0, 0, 2, 1).select(1, 2), &Tensor::from_slice(&[-1i64, -2]))?;
+    /// x.assign_at(|x| x.slice(0, ..2).select(1, 2), &Tensor::from_slice(&[-1i64, -2]))?;
     /// assert_eq!(x.to_vec::<i64>()?, [0, 1, -1, 7, 7, -2, 6, 7, 8]);
     /// x.assign_at(|x| x.select(0, 0), &(x.select(0, 0) + x.select(0, 2)))?;
     /// assert_eq!(x.select(0, 0).to_vec::<i64>()?, [6, 8, 7]);
@@ -101,7 +100,7 @@ impl Tensor {
     }
 
     /// The value in this dtype and shape.
-    fn assignable(&self, value: Operand<'_>, shape: &[usize]) -> Result<Tensor> {
+    pub(crate) fn assignable(&self, value: Operand<'_>, shape: &[usize]) -> Result<Tensor> {
         self.check()?;
         let value = match value {
             Operand::Tensor(value) => {
@@ -125,16 +124,16 @@ impl Tensor {
     ) -> Result<Tensor> {
         self.check()?;
         // A stand-in shows which elements the view takes.
-        let (shape, none) = (self.shape().into(), Inputs::new());
+        let (shape, none) = (self.sizes().into(), Inputs::new());
         let probe = Node::pending(Input.into(), shape, self.dtype(), None, none, location);
-        let probe = Tensor { layout: Layout::contiguous(self.shape())?, node: probe };
+        let probe = Tensor { layout: Layout::contiguous(self.sizes())?, node: probe };
         let region = view(&probe);
         region.check()?;
         if !Arc::ptr_eq(&region.node, &probe.node) {
             return Err(Error::argument("the function did not return a view of the tensor that it was given")
                 .suggest("use views only: slice, select, permute, reshape, flip"));
         }
-        let mut value = self.assignable(value, region.shape())?;
+        let mut value = self.assignable(value, region.sizes())?;
         if region.is_empty() {
             return Ok(self.clone());
         }
@@ -152,16 +151,16 @@ impl Tensor {
             (self.clone(), region, self.layout.clone())
         } else if self.len() == held && is_distinct(&self.layout) {
             let whole = Tensor { layout: Layout::contiguous(&[held])?, node: self.node.clone() };
-            match compose(&self.layout, self.shape(), &region)? {
+            match compose(&self.layout, self.sizes(), &region)? {
                 Some(through) => {
                     let (through, order) = in_order(&through)?;
                     value.layout = reordered(&value.layout, &order)?;
                     (whole, through, self.layout.clone())
                 }
-                None => (self.clone(), region, Layout::contiguous(self.shape())?),
+                None => (self.clone(), region, Layout::contiguous(self.sizes())?),
             }
         } else {
-            (self.clone(), region, Layout::contiguous(self.shape())?)
+            (self.clone(), region, Layout::contiguous(self.sizes())?)
         };
         if !is_tracing() && matches!(self.readers_in(&value), Reads::Alone) {
             value = if Arc::ptr_eq(&value.node, &self.node) { value.copy() } else { value };

@@ -42,9 +42,9 @@ impl Tensor {
             if rank < 2 || keys.rank() != rank || values.rank() != rank {
                 return Err(Error::shape(format!(
                     "attention of queries {:?}, keys {:?} and values {:?}",
-                    self.shape(),
-                    keys.shape(),
-                    values.shape()
+                    self.sizes(),
+                    keys.sizes(),
+                    values.sizes()
                 ))
                 .suggest("all have the same axes: batch, heads, positions, vectors"));
             }
@@ -53,13 +53,13 @@ impl Tensor {
                 return Err(Error::dtype(format!("attention is computed in floats, not {dtype}")));
             }
             let at = rank - 2;
-            let (d, n) = (self.shape()[at + 1], keys.shape()[at]);
-            if keys.shape()[at + 1] != d || values.shape()[at] != n {
-                return Err(Error::shapes_differ(keys.shape(), values.shape())
+            let (d, n) = (self.sizes()[at + 1], keys.sizes()[at]);
+            if keys.sizes()[at + 1] != d || values.sizes()[at] != n {
+                return Err(Error::shapes_differ(keys.sizes(), values.sizes())
                     .suggest("keys are as long as queries, and there is a value for each key"));
             }
             // Heads that share keys and values become an axis of their own, along which these do not move.
-            let shared = match (at.checked_sub(1).map(|h| (self.shape()[h], keys.shape()[h])), rank) {
+            let shared = match (at.checked_sub(1).map(|h| (self.sizes()[h], keys.sizes()[h])), rank) {
                 (Some((heads, kv)), 3..) if heads != kv && kv != 1 && heads != 1 => {
                     if kv == 0 || !heads.is_multiple_of(kv) {
                         return Err(Error::shape(format!("{heads} heads of queries cannot share {kv} heads of keys")));
@@ -71,7 +71,7 @@ impl Tensor {
             let split = |t: &Tensor, heads: usize| -> Result<Tensor> {
                 let Some((_, kv)) = shared else { return Ok(t.clone()) };
                 let h = t.rank() - 3;
-                let mut shape: Dims = t.shape().into();
+                let mut shape: Dims = t.sizes().into();
                 if shape[h] == 1 {
                     shape.insert(h, 1);
                 } else {
@@ -86,10 +86,10 @@ impl Tensor {
             let q = split(&self.cast(dtype), heads)?;
             let (k, v) = (split(&keys.cast(dtype), kv)?, split(&values.cast(dtype), kv)?);
             let at = q.rank() - 2;
-            let mut batch = broadcast_shapes(&q.shape()[..at], &k.shape()[..at])?;
-            batch = broadcast_shapes(&batch, &v.shape()[..at])?;
+            let mut batch = broadcast_shapes(&q.sizes()[..at], &k.sizes()[..at])?;
+            batch = broadcast_shapes(&batch, &v.sizes()[..at])?;
             let with = |x: usize, y: usize| batch.iter().copied().chain([x, y]).collect::<Dims>();
-            let (m, e) = (q.shape()[at], v.shape()[at + 1]);
+            let (m, e) = (q.sizes()[at], v.sizes()[at + 1]);
             let mut inputs = Inputs::new();
             for (t, shape) in [(&q, with(m, d)), (&k, with(n, d)), (&v, with(n, e))] {
                 inputs.push(Tensor { layout: t.layout.broadcast(&shape)?, node: t.node.clone() });

@@ -30,7 +30,7 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
         Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => parts(z, |t| t.unary(op)),
         Unary::Sign => {
             let modulus = z.abs();
-            modulus.eq(0.0).choose(&z.zeros_like(), &(z / &modulus))
+            modulus.eq(0.0).where_(&z.zeros_like(), &(z / &modulus))
         }
         Unary::Rsqrt => z.sqrt().recip(),
         Unary::Exp2 => {
@@ -50,13 +50,13 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
             let near = x.lt(-0.5).and(&x.gt(-2.0));
             let far = ((&x * (&x + 2.0)) + y.square()).log1p() * 0.5;
             let shifted = &x + 1.0;
-            Tensor::complex(&near.choose(&shifted.hypot(&y).log(), &far), &y.atan2(&shifted))
+            Tensor::complex(&near.where_(&shifted.hypot(&y).log(), &far), &y.atan2(&shifted))
         }
         Unary::Sigmoid => {
             // The other sign where e^-z would overflow.
-            let e = x().lt(0.0).choose(z, &-z).exp();
+            let e = x().lt(0.0).where_(z, &-z).exp();
             let inverse = (&e + 1.0).recip();
-            x().lt(0.0).choose(&(&e * &inverse), &inverse)
+            x().lt(0.0).where_(&(&e * &inverse), &inverse)
         }
         Unary::Sinh => Tensor::complex(&(x().sinh() * y().cos()), &(x().cosh() * y().sin())),
         Unary::Cosh => Tensor::complex(&(x().cosh() * y().cos()), &(x().sinh() * y().sin())),

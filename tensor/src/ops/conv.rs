@@ -165,8 +165,8 @@ fn operands(x: &Tensor, w: &Tensor, axes: usize, options: &Conv) -> Result<(Tens
     if (!single && x.rank() != axes + 2) || w.rank() != axes + 2 {
         return Err(Error::shape(format!(
             "a convolution along {axes} axes of an input of shape {:?} with filters of shape {:?}",
-            x.shape(),
-            w.shape()
+            x.sizes(),
+            w.sizes()
         ))
         .suggest(format!("the input needs {} dimensions (batch, channels, sizes), the filters {0}", axes + 2)));
     }
@@ -205,7 +205,7 @@ pub(crate) fn channels_at(x: &Tensor, channels: Channels) -> Tensor {
 
 /// The filters with their groups as a dimension: `[groups, out, in, sizes..]`.
 fn grouped(w: &Tensor, groups: usize) -> Result<Tensor> {
-    let (first, rest) = (w.shape()[0], &w.shape()[1..]);
+    let (first, rest) = (w.sizes()[0], &w.sizes()[1..]);
     if first % groups != 0 {
         return Err(Error::shape(format!("{first} channels cannot be split into {groups} groups")));
     }
@@ -221,18 +221,18 @@ const FEW_PIXELS: usize = 256;
 /// The convolution of `x` (`[batch, channels, sizes..]`) with grouped filters.
 fn convolve(x: &Tensor, w: &Tensor, geometry: &Geometry, dtype: DType) -> Result<Tensor> {
     let axes = geometry.stride.len();
-    let (groups, out, within) = (geometry.groups, w.shape()[1], w.shape()[2]);
-    let kernel = w.shape()[3..].to_vec();
-    let (batch, channels) = (x.shape()[0], x.shape()[1]);
+    let (groups, out, within) = (geometry.groups, w.sizes()[1], w.sizes()[2]);
+    let kernel = w.sizes()[3..].to_vec();
+    let (batch, channels) = (x.sizes()[0], x.sizes()[1]);
     if groups.checked_mul(within) != Some(channels) {
         return Err(Error::shape(format!(
             "filters for {groups} groups of {within} channels over an input of {channels} channels (shape {:?})",
-            x.shape()
+            x.sizes()
         )));
     }
     let slide = Slide { size: kernel.clone(), step: geometry.stride.clone(), dilation: geometry.dilation.clone() };
     let windows = x.padded(&geometry.amounts, Scalar::zero(dtype))?.slid(&slide)?;
-    let pixels: Dims = windows.shape()[2..2 + axes].into();
+    let pixels: Dims = windows.sizes()[2..2 + axes].into();
     // Dimensions by name: 0 batch, 1 group, 2 channel in the group, 3.. pixels, then the kernel's.
     let split: Dims =
         [batch, groups, within].into_iter().chain(pixels.iter().copied()).chain(kernel.iter().copied()).collect();
@@ -263,7 +263,7 @@ fn convolve(x: &Tensor, w: &Tensor, geometry: &Geometry, dtype: DType) -> Result
         if last { kernel_of.into_iter().chain([2]).collect() } else { [2].into_iter().chain(kernel_of).collect() };
     let mut out_of = 1;
     if image == Role::Batch {
-        let shape: Dims = [batch].into_iter().chain(w.shape().iter().copied()).collect();
+        let shape: Dims = [batch].into_iter().chain(w.sizes().iter().copied()).collect();
         filter = filter.broadcast(&shape);
         group = vec![0, 1];
         summed_of.iter_mut().for_each(|d| *d += 1);
@@ -302,9 +302,9 @@ fn finished(y: Tensor, bias: Option<&Tensor>, single: bool, axes: usize, channel
     let mut y = y;
     if let Some(bias) = bias {
         bias.check()?;
-        let out = y.shape()[if channels == Channels::Last { axes + 1 } else { 1 }];
-        if bias.shape() != [out] {
-            return Err(Error::shape(format!("a bias of shape {:?} for {out} channels", bias.shape())));
+        let out = y.sizes()[if channels == Channels::Last { axes + 1 } else { 1 }];
+        if bias.sizes() != [out] {
+            return Err(Error::shape(format!("a bias of shape {:?} for {out} channels", bias.sizes())));
         }
         let mut shape = vec![out];
         if channels == Channels::First {
@@ -337,12 +337,12 @@ impl Tensor {
         }
         w.check()?;
         let mut x = x;
-        if geometry.stride.contains(&0) || geometry.dilation.contains(&0) || w.shape().contains(&0) {
+        if geometry.stride.contains(&0) || geometry.dilation.contains(&0) || w.sizes().contains(&0) {
             return Err(Error::argument("sizes, strides and dilations of filters are at least 1"));
         }
         if geometry.stride.iter().any(|&s| s > 1) && !x.is_empty() {
-            let sizes = x.shape()[2..].to_vec();
-            let lead: Dims = x.shape()[..2].into();
+            let sizes = x.sizes()[2..].to_vec();
+            let lead: Dims = x.sizes()[..2].into();
             let spaced: Dims = lead.iter().copied().chain(sizes.iter().flat_map(|&n| [n, 1])).collect();
             let zeros: Vec<(usize, usize)> = geometry.stride.iter().flat_map(|&s| [(0, 0), (0, s - 1)]).collect();
             let spread = x.reshape(&spaced).padded(&zeros, Scalar::zero(dtype))?;
@@ -351,13 +351,13 @@ impl Tensor {
             x = spread.reshape(&joined);
             for (a, (size, stride)) in sizes.iter().zip(&geometry.stride).enumerate() {
                 let n = (size - 1) * stride + 1;
-                x = x.slice(2 + a as isize, 0, n as isize, 1);
+                x = x.slice(2 + a, ..n);
             }
         }
         let mut amounts = Vec::with_capacity(axes);
         for (a, &more) in output.iter().enumerate() {
             // In wide numbers, since any amount may be given.
-            let reach = (w.shape()[3 + a] as i128 - 1) * geometry.dilation[a] as i128;
+            let reach = (w.sizes()[3 + a] as i128 - 1) * geometry.dilation[a] as i128;
             if more >= geometry.stride[a].max(geometry.dilation[a]) {
                 return Err(Error::argument("output_padding must be smaller than the stride or the dilation"));
             }
@@ -365,12 +365,12 @@ impl Tensor {
             let (low, high) = geometry.amounts[a];
             let around = |cut: usize, added: usize| reach + added as i128 - cut as i128;
             let (before, after) = (around(low, 0), around(high, more));
-            let n = x.shape()[2 + a] as i128;
+            let n = x.sizes()[2 + a] as i128;
             if before.min(0) + after.min(0) + n < 0 {
                 return Err(Error::shape("the padding cuts away more than there is"));
             }
-            x = x.slice(2 + a as isize, (-before).max(0) as isize, (n - (-after).max(0)) as isize, 1);
-            let amount = |n: i128| usize::try_from(n.max(0)).map_err(|_| Error::too_large(w.shape()));
+            x = x.slice(2 + a, (-before).max(0)..n - (-after).max(0));
+            let amount = |n: i128| usize::try_from(n.max(0)).map_err(|_| Error::too_large(w.sizes()));
             amounts.push((amount(before)?, amount(after)?));
         }
         let ones = vec![1; axes];

@@ -2,6 +2,7 @@
 
 use millstream_core::{DType, Error, Scalar};
 
+use crate::arguments::{Integer, NewShape};
 use crate::graph::{Fill, Inputs, Iota};
 use crate::{Operand, Tensor};
 
@@ -38,43 +39,43 @@ fn settled(numbers: &Tensor, slack: Operand<'_>, dtype: DType) -> Tensor {
         return numbers.cast(dtype);
     }
     let whole = numbers.round();
-    (numbers - &whole).abs().le(slack).choose(&whole, numbers).cast(dtype)
+    (numbers - &whole).abs().le(slack).where_(&whole, numbers).cast(dtype)
 }
 
 /// Numbers whose first and last one are these.
 #[track_caller]
 fn between(numbers: &Tensor, first: f64, last: f64) -> Tensor {
     let index = indices(numbers.len());
-    let inner = index.eq(numbers.len() as i64 - 1).choose(last, numbers);
-    index.eq(0).choose(first, &inner)
+    let inner = index.eq(numbers.len() as i64 - 1).where_(last, numbers);
+    index.eq(0).where_(first, &inner)
 }
 
 impl Tensor {
     /// A tensor of one number.
     #[track_caller]
     pub fn scalar(value: impl Into<Scalar>) -> Tensor {
-        Tensor::full(&[], value)
+        Tensor::full((), value)
     }
 
     /// A tensor of this shape with one number everywhere. It takes no memory until somebody needs it there.
     #[track_caller]
-    pub fn full(shape: &[usize], value: impl Into<Scalar>) -> Tensor {
-        let value = value.into();
+    pub fn full(shape: impl Into<NewShape>, value: impl Into<Scalar>) -> Tensor {
+        let (shape, value) = (shape.into(), value.into());
         Tensor::build("full", || {
             let base = Tensor::new_node(Fill { value }, Inputs::new())?;
-            Ok(Tensor { layout: base.layout.broadcast(shape)?, node: base.node })
+            Ok(Tensor { layout: base.layout.broadcast(&shape.sizes()?)?, node: base.node })
         })
     }
 
     /// Zeros.
     #[track_caller]
-    pub fn zeros(shape: &[usize], dtype: DType) -> Tensor {
+    pub fn zeros(shape: impl Into<NewShape>, dtype: DType) -> Tensor {
         Tensor::full(shape, Scalar::zero(dtype))
     }
 
     /// Ones.
     #[track_caller]
-    pub fn ones(shape: &[usize], dtype: DType) -> Tensor {
+    pub fn ones(shape: impl Into<NewShape>, dtype: DType) -> Tensor {
         Tensor::full(shape, Scalar::one(dtype))
     }
 
@@ -86,7 +87,8 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn arange(start: i64, stop: i64) -> Tensor {
+    pub fn arange(start: impl Integer, stop: impl Integer) -> Tensor {
+        let (start, stop) = (start.number() as i64, stop.number() as i64);
         Tensor::build("arange", || {
             let len = if stop > start { stop.abs_diff(start) as usize } else { 0 };
             Tensor::new_node(Iota { start: Scalar::new(start), step: Scalar::new(1i64), len }, Inputs::new())
@@ -142,7 +144,7 @@ impl Tensor {
         // Each half from its own end.
         let forth = index.cast(computed(dtype)) * step + start;
         let back = stop - (last as i64 - &index).cast(computed(dtype)) * step;
-        let numbers = (index * 2).le(last as i64).choose(&forth, &back);
+        let numbers = (index * 2).le(last as i64).where_(&forth, &back);
         settled(&numbers, Operand::Float(slack(start, stop)), dtype)
     }
 
@@ -214,10 +216,10 @@ impl Tensor {
     fn triangle(&self, op: &'static str, keep: impl FnOnce(Tensor) -> Tensor) -> Tensor {
         Tensor::build(op, || {
             self.check()?;
-            let [.., rows, columns] = *self.shape() else {
-                return Err(Error::shape(format!("a tensor of shape {:?} is no matrix", self.shape())));
+            let [.., rows, columns] = *self.sizes() else {
+                return Err(Error::shape(format!("a tensor of shape {:?} is no matrix", self.sizes())));
             };
-            Ok(keep(diagonal_of(rows, columns)).choose(self, &self.zeros_like()))
+            Ok(keep(diagonal_of(rows, columns)).where_(self, &self.zeros_like()))
         })
     }
 
@@ -231,12 +233,14 @@ impl Tensor {
     ///
     /// ```
     /// use millstream::{Indexing, Tensor};
-    /// let grid = Tensor::meshgrid(&[&Tensor::arange(0, 2), &Tensor::arange(0, 3)], Indexing::Ij);
+    /// let grid = Tensor::meshgrid([Tensor::arange(0, 2), Tensor::arange(0, 3)], Indexing::Ij);
     /// assert_eq!(grid[1].to_vec::<i64>()?, [0, 1, 2, 0, 1, 2]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn meshgrid(vectors: &[&Tensor], indexing: Indexing) -> Vec<Tensor> {
+    pub fn meshgrid<T: AsRef<Tensor>>(vectors: impl IntoIterator<Item = T>, indexing: Indexing) -> Vec<Tensor> {
+        let vectors: Vec<T> = vectors.into_iter().collect();
+        let vectors: Vec<&Tensor> = vectors.iter().map(T::as_ref).collect();
         let mut order: Vec<usize> = (0..vectors.len()).collect();
         if indexing == Indexing::Xy && order.len() >= 2 {
             order.swap(0, 1);
@@ -249,7 +253,7 @@ impl Tensor {
             Tensor::build("meshgrid", || {
                 vector.check()?;
                 if vector.rank() > 1 {
-                    return Err(Error::shape(format!("a grid is made of vectors, not of shape {:?}", vector.shape())));
+                    return Err(Error::shape(format!("a grid is made of vectors, not of shape {:?}", vector.sizes())));
                 }
                 let mut own = vec![1; vectors.len()];
                 own[order[i]] = vector.len();

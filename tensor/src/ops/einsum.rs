@@ -4,8 +4,9 @@ use millstream_core::what::Dims;
 use millstream_core::{Accuracy, Error, Layout, Result};
 use smallvec::SmallVec;
 
+use crate::Tensor;
+use crate::arguments::{Axes, Integer};
 use crate::graph::{Contraction, Inputs, Role, Roles};
-use crate::{Keep, Tensor};
 
 /// A label of a dimension: a letter of the formula, or the position, counted from the end, of a dimension under an ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,7 @@ struct Labelled {
 
 impl Labelled {
     fn size(&self, label: Label) -> Option<usize> {
-        self.labels.iter().position(|&l| l == label).map(|d| self.tensor.shape()[d])
+        self.labels.iter().position(|&l| l == label).map(|d| self.tensor.sizes()[d])
     }
 
     /// The tensor with the dimensions of these labels, in this order; those it lacks are of size 1.
@@ -48,13 +49,13 @@ impl Labelled {
 
     /// Summed over all dimensions but those of these labels.
     fn summed(self, keep: impl Fn(Label) -> bool) -> Result<Labelled> {
-        let gone: Vec<isize> = (0..self.labels.len()).filter(|&d| !keep(self.labels[d])).map(|d| d as isize).collect();
+        let gone: Vec<usize> = (0..self.labels.len()).filter(|&d| !keep(self.labels[d])).collect();
         if gone.is_empty() {
             return Ok(self);
         }
         // Sums keep the dtype here, as products do.
         let dtype = self.tensor.dtype();
-        let tensor = self.tensor.sum(&gone, Keep::No).cast(dtype);
+        let tensor = self.tensor.sum(&gone).cast(dtype);
         tensor.check()?;
         let labels = self.labels.iter().copied().filter(|&l| keep(l)).collect();
         Ok(Labelled { tensor, labels })
@@ -91,7 +92,7 @@ fn labels(text: &str, rank: Option<usize>) -> Result<Labels> {
 fn diagonal(tensor: &Tensor, labels: Labels) -> Result<Labelled> {
     let (mut shape, mut strides, mut seen) = (Dims::new(), SmallVec::<[isize; 6]>::new(), Labels::new());
     for (d, &label) in labels.iter().enumerate() {
-        let (n, s) = (tensor.shape()[d], tensor.layout.strides()[d]);
+        let (n, s) = (tensor.sizes()[d], tensor.layout.strides()[d]);
         match seen.iter().position(|&l| l == label) {
             Some(at) if shape[at] == n => strides[at] += s,
             Some(at) => {
@@ -117,7 +118,7 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
         let mut out = x.clone();
         for d in (0..x.labels.len()).rev() {
             let label = x.labels[d];
-            if x.tensor.shape()[d] == 1 && other.size(label).is_some_and(|n| n != 1) {
+            if x.tensor.sizes()[d] == 1 && other.size(label).is_some_and(|n| n != 1) {
                 out = Labelled { tensor: out.tensor.select(d as isize, 0), labels: out.labels };
                 out.labels.remove(d);
             }
@@ -129,7 +130,7 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
         if let (Some(x), Some(y)) = (a.size(label), b.size(label))
             && x != y
         {
-            return Err(Error::shapes_differ(a.tensor.shape(), b.tensor.shape())
+            return Err(Error::shapes_differ(a.tensor.sizes(), b.tensor.sizes())
                 .suggest("dimensions of one label have one size"));
         }
     }
@@ -183,7 +184,9 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn einsum(formula: &str, operands: &[&Tensor]) -> Tensor {
+    pub fn einsum<T: AsRef<Tensor>>(formula: &str, operands: impl IntoIterator<Item = T>) -> Tensor {
+        let operands: Vec<T> = operands.into_iter().collect();
+        let operands: Vec<&Tensor> = operands.iter().map(T::as_ref).collect();
         Tensor::build("einsum", || {
             let (from, to) = match formula.split_once("->") {
                 Some((from, to)) => (from, Some(to)),
@@ -245,28 +248,25 @@ impl Tensor {
     /// use millstream::Tensor;
     /// let a = Tensor::arange(0, 6).reshape(&[1, 2, 3]);
     /// let b = Tensor::arange(0, 6).reshape(&[3, 2]);
-    /// assert_eq!(a.tensordot(&b, &[1, 2], &[1, 0]).to_vec::<i64>()?, [50]);
+    /// assert_eq!(a.tensordot(&b, [1, 2], [1, 0]).to_vec::<i64>()?, [50]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn tensordot(&self, other: &Tensor, axes: &[isize], other_axes: &[isize]) -> Tensor {
+    pub fn tensordot(&self, other: &Tensor, axes: impl Into<Axes>, other_axes: impl Into<Axes>) -> Tensor {
+        let (axes, other_axes) = (axes.into(), other_axes.into());
         Tensor::build("tensordot", || {
             self.check()?;
             other.check()?;
+            let (axes, other_axes) = (axes.of(self.rank())?, other_axes.of(other.rank())?);
             if axes.len() != other_axes.len() {
                 return Err(Error::argument(format!("{axes:?} and {other_axes:?} are not pairs of axes")));
             }
             let name = |i: usize| Label::Hidden(std::cmp::Reverse(i));
             let mut a: Labels = (0..self.rank()).map(name).collect();
             let mut b: Labels = (0..other.rank()).map(|d| name(self.rank() + d)).collect();
-            let mut seen = (vec![false; a.len()], vec![false; b.len()]);
-            for (i, (&x, &y)) in axes.iter().zip(other_axes).enumerate() {
-                let (x, y) = (self.axis(x)?, other.axis(y)?);
-                if std::mem::replace(&mut seen.0[x], true) || std::mem::replace(&mut seen.1[y], true) {
-                    return Err(Error::argument(format!("{axes:?} or {other_axes:?} names one axis twice")));
-                }
-                if self.shape()[x] != other.shape()[y] {
-                    return Err(Error::shapes_differ(self.shape(), other.shape()));
+            for (i, (&x, &y)) in axes.iter().zip(&other_axes).enumerate() {
+                if self.sizes()[x] != other.sizes()[y] {
+                    return Err(Error::shapes_differ(self.sizes(), other.sizes()));
                 }
                 let pair = name(self.rank() + other.rank() + i);
                 (a[x], b[y]) = (pair, pair);
@@ -289,7 +289,7 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn vecdot(&self, other: &Tensor, axis: isize) -> Tensor {
+    pub fn vecdot(&self, other: &Tensor, axis: impl Integer) -> Tensor {
         Tensor::build("vecdot", || {
             self.check()?;
             other.check()?;
@@ -301,7 +301,7 @@ impl Tensor {
             };
             let (a, b) = (named(self)?, named(other)?);
             if a.size(Label::Letter('k')) != b.size(Label::Letter('k')) {
-                return Err(Error::shapes_differ(self.shape(), other.shape())
+                return Err(Error::shapes_differ(self.sizes(), other.sizes())
                     .suggest("both need the same number of elements along the axis"));
             }
             let mut out: Labels =

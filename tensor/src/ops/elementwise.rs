@@ -7,7 +7,32 @@ use millstream_core::{Binary, DType, Error, Kind as Family, Scalar, Unary};
 
 use crate::Tensor;
 use crate::ops::arithmetic::Operand;
-use crate::ops::reductions::Keep;
+
+/// How near is near: by default `1e-5` relatively and `1e-8` absolutely, and NaN near nothing, as in NumPy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    relative: f64,
+    absolute: f64,
+    nan_equal: bool,
+}
+
+impl Tolerance {
+    /// A relative tolerance and one in addition.
+    pub fn new(relative: f64, absolute: f64) -> Tolerance {
+        Tolerance { relative, absolute, nan_equal: false }
+    }
+
+    /// The same, with NaN near NaN.
+    pub fn equal_nan(self) -> Tolerance {
+        Tolerance { nan_equal: true, ..self }
+    }
+}
+
+impl Default for Tolerance {
+    fn default() -> Tolerance {
+        Tolerance::new(1e-5, 1e-8)
+    }
+}
 
 impl Tensor {
     pub(crate) fn is_whole(&self) -> bool {
@@ -19,13 +44,13 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_slice(&[1.0f32, f32::INFINITY, f32::NAN]);
-    /// assert_eq!(x.is_finite().to_vec::<bool>()?, [true, false, false]);
+    /// assert_eq!(x.isfinite().to_vec::<bool>()?, [true, false, false]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn is_finite(&self) -> Tensor {
+    pub fn isfinite(&self) -> Tensor {
         match self.dtype() {
-            d if d.is_complex() => self.real().is_finite().and(&self.imag().is_finite()),
+            d if d.is_complex() => self.real().isfinite().and(&self.imag().isfinite()),
             _ if self.is_whole() => self.eq(self),
             _ => self.abs().lt(f64::INFINITY),
         }
@@ -33,9 +58,9 @@ impl Tensor {
 
     /// True where the element is infinite; of a complex number, either part.
     #[track_caller]
-    pub fn is_inf(&self) -> Tensor {
+    pub fn isinf(&self) -> Tensor {
         match self.dtype() {
-            d if d.is_complex() => self.real().is_inf().or(&self.imag().is_inf()),
+            d if d.is_complex() => self.real().isinf().or(&self.imag().isinf()),
             _ if self.is_whole() => self.ne(self),
             _ => self.abs().eq(f64::INFINITY),
         }
@@ -110,7 +135,7 @@ impl Tensor {
         let size = x.abs();
         let near = size.pow(1.0 / 3.0);
         let root = &near - (&near - &size / near.square()) / 3.0;
-        x.is_finite().and(&x.ne(0)).choose(&root.copysign(&x), &x)
+        x.isfinite().and(&x.ne(0)).where_(&root.copysign(&x), &x)
     }
 
     /// The angle of a complex number in radians, from -pi to pi, within 2 units in the last place of its parts' angle; of a real
@@ -134,7 +159,7 @@ impl Tensor {
         let most = x.maximum(&y);
         let sum = &most + (-(&x - &y).abs()).exp().log1p();
         // Of two equal infinities the difference is none.
-        most.is_inf().choose(&most, &sum)
+        most.isinf().where_(&most, &sum)
     }
 
     /// `x && y` of what is not 0.
@@ -171,21 +196,7 @@ impl Tensor {
         // From the remainder with the divisor's sign.
         let r = self.rem(&other);
         let unlike = self.lt(0).ne(&other.lt(0)).and(&r.ne(0));
-        unlike.choose(&(&r - &other), &r)
-    }
-
-    /// The tensor with elements below `low` raised to it and above `high` lowered to it; `None` leaves that side open.
-    ///
-    /// ```
-    /// use millstream::Tensor;
-    /// let x = Tensor::from_slice(&[-1i32, 5, 9]);
-    /// assert_eq!(x.clip(Some(0.into()), None).to_vec::<i32>()?, [0, 5, 9]);
-    /// # Ok::<(), millstream::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn clip(&self, low: Option<Operand<'_>>, high: Option<Operand<'_>>) -> Tensor {
-        let raised = low.map_or_else(|| self.clone(), |low| self.maximum(low));
-        high.map_or_else(|| raised.clone(), |high| raised.minimum(high))
+        unlike.where_(&(&r - &other), &r)
     }
 
     /// `x + weight (end - x)`.
@@ -212,9 +223,9 @@ impl Tensor {
             DType::F32 => f64::from(f32::MAX),
             _ => f64::MAX,
         };
-        let x = self.is_nan().choose(nan, self);
-        let x = self.eq(f64::INFINITY).choose(positive.unwrap_or(most), &x);
-        self.eq(f64::NEG_INFINITY).choose(negative.unwrap_or(-most), &x)
+        let x = self.isnan().where_(nan, self);
+        let x = self.eq(f64::INFINITY).where_(positive.unwrap_or(most), &x);
+        self.eq(f64::NEG_INFINITY).where_(negative.unwrap_or(-most), &x)
     }
 
     /// `|x - y|`; of integers exact, in the unsigned type of their width.
@@ -237,22 +248,33 @@ impl Tensor {
         gap.cast(unsigned)
     }
 
-    /// True where `|x - y| <= absolute + relative |y|`, where both are equal, or, with `nan_equal`, where both are NaN.
+    /// True where `|x - y| <= absolute + relative |y|`, where both are equal, or, if NaNs are to be equal, where both are NaN.
     #[track_caller]
-    pub fn isclose(&self, other: &Tensor, relative: f64, absolute: f64, nan_equal: bool) -> Tensor {
-        let whole = self.is_whole() && other.is_whole();
-        let wide = if self.dtype().size().max(other.dtype().size()) > 2 { DType::F64 } else { DType::F32 };
-        let float = |t: &Tensor| if whole { t.cast(wide) } else { t.clone() };
-        let near = float(&self.distance(other)).le(&(float(other).abs() * relative + absolute));
-        // Infinities are close to nothing but themselves.
-        let near = near.and(&other.is_finite()).or(&self.eq(other));
-        if nan_equal { near.or(&self.is_nan().and(&other.is_nan())) } else { near }
+    pub fn isclose(&self, other: &Tensor, tolerance: Tolerance) -> Tensor {
+        Tensor::composed("isclose", || {
+            let whole = self.is_whole() && other.is_whole();
+            let wide = if self.dtype().size().max(other.dtype().size()) > 2 { DType::F64 } else { DType::F32 };
+            let float = |t: &Tensor| if whole { t.cast(wide) } else { t.clone() };
+            let bound = float(other).abs() * tolerance.relative + tolerance.absolute;
+            let near = float(&self.distance(other)).le(&bound);
+            // Infinities are close to nothing but themselves.
+            let near = near & other.isfinite() | self.eq(other);
+            if tolerance.nan_equal { near | self.isnan() & other.isnan() } else { near }
+        })
     }
 
     /// Whether all elements are close to each other, as a tensor of one bool; see [`Tensor::isclose`].
+    ///
+    /// ```
+    /// use millstream::{Tensor, Tolerance};
+    /// let x = Tensor::new([1.0f32, 2.0]);
+    /// assert!(x.allclose(&(&x + 1e-7), Tolerance::default()).item::<bool>()?);
+    /// assert!(!x.allclose(&(&x + 0.1), Tolerance::new(1e-3, 1e-3)).item::<bool>()?);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[track_caller]
-    pub fn allclose(&self, other: &Tensor, relative: f64, absolute: f64, nan_equal: bool) -> Tensor {
-        self.isclose(other, relative, absolute, nan_equal).all(&[], Keep::No)
+    pub fn allclose(&self, other: &Tensor, tolerance: Tolerance) -> Tensor {
+        Tensor::composed("allclose", || self.isclose(other, tolerance).all(..))
     }
 
     /// `log(1 + exp(x))` without overflow.
@@ -273,7 +295,7 @@ impl Tensor {
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor {
         let x = self.as_float();
-        x.gt(0.0).choose(&x, &(x.minimum(0).expm1() * alpha))
+        x.gt(0.0).where_(&x, &(x.minimum(0).expm1() * alpha))
     }
 
     /// The scaled [`Tensor::elu`] of self-normalizing networks.
@@ -286,13 +308,13 @@ impl Tensor {
     #[track_caller]
     pub fn leaky_relu(&self, slope: f64) -> Tensor {
         let x = self.as_float();
-        x.lt(0.0).choose(&(&x * slope), &x)
+        x.lt(0.0).where_(&(&x * slope), &x)
     }
 
     /// `min(max(x, 0), 6)`.
     #[track_caller]
     pub fn relu6(&self) -> Tensor {
-        self.clamp(0, 6)
+        self.clip(0, 6)
     }
 
     /// `min(max(x + 3, 0), 6) / 6`.
@@ -336,7 +358,7 @@ impl Tensor {
         // Around 1/2 both logarithms cancel: the quotient is 1 and a little, which is exact here.
         let near = ((&x + &x - 1.0) / &rest).log1p();
         let far = x.log() - (-&x).log1p();
-        x.gt(0.25).and(&x.lt(0.75)).choose(&near, &far)
+        x.gt(0.25).and(&x.lt(0.75)).where_(&near, &far)
     }
 
     /// Degrees as radians.
@@ -367,7 +389,7 @@ impl Tensor {
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>) -> Tensor {
         match self.check() {
-            Ok(()) => Tensor::full(self.shape(), value),
+            Ok(()) => Tensor::full(self.sizes(), value),
             Err(_) => self.clone(),
         }
     }

@@ -9,6 +9,7 @@ use millstream_core::{DType, Error, Result};
 use millstream_host::{self as host, Transform};
 
 use crate::Tensor;
+use crate::arguments::{Axes, Integer};
 use crate::ops::creation::indices;
 
 /// Where a transform and its inverse are divided by the number of elements.
@@ -72,7 +73,7 @@ impl Tensor {
                 }
             };
             let (rows, moved) = self.cast(dtype).as_rows(call.axis)?;
-            let (count, m) = (rows.shape()[0], rows.shape()[1]);
+            let (count, m) = (rows.sizes()[0], rows.sizes()[1]);
             let n = call.n.unwrap_or(match call.transform {
                 Transform::RealInverse => 2 * m.saturating_sub(1),
                 _ => m,
@@ -81,7 +82,7 @@ impl Tensor {
             let scale = call.norm.scale(n, inverse);
             let function = host::fft(real, count, m, n, call.transform, scale, call.conjugate)?;
             let [made] = Tensor::host_outputs(function, &[&rows], location)?;
-            Ok([made.rows_back(&moved, self.shape())])
+            Ok([made.rows_back(&moved, self.sizes())])
         });
         made
     }
@@ -99,15 +100,15 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn fft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
-        let call = Call { op: "fft", transform: Transform::Forward, n, axis, norm, conjugate: false };
+    pub fn fft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
+        let call = Call { op: "fft", transform: Transform::Forward, n, axis: axis.number(), norm, conjugate: false };
         self.transformed(call, Location::caller())
     }
 
     /// The inverse of [`Tensor::fft`].
     #[track_caller]
-    pub fn ifft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
-        let call = Call { op: "ifft", transform: Transform::Inverse, n, axis, norm, conjugate: false };
+    pub fn ifft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
+        let call = Call { op: "ifft", transform: Transform::Inverse, n, axis: axis.number(), norm, conjugate: false };
         self.transformed(call, Location::caller())
     }
 
@@ -123,16 +124,18 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn rfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
-        let call = Call { op: "rfft", transform: Transform::RealForward, n, axis, norm, conjugate: false };
+    pub fn rfft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
+        let call =
+            Call { op: "rfft", transform: Transform::RealForward, n, axis: axis.number(), norm, conjugate: false };
         self.transformed(call, Location::caller())
     }
 
     /// The inverse of [`Tensor::rfft`]: `n` real numbers, or `2 (m - 1)` of `m` elements. Imaginary parts of the first element,
     /// and for an even `n` of the last, are ignored.
     #[track_caller]
-    pub fn irfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
-        let call = Call { op: "irfft", transform: Transform::RealInverse, n, axis, norm, conjugate: false };
+    pub fn irfft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
+        let call =
+            Call { op: "irfft", transform: Transform::RealInverse, n, axis: axis.number(), norm, conjugate: false };
         self.transformed(call, Location::caller())
     }
 
@@ -145,59 +148,49 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn hfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
+    pub fn hfft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
         let norm = norm.swapped();
-        let call = Call { op: "hfft", transform: Transform::RealInverse, n, axis, norm, conjugate: true };
+        let call =
+            Call { op: "hfft", transform: Transform::RealInverse, n, axis: axis.number(), norm, conjugate: true };
         self.transformed(call, Location::caller())
     }
 
     /// The inverse of [`Tensor::hfft`].
     #[track_caller]
-    pub fn ihfft(&self, n: Option<usize>, axis: isize, norm: FftNorm) -> Tensor {
+    pub fn ihfft(&self, n: Option<usize>, axis: impl Integer, norm: FftNorm) -> Tensor {
         let norm = norm.swapped();
-        let call = Call { op: "ihfft", transform: Transform::RealForward, n, axis, norm, conjugate: true };
+        let call =
+            Call { op: "ihfft", transform: Transform::RealForward, n, axis: axis.number(), norm, conjugate: true };
         self.transformed(call, Location::caller())
     }
 
-    /// The axes of a transform over several, with the length along each.
-    fn fft_axes(&self, sizes: &[usize], axes: &[isize]) -> Result<Vec<(isize, Option<usize>)>> {
+    /// The axes of a transform over several, with the length along each. Sizes without named axes are those of the last ones.
+    fn fft_axes(&self, sizes: &[usize], axes: &Axes) -> Result<Vec<(usize, Option<usize>)>> {
         self.check()?;
-        let rank = self.rank() as isize;
-        let last = |count: usize| (0..count as isize).map(|i| i - count as isize).collect::<Vec<isize>>();
-        let list = match (axes, sizes) {
-            ([], []) => last(self.rank()),
-            ([], sizes) => last(sizes.len()),
-            (axes, _) => axes.to_vec(),
-        };
+        let mut list = axes.of(self.rank())?;
+        if !sizes.is_empty() && !axes.is_list() && sizes.len() < list.len() {
+            list.drain(..list.len() - sizes.len());
+        }
         if !sizes.is_empty() && sizes.len() != list.len() {
             return Err(Error::argument(format!("{} sizes for {} axes", sizes.len(), list.len())));
         }
-        let mut seen = Vec::new();
-        for &axis in &list {
-            let at = self.axis(axis)?;
-            if seen.contains(&at) {
-                return Err(Error::argument(format!("the axes {axes:?} name one axis twice")));
-            }
-            seen.push(at);
-        }
-        let size = |i: usize| sizes.get(i).copied();
-        // Counted from the front: a step in between does not change the number of dimensions.
-        Ok(list.iter().enumerate().map(|(i, &a)| (if a < 0 { a + rank } else { a }, size(i))).collect())
+        Ok(list.iter().enumerate().map(|(i, &axis)| (axis, sizes.get(i).copied())).collect())
     }
 
-    /// [`Tensor::fft`] along several axes (all, if none is named), with a length for each of them or none.
+    /// [`Tensor::fft`] along several axes, `..` for all, with a length for each of them or none.
     ///
     /// ```
     /// use millstream::{FftNorm, Tensor};
     /// let x = Tensor::from_shape(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
-    /// let y = x.fftn(&[], &[], FftNorm::Backward);
+    /// let y = x.fftn(&[], .., FftNorm::Backward);
     /// assert_eq!(y.abs().to_vec::<f32>()?, [10.0, 2.0, 4.0, 0.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn fftn(&self, sizes: &[usize], axes: &[isize], norm: FftNorm) -> Tensor {
+    pub fn fftn(&self, sizes: &[usize], axes: impl Into<Axes>, norm: FftNorm) -> Tensor {
+        let axes = axes.into();
         Tensor::build("fftn", || {
-            let axes = self.fft_axes(sizes, axes)?;
+            let axes = self.fft_axes(sizes, &axes)?;
             let made = axes.iter().rev().fold(self.clone(), |t, &(axis, n)| t.fft(n, axis, norm));
             made.check().map(|()| made)
         })
@@ -205,19 +198,21 @@ impl Tensor {
 
     /// The inverse of [`Tensor::fftn`].
     #[track_caller]
-    pub fn ifftn(&self, sizes: &[usize], axes: &[isize], norm: FftNorm) -> Tensor {
+    pub fn ifftn(&self, sizes: &[usize], axes: impl Into<Axes>, norm: FftNorm) -> Tensor {
+        let axes = axes.into();
         Tensor::build("ifftn", || {
-            let axes = self.fft_axes(sizes, axes)?;
+            let axes = self.fft_axes(sizes, &axes)?;
             let made = axes.iter().rev().fold(self.clone(), |t, &(axis, n)| t.ifft(n, axis, norm));
             made.check().map(|()| made)
         })
     }
 
-    /// [`Tensor::rfft`] along the last of several axes (all, if none is named), then [`Tensor::fft`] along the others.
+    /// [`Tensor::rfft`] along the last of several axes, then [`Tensor::fft`] along the others.
     #[track_caller]
-    pub fn rfftn(&self, sizes: &[usize], axes: &[isize], norm: FftNorm) -> Tensor {
+    pub fn rfftn(&self, sizes: &[usize], axes: impl Into<Axes>, norm: FftNorm) -> Tensor {
+        let axes = axes.into();
         Tensor::build("rfftn", || {
-            let axes = self.fft_axes(sizes, axes)?;
+            let axes = self.fft_axes(sizes, &axes)?;
             let Some((&(last, n), others)) = axes.split_last() else {
                 return Err(Error::shape("a Fourier transform needs a dimension"));
             };
@@ -228,9 +223,10 @@ impl Tensor {
 
     /// The inverse of [`Tensor::rfftn`]; without sizes, the last axis gets `2 (m - 1)` elements.
     #[track_caller]
-    pub fn irfftn(&self, sizes: &[usize], axes: &[isize], norm: FftNorm) -> Tensor {
+    pub fn irfftn(&self, sizes: &[usize], axes: impl Into<Axes>, norm: FftNorm) -> Tensor {
+        let axes = axes.into();
         Tensor::build("irfftn", || {
-            let axes = self.fft_axes(sizes, axes)?;
+            let axes = self.fft_axes(sizes, &axes)?;
             let Some((&(last, n), others)) = axes.split_last() else {
                 return Err(Error::shape("a Fourier transform needs a dimension"));
             };
@@ -252,7 +248,7 @@ impl Tensor {
         let half = n.div_ceil(2) as i64;
         let index = indices(n);
         // The upper half of the indices stands for negative frequencies.
-        let signed = index.lt(half).choose(&index, &(&index - n as i64));
+        let signed = index.lt(half).where_(&index, &(&index - n as i64));
         signed.cast(DType::F64) / (n as f64 * d)
     }
 
@@ -262,36 +258,36 @@ impl Tensor {
         indices(n / 2 + 1).cast(DType::F64) / (n as f64 * d)
     }
 
-    /// Rolls axes (all, if none is named) by the half of their length, forth or back.
-    fn half_rolled(&self, op: &'static str, axes: &[isize], back: bool) -> Tensor {
+    /// Rolls axes by the half of their length, forth or back.
+    fn half_rolled(&self, op: &'static str, axes: Axes, back: bool) -> Tensor {
         Tensor::build(op, || {
             self.check()?;
-            let axes: Vec<isize> = self.axes(axes)?.iter().map(|&a| a as isize).collect();
-            let half = |&a: &isize| {
-                let n = self.shape()[a as usize] as isize;
+            let axes = axes.of(self.rank())?;
+            let half = |&axis: &usize| {
+                let n = self.sizes()[axis] as isize;
                 if back { -(n / 2) } else { n / 2 }
             };
             let shifts: Vec<isize> = axes.iter().map(half).collect();
-            let made = if axes.is_empty() { self.clone() } else { self.roll(&shifts, &axes) };
+            let made = self.roll(shifts, &axes);
             made.check().map(|()| made)
         })
     }
 
-    /// The frequency 0 moved from the front to the middle of axes (all, if none is named).
+    /// The frequency 0 moved from the front to the middle of axes, `..` for all.
     ///
     /// ```
     /// use millstream::Tensor;
-    /// assert_eq!(Tensor::fftfreq(4, 0.25).fftshift(&[]).to_vec::<f64>()?, [-2.0, -1.0, 0.0, 1.0]);
+    /// assert_eq!(Tensor::fftfreq(4, 0.25).fftshift(..).to_vec::<f64>()?, [-2.0, -1.0, 0.0, 1.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn fftshift(&self, axes: &[isize]) -> Tensor {
-        self.half_rolled("fftshift", axes, false)
+    pub fn fftshift(&self, axes: impl Into<Axes>) -> Tensor {
+        self.half_rolled("fftshift", axes.into(), false)
     }
 
     /// The inverse of [`Tensor::fftshift`].
     #[track_caller]
-    pub fn ifftshift(&self, axes: &[isize]) -> Tensor {
-        self.half_rolled("ifftshift", axes, true)
+    pub fn ifftshift(&self, axes: impl Into<Axes>) -> Tensor {
+        self.half_rolled("ifftshift", axes.into(), true)
     }
 }

@@ -8,6 +8,7 @@ use millstream_core::{Error, Layout, Lookup, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::arguments::Integer;
 use crate::graph::{Gather, Inputs};
 
 impl Tensor {
@@ -26,7 +27,7 @@ impl Tensor {
     fn look_up(&self, shape: Dims, strides: Strides, indices: &[Tensor], axes: &[usize]) -> Result<Tensor> {
         let table = Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() };
         let lookups: SmallVec<[Lookup; 2]> =
-            axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.shape()[a] }).collect();
+            axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.sizes()[a] }).collect();
         let mut inputs = Inputs::new();
         inputs.push(table);
         inputs.extend(indices.iter().cloned());
@@ -43,7 +44,7 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn take(&self, indices: &Tensor, axis: isize) -> Tensor {
+    pub fn take(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
         Tensor::build("take", || {
             self.check()?;
             indices.check_indices()?;
@@ -51,11 +52,11 @@ impl Tensor {
             let (mut shape, mut strides, mut thin) = (Dims::new(), Strides::new(), Dims::new());
             for d in 0..self.rank() {
                 if d == axis {
-                    shape.extend_from_slice(indices.shape());
-                    strides.extend(indices.shape().iter().map(|_| 0));
-                    thin.extend_from_slice(indices.shape());
+                    shape.extend_from_slice(indices.sizes());
+                    strides.extend(indices.sizes().iter().map(|_| 0));
+                    thin.extend_from_slice(indices.sizes());
                 } else {
-                    shape.push(self.shape()[d]);
+                    shape.push(self.sizes()[d]);
                     strides.push(self.layout.strides()[d]);
                     thin.push(1);
                 }
@@ -69,31 +70,31 @@ impl Tensor {
     /// The elements of an axis at these indices, with an index for each element of the result. All other axes broadcast.
     ///
     /// ```
-    /// use millstream::{Keep, Tensor};
-    /// let x = Tensor::from_shape(&[2, 3], &[1.0f32, 9.0, 3.0, 8.0, 5.0, 6.0]);
-    /// let best = x.argmax(&[1], Keep::Yes);
+    /// use millstream::Tensor;
+    /// let x = Tensor::new([[1.0f32, 9.0, 3.0], [8.0, 5.0, 6.0]]);
+    /// let best = x.argmax_keepdim(1);
     /// assert_eq!(x.take_along_axis(&best, 1).to_vec::<f32>()?, [9.0, 8.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn take_along_axis(&self, indices: &Tensor, axis: isize) -> Tensor {
+    pub fn take_along_axis(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
         Tensor::build("take_along_axis", || {
             self.check()?;
             indices.check_indices()?;
             let axis = self.axis(axis)?;
             if indices.rank() != self.rank() {
                 return Err(
-                    Error::shapes_differ(self.shape(), indices.shape()).suggest("both need the same number of axes")
+                    Error::shapes_differ(self.sizes(), indices.sizes()).suggest("both need the same number of axes")
                 );
             }
-            let mut other: Dims = self.shape().into();
+            let mut other: Dims = self.sizes().into();
             other[axis] = 1;
-            let mut thin: Dims = indices.shape().into();
+            let mut thin: Dims = indices.sizes().into();
             thin[axis] = 1;
             let mut shape = broadcast_shapes(&other, &thin)?;
             let mut strides: Strides =
                 (0..shape.len()).map(|d| if other[d] == 1 { 0 } else { self.layout.strides()[d] }).collect();
-            shape[axis] = indices.shape()[axis];
+            shape[axis] = indices.sizes()[axis];
             strides[axis] = 0;
             let indices = indices.broadcast(&shape);
             indices.check()?;
@@ -108,11 +109,13 @@ impl Tensor {
     /// use millstream::Tensor;
     /// let x = Tensor::arange(0, 12).reshape(&[3, 4]);
     /// let (i, j) = (Tensor::from_slice(&[0, 2]), Tensor::from_slice(&[3, 1]));
-    /// assert_eq!(x.index(&[&i, &j]).to_vec::<i64>()?, [3, 9]);
+    /// assert_eq!(x.index([&i, &j]).to_vec::<i64>()?, [3, 9]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn index(&self, indices: &[&Tensor]) -> Tensor {
+    pub fn index<T: AsRef<Tensor>>(&self, indices: impl IntoIterator<Item = T>) -> Tensor {
+        let indices: SmallVec<[T; 2]> = indices.into_iter().collect();
+        let indices: SmallVec<[&Tensor; 2]> = indices.iter().map(T::as_ref).collect();
         Tensor::build("index", || {
             self.check()?;
             let rank = self.rank();
@@ -120,17 +123,17 @@ impl Tensor {
                 return Err(Error::argument(format!("indices for {} axes of a tensor that has {rank}", indices.len())));
             }
             let mut common = Dims::new();
-            for p in indices {
+            for p in &indices {
                 p.check_indices()?;
-                common = broadcast_shapes(&common, p.shape())?;
+                common = broadcast_shapes(&common, p.sizes())?;
             }
-            let rest = &self.shape()[indices.len()..];
+            let rest = &self.sizes()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
             let own = &self.layout.strides()[indices.len()..];
             let strides: Strides = common.iter().map(|_| 0).chain(own.iter().copied()).collect();
             let mut wide = Vec::with_capacity(indices.len());
-            for p in indices {
-                let thin: Dims = p.shape().iter().copied().chain(rest.iter().map(|_| 1)).collect();
+            for p in &indices {
+                let thin: Dims = p.sizes().iter().copied().chain(rest.iter().map(|_| 1)).collect();
                 let p = p.reshape(&thin).broadcast(&shape);
                 p.check()?;
                 wide.push(p);

@@ -8,6 +8,7 @@ use millstream_core::{DType, Error, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::arguments::{Axes, Integer, Integers};
 use crate::graph::{Concat, Inputs};
 use crate::ops::creation::indices;
 
@@ -17,11 +18,13 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let (a, b) = (Tensor::from_slice(&[1.0f32, 2.0]), Tensor::from_slice(&[3.0f32]));
-    /// assert_eq!(Tensor::concat(&[&a, &b], 0).to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// assert_eq!(Tensor::concat([&a, &b], 0).to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn concat(tensors: &[&Tensor], axis: isize) -> Tensor {
+    pub fn concat<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>, axis: impl Integer) -> Tensor {
+        let tensors: SmallVec<[T; 4]> = tensors.into_iter().collect();
+        let tensors: SmallVec<[&Tensor; 4]> = tensors.iter().map(T::as_ref).collect();
         Tensor::build("concat", || {
             let Some((&first, rest)) = tensors.split_first() else {
                 return Err(Error::argument("concat needs at least one tensor"));
@@ -29,12 +32,12 @@ impl Tensor {
             first.check()?;
             let at = first.axis(axis)?;
             let mut dtype = first.dtype();
-            let shape = first.shape();
+            let shape = first.sizes();
             for t in rest {
                 t.check()?;
-                let fits = t.rank() == shape.len() && (0..shape.len()).all(|d| d == at || t.shape()[d] == shape[d]);
+                let fits = t.rank() == shape.len() && (0..shape.len()).all(|d| d == at || t.sizes()[d] == shape[d]);
                 if !fits {
-                    return Err(Error::shapes_differ(first.shape(), t.shape())
+                    return Err(Error::shapes_differ(first.sizes(), t.sizes())
                         .suggest("only the sizes along the axis of the concatenation may differ"));
                 }
                 dtype = dtype.promote(t.dtype())?;
@@ -52,48 +55,44 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let (a, b) = (Tensor::from_slice(&[1, 2]), Tensor::from_slice(&[3, 4]));
-    /// assert_eq!(Tensor::stack(&[&a, &b], 1).to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// assert_eq!(Tensor::stack([&a, &b], 1).to_vec::<i32>()?, [1, 3, 2, 4]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn stack(tensors: &[&Tensor], axis: isize) -> Tensor {
-        let parts: Vec<Tensor> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
-        let parts: Vec<&Tensor> = parts.iter().collect();
-        match tensors.first() {
-            // The new axis counts from the end of the result.
-            Some(t) if axis < 0 => Tensor::concat(&parts, axis + t.rank() as isize + 1),
-            _ => Tensor::concat(&parts, axis),
-        }
+    pub fn stack<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>, axis: impl Integer) -> Tensor {
+        Tensor::composed("stack", || {
+            let parts = tensors.into_iter().map(|t| t.as_ref().unsqueeze(axis));
+            Tensor::concat(parts.collect::<Vec<_>>(), axis)
+        })
     }
 
     /// The views along an axis, one for each index; the axis goes. The inverse of [`Tensor::stack`].
     ///
     /// # Errors
     /// An axis that does not exist, or an error that the tensor carries.
-    pub fn unstack(&self, axis: isize) -> Result<Vec<Tensor>> {
+    pub fn unstack(&self, axis: impl Integer) -> Result<Vec<Tensor>> {
         self.check()?;
-        let n = self.shape()[self.axis(axis)?];
-        Ok((0..n as isize).map(|i| self.select(axis, i)).collect())
+        let n = self.sizes()[self.axis(axis)?];
+        Ok((0..n).map(|i| self.select(axis, i)).collect())
     }
 
     /// Views of so many neighbouring indices each along an axis. The sizes must add up to the axis.
     ///
     /// # Errors
     /// Sizes that do not add up, an axis that does not exist, or an error that the tensor carries.
-    pub fn split(&self, sizes: &[usize], axis: isize) -> Result<Vec<Tensor>> {
+    pub fn split(&self, sizes: &[usize], axis: impl Integer) -> Result<Vec<Tensor>> {
         self.check()?;
-        let n = self.shape()[self.axis(axis)?];
+        let n = self.sizes()[self.axis(axis)?];
         if sizes.iter().try_fold(0usize, |sum, &s| sum.checked_add(s)) != Some(n) {
-            return Err(
-                Error::argument(format!("sizes {sizes:?} do not add up to the {n} of axis {axis}")).in_op("split")
-            );
+            return Err(Error::argument(format!("sizes {sizes:?} do not add up to the {n} of axis {}", axis.number()))
+                .in_op("split"));
         }
-        let mut start = 0isize;
+        let mut start = 0;
         Ok(sizes
             .iter()
             .map(|&s| {
-                let part = self.slice(axis, start, start + s as isize, 1);
-                start += s as isize;
+                let part = self.slice(axis, start..start + s);
+                start += s;
                 part
             })
             .collect())
@@ -108,15 +107,15 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn repeat(&self, times: usize, axis: isize) -> Tensor {
+    pub fn repeat(&self, times: usize, axis: impl Integer) -> Tensor {
         Tensor::build("repeat", || {
             self.check()?;
             let at = self.axis(axis)?;
-            let mut wide: Dims = self.shape().into();
+            let mut wide: Dims = self.sizes().into();
             wide.insert(at + 1, times);
-            let mut shape: Dims = self.shape().into();
+            let mut shape: Dims = self.sizes().into();
             shape[at] = many(shape[at], times)?;
-            let x = self.unsqueeze(at as isize + 1);
+            let x = self.unsqueeze(at + 1);
             Ok(x.broadcast(&wide).reshape(&shape))
         })
     }
@@ -136,7 +135,7 @@ impl Tensor {
         Tensor::build("tile", || {
             self.check()?;
             let rank = self.rank().max(times.len());
-            let size = |d: usize| (d + self.rank()).checked_sub(rank).map_or(1, |i| self.shape()[i]);
+            let size = |d: usize| (d + self.rank()).checked_sub(rank).map_or(1, |i| self.sizes()[i]);
             let count = |d: usize| (d + times.len()).checked_sub(rank).map_or(1, |i| times[i]);
             let (mut thin, mut wide, mut shape) = (Dims::new(), Dims::new(), Dims::new());
             for d in 0..rank {
@@ -153,23 +152,25 @@ impl Tensor {
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::arange(0, 5);
-    /// assert_eq!(x.roll(&[2], &[0]).to_vec::<i64>()?, [3, 4, 0, 1, 2]);
+    /// assert_eq!(x.roll(2, 0).to_vec::<i64>()?, [3, 4, 0, 1, 2]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn roll(&self, shifts: &[isize], axes: &[isize]) -> Tensor {
+    pub fn roll(&self, shifts: impl Into<Integers>, axes: impl Into<Axes>) -> Tensor {
+        let (Integers(shifts), axes) = (shifts.into(), axes.into());
         Tensor::build("roll", || {
             self.check()?;
+            let axes = axes.of(self.rank())?;
             if shifts.len() != axes.len() {
                 return Err(Error::argument(format!("{} shifts for {} axes", shifts.len(), axes.len()))
                     .suggest("give one shift for each axis"));
             }
             let mut out = self.clone();
-            for (&shift, &axis) in shifts.iter().zip(axes) {
-                let n = self.shape()[self.axis(axis)?] as isize;
+            for (&shift, &axis) in shifts.iter().zip(&axes) {
+                let n = self.sizes()[axis] as isize;
                 let cut = if n == 0 { 0 } else { n - shift.rem_euclid(n) };
                 if cut != n && cut != 0 {
-                    out = Tensor::concat(&[&out.slice(axis, cut, n, 1), &out.slice(axis, 0, cut, 1)], axis);
+                    out = Tensor::concat([out.slice(axis, cut..), out.slice(axis, ..cut)], axis);
                 }
             }
             Ok(out)
@@ -178,7 +179,7 @@ impl Tensor {
 
     /// One axis moved to another position; the others keep their order.
     #[track_caller]
-    pub fn moveaxis(&self, from: isize, to: isize) -> Tensor {
+    pub fn moveaxis(&self, from: impl Integer, to: impl Integer) -> Tensor {
         Tensor::build("moveaxis", || {
             self.check()?;
             let (from, to) = (self.axis(from)?, self.axis(to)?);
@@ -190,7 +191,7 @@ impl Tensor {
 
     /// Two axes exchanged.
     #[track_caller]
-    pub fn swapaxes(&self, a: isize, b: isize) -> Tensor {
+    pub fn swapaxes(&self, a: impl Integer, b: impl Integer) -> Tensor {
         Tensor::build("swapaxes", || {
             self.check()?;
             let (a, b) = (self.axis(a)?, self.axis(b)?);
@@ -202,7 +203,7 @@ impl Tensor {
 
     /// Neighbouring axes as one, from the first to the last given, both included.
     #[track_caller]
-    pub fn flatten(&self, first: isize, last: isize) -> Tensor {
+    pub fn flatten(&self, first: impl Integer, last: impl Integer) -> Tensor {
         Tensor::build("flatten", || {
             self.check()?;
             if self.rank() == 0 {
@@ -212,9 +213,9 @@ impl Tensor {
             if first > last {
                 return Err(Error::argument(format!("axis {first} does not come before axis {last}")));
             }
-            let mut shape: Dims = self.shape()[..first].into();
-            shape.push(count(&self.shape()[first..=last])?);
-            shape.extend_from_slice(&self.shape()[last + 1..]);
+            let mut shape: Dims = self.sizes()[..first].into();
+            shape.push(count(&self.sizes()[first..=last])?);
+            shape.extend_from_slice(&self.sizes()[last + 1..]);
             Ok(self.reshape(&shape))
         })
     }
@@ -223,11 +224,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, or an error that one of the tensors carries.
-    pub fn broadcast_all(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub fn broadcast_all<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>) -> Result<Vec<Tensor>> {
+        let tensors: Vec<T> = tensors.into_iter().collect();
+        let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
         let mut shape = Dims::new();
-        for t in tensors {
+        for t in &tensors {
             t.check()?;
-            shape = millstream_core::what::broadcast_shapes(&shape, t.shape())?;
+            shape = millstream_core::what::broadcast_shapes(&shape, t.sizes())?;
         }
         Ok(tensors.iter().map(|t| t.broadcast(&shape)).collect())
     }

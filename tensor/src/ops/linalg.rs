@@ -7,13 +7,15 @@
 use std::panic::Location;
 
 use millstream_core::what::{Dims, broadcast_shapes, count};
-use millstream_core::{DType, Error, Kind as Family, Layout, Result};
+use millstream_core::{DType, Error, Kind as Family, Layout, Reduce, Result};
 use millstream_host::{self as host, Factor};
 use smallvec::SmallVec;
 
+use crate::Tensor;
+use crate::arguments::{Axes, Integer};
 use crate::ops::creation::indices;
 use crate::ops::join::many;
-use crate::{Keep, Tensor};
+use crate::ops::reductions::{Keep, reductions};
 
 /// How the size of a matrix is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,7 +51,7 @@ impl Tensor {
     /// The sizes of the batch, and of one matrix.
     fn matrix_sizes(&self) -> Result<(Dims, usize, usize)> {
         self.check()?;
-        match self.shape() {
+        match self.sizes() {
             [batch @ .., m, n] => Ok((batch.into(), *m, *n)),
             other => Err(Error::shape(format!("a matrix needs two dimensions, and the shape is {other:?}"))),
         }
@@ -69,58 +71,79 @@ impl Tensor {
             let flat = self.reshape(&[matrices, m, n]);
             let outputs: [Tensor; N] = Tensor::host_outputs(function, &[&flat], location)?;
             Ok(outputs.map(|t| {
-                let shape: Dims = batch.iter().chain(&t.shape()[1..]).copied().collect();
+                let shape: Dims = batch.iter().chain(&t.sizes()[1..]).copied().collect();
                 t.reshape(&shape)
             }))
         })
     }
 
-    /// The lower triangle `L` with `L L^H = x`, or with `upper` its adjoint. Reads the lower triangle of a matrix that must be
+    /// The lower triangle `L` with `L L^H = x`. Reads the lower triangle of a matrix that must be
     /// symmetric (Hermitian) and positive definite; one that is not gives an error of kind `Numeric` when it is read.
     ///
     /// ```
     /// use millstream::{ErrorKind, Tensor};
     /// let x = Tensor::from_shape(&[2, 2], &[4.0f32, 2.0, 2.0, 5.0]);
-    /// assert_eq!(x.cholesky(false).to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
-    /// assert_eq!((-x).cholesky(false).eval().unwrap_err().kind(), ErrorKind::Numeric);
+    /// assert_eq!(x.cholesky().to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
+    /// assert_eq!((-x).cholesky().eval().unwrap_err().kind(), ErrorKind::Numeric);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn cholesky(&self, upper: bool) -> Tensor {
-        let [l] = self.factors("cholesky", Location::caller(), |_, _| Factor::Cholesky { upper });
+    pub fn cholesky(&self) -> Tensor {
+        let [l] = self.factors("cholesky", Location::caller(), |_, _| Factor::Cholesky { upper: false });
         l
     }
 
+    /// The upper triangle `U` with `U^H U = x`: the adjoint of [`Tensor::cholesky`].
+    #[track_caller]
+    pub fn cholesky_upper(&self) -> Tensor {
+        let [u] = self.factors("cholesky_upper", Location::caller(), |_, _| Factor::Cholesky { upper: true });
+        u
+    }
+
     /// `Q` with orthonormal columns and an upper triangle `R` with `Q R = x`: for an `[m, n]` matrix and `k = min(m, n)` of the
-    /// shapes `[m, k]` and `[k, n]`, or with `complete` `[m, m]` and `[m, n]`.
+    /// shapes `[m, k]` and `[k, n]`.
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[3, 2], &[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    /// let (q, r) = x.qr(false);
+    /// let (q, r) = x.qr();
     /// let error = (q.matmul(&r) - &x).abs().to_vec::<f64>()?;
     /// assert!(error.iter().all(|e| *e < 1e-14));
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn qr(&self, complete: bool) -> (Tensor, Tensor) {
-        let [q, r] = self.factors("qr", Location::caller(), |_, _| Factor::Qr { complete });
+    pub fn qr(&self) -> (Tensor, Tensor) {
+        let [q, r] = self.factors("qr", Location::caller(), |_, _| Factor::Qr { complete: false });
+        (q, r)
+    }
+
+    /// Like [`Tensor::qr`] with a square `Q`: of the shapes `[m, m]` and `[m, n]`.
+    #[track_caller]
+    pub fn qr_complete(&self) -> (Tensor, Tensor) {
+        let [q, r] = self.factors("qr_complete", Location::caller(), |_, _| Factor::Qr { complete: true });
         (q, r)
     }
 
     /// `U`, `S` and `V^H` with `U diag(S) V^H = x` and `S` descending: for an `[m, n]` matrix and `k = min(m, n)` of the shapes
-    /// `[m, k]`, `[k]`, `[k, n]`, or with `full` `[m, m]`, `[k]`, `[n, n]`. NaN and infinities give an error of kind `Numeric`.
+    /// `[m, k]`, `[k]`, `[k, n]`. NaN and infinities give an error of kind `Numeric`.
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[2, 2], &[3.0f32, 0.0, 0.0, -5.0]);
-    /// let (_, s, _) = x.svd(false);
+    /// let (_, s, _) = x.svd();
     /// assert_eq!(s.to_vec::<f32>()?, [5.0, 3.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn svd(&self, full: bool) -> (Tensor, Tensor, Tensor) {
-        let [u, s, v] = self.factors("svd", Location::caller(), |_, _| Factor::Svd { full });
+    pub fn svd(&self) -> (Tensor, Tensor, Tensor) {
+        let [u, s, v] = self.factors("svd", Location::caller(), |_, _| Factor::Svd { full: false });
+        (u, s, v)
+    }
+
+    /// Like [`Tensor::svd`] with square `U` and `V^H`: of the shapes `[m, m]`, `[k]`, `[n, n]`.
+    #[track_caller]
+    pub fn svd_full(&self) -> (Tensor, Tensor, Tensor) {
+        let [u, s, v] = self.factors("svd_full", Location::caller(), |_, _| Factor::Svd { full: true });
         (u, s, v)
     }
 
@@ -182,7 +205,7 @@ impl Tensor {
             let matrices = count(&batch)?;
             let flat = |t: &Tensor, rows: usize, columns: usize| {
                 let whole: Dims = batch.iter().copied().chain([rows, columns]).collect();
-                let own: Dims = t.shape()[..t.rank().saturating_sub(if vector && t.rank() == 1 { 1 } else { 2 })]
+                let own: Dims = t.sizes()[..t.rank().saturating_sub(if vector && t.rank() == 1 { 1 } else { 2 })]
                     .iter()
                     .copied()
                     .chain([rows, columns])
@@ -277,24 +300,13 @@ impl Tensor {
                 return Ok(Tensor::zeros(&batch, DType::I64));
             }
             let rtol = rtol.unwrap_or(m.max(n) as f64 * epsilon(self.dtype()));
-            let bound = s.max(&[-1], Keep::Yes) * rtol;
-            Ok(s.gt(&bound).count_nonzero(&[-1], Keep::No))
+            let bound = s.max_keepdim(-1) * rtol;
+            Ok(s.gt(&bound).count_nonzero(-1))
         })
     }
 
-    /// The norm of vectors along axes (all, if none is named): for `ord` infinity the largest magnitude, for minus infinity the
-    /// smallest, for 0 how many elements are not 0, else `(sum of |x|^ord)^(1/ord)`. Squares are not scaled: with magnitudes
-    /// beyond the square root of the largest number, the 2-norm is infinite.
-    ///
-    /// ```
-    /// use millstream::{Keep, Tensor};
-    /// let x = Tensor::from_slice(&[3.0f32, -4.0]);
-    /// assert_eq!(x.vector_norm(2.0, &[], Keep::No).item::<f32>()?, 5.0);
-    /// assert_eq!(x.vector_norm(f64::INFINITY, &[], Keep::No).item::<f32>()?, 4.0);
-    /// # Ok::<(), millstream::Error>(())
-    /// ```
     #[track_caller]
-    pub fn vector_norm(&self, ord: f64, axes: &[isize], keep: Keep) -> Tensor {
+    fn norm_of_vectors(&self, ord: f64, axes: &Axes, keep: Keep) -> Tensor {
         Tensor::build("vector_norm", || {
             self.check()?;
             if !matches!(self.dtype().kind(), Family::Float | Family::Complex) {
@@ -302,50 +314,47 @@ impl Tensor {
             }
             let size = self.abs();
             let norm = match ord {
-                f64::INFINITY => size.max(axes, keep),
-                f64::NEG_INFINITY => size.min(axes, keep),
-                0.0 => size.ne(0).cast(size.dtype()).sum(axes, keep),
-                1.0 => size.sum(axes, keep),
-                2.0 => size.square().sum(axes, keep).sqrt(),
+                f64::INFINITY => size.reduce(Reduce::Max, axes, keep),
+                f64::NEG_INFINITY => size.reduce(Reduce::Min, axes, keep),
+                0.0 => size.ne(0).cast(size.dtype()).reduce(Reduce::Sum, axes, keep),
+                1.0 => size.reduce(Reduce::Sum, axes, keep),
+                2.0 => size.square().reduce(Reduce::Sum, axes, keep).sqrt(),
                 p if p.is_nan() => return Err(Error::argument("the order of a norm is a number")),
-                p => size.pow(p).sum(axes, keep).pow(1.0 / p),
+                p => size.pow(p).reduce(Reduce::Sum, axes, keep).pow(1.0 / p),
             };
             norm.check()?;
             Ok(norm)
         })
     }
 
-    /// The norm of matrices.
+    /// The norm of matrices, the last two dimensions.
     ///
     /// ```
-    /// use millstream::{Keep, MatrixNorm, Tensor};
-    /// let x = Tensor::from_shape(&[2, 2], &[1.0f32, -2.0, 3.0, 4.0]);
-    /// assert_eq!(x.matrix_norm(MatrixNorm::One, Keep::No).item::<f32>()?, 6.0);
-    /// assert_eq!(x.matrix_norm(MatrixNorm::Infinity, Keep::No).item::<f32>()?, 7.0);
+    /// use millstream::{MatrixNorm, Tensor};
+    /// let x = Tensor::new([[1.0f32, -2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.matrix_norm(MatrixNorm::One).item::<f32>()?, 6.0);
+    /// assert_eq!(x.matrix_norm(MatrixNorm::Infinity).item::<f32>()?, 7.0);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn matrix_norm(&self, norm: MatrixNorm, keep: Keep) -> Tensor {
-        Tensor::build("matrix_norm", || {
-            let (batch, ..) = self.matrix_sizes()?;
-            let totals = |axis: isize| self.abs().sum(&[axis], Keep::Yes);
-            let of = |s: Tensor| {
-                let shape: Dims =
-                    batch.iter().copied().chain((keep == Keep::Yes).then_some([1, 1]).into_iter().flatten()).collect();
-                s.reshape(&shape)
-            };
-            let made = match norm {
-                MatrixNorm::Frobenius => self.vector_norm(2.0, &[-2, -1], keep),
-                MatrixNorm::Nuclear => of(self.svdvals().sum(&[-1], Keep::No)),
-                MatrixNorm::Two => of(self.svdvals().max(&[-1], Keep::No)),
-                MatrixNorm::MinusTwo => of(self.svdvals().min(&[-1], Keep::No)),
-                MatrixNorm::One => of(totals(-2).max(&[-2, -1], Keep::No)),
-                MatrixNorm::MinusOne => of(totals(-2).min(&[-2, -1], Keep::No)),
-                MatrixNorm::Infinity => of(totals(-1).max(&[-2, -1], Keep::No)),
-                MatrixNorm::MinusInfinity => of(totals(-1).min(&[-2, -1], Keep::No)),
-            };
-            made.check()?;
-            Ok(made)
+    pub fn matrix_norm(&self, norm: MatrixNorm) -> Tensor {
+        Tensor::composed("matrix_norm", || {
+            Tensor::build("matrix_norm", || {
+                self.matrix_sizes()?;
+                let totals = |axis: isize| self.abs().sum_keepdim(axis);
+                let made = match norm {
+                    MatrixNorm::Frobenius => self.vector_norm(2.0, [-2, -1]),
+                    MatrixNorm::Nuclear => self.svdvals().sum(-1),
+                    MatrixNorm::Two => self.svdvals().max(-1),
+                    MatrixNorm::MinusTwo => self.svdvals().min(-1),
+                    MatrixNorm::One => totals(-2).max([-2, -1]),
+                    MatrixNorm::MinusOne => totals(-2).min([-2, -1]),
+                    MatrixNorm::Infinity => totals(-1).max([-2, -1]),
+                    MatrixNorm::MinusInfinity => totals(-1).min([-2, -1]),
+                };
+                made.check()?;
+                Ok(made)
+            })
         })
     }
 
@@ -386,7 +395,7 @@ impl Tensor {
     /// The sum of a diagonal; see [`Tensor::diagonal`].
     #[track_caller]
     pub fn trace(&self, offset: isize) -> Tensor {
-        self.diagonal(offset).sum(&[-1], Keep::No)
+        self.diagonal(offset).sum(-1)
     }
 
     /// The cross product of vectors of three elements along an axis.
@@ -398,28 +407,29 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross(&self, other: &Tensor, axis: isize) -> Tensor {
+    pub fn cross(&self, other: &Tensor, axis: impl Integer) -> Tensor {
+        let axis = axis.number();
         Tensor::build("cross", || {
             self.check()?;
             other.check()?;
-            let shape = broadcast_shapes(self.shape(), other.shape())?;
+            let shape = broadcast_shapes(self.sizes(), other.sizes())?;
             let (a, b) = (self.broadcast(&shape), other.broadcast(&shape));
             // Counted from the end, so that it names the same dimension in both.
             let from_end = a.axis(axis)? as isize - a.rank() as isize;
-            let three = |t: &Tensor| t.axis(from_end).is_ok_and(|d| t.shape()[d] == 3);
+            let three = |t: &Tensor| t.axis(from_end).is_ok_and(|d| t.sizes()[d] == 3);
             if !three(self) || !three(other) {
-                let (left, right) = (self.shape(), other.shape());
+                let (left, right) = (self.sizes(), other.sizes());
                 return Err(Error::shape(format!(
                     "cross needs 3 elements along axis {axis} of {left:?} and {right:?}"
                 )));
             }
-            let part = |t: &Tensor, i: isize| t.slice(from_end, i, i + 1, 1);
+            let part = |t: &Tensor, i: isize| t.slice(from_end, i..i + 1);
             let c = |i: isize, j: isize| part(&a, i) * part(&b, j) - part(&a, j) * part(&b, i);
             let mut sizes: Dims = Dims::from_elem(1, a.rank());
             let at = a.axis(axis)?;
             sizes[at] = 3;
             let index = Tensor::arange(0, 3).reshape(&sizes);
-            let made = index.eq(0).choose(&c(1, 2), &index.eq(1).choose(&c(2, 0), &c(0, 1)));
+            let made = index.eq(0).where_(&c(1, 2), &index.eq(1).where_(&c(2, 0), &c(0, 1)));
             made.check()?;
             Ok(made)
         })
@@ -440,7 +450,7 @@ impl Tensor {
             other.check()?;
             let rank = self.rank().max(other.rank());
             let padded = |t: &Tensor| -> Dims {
-                std::iter::repeat_n(1, rank - t.rank()).chain(t.shape().iter().copied()).collect()
+                std::iter::repeat_n(1, rank - t.rank()).chain(t.sizes().iter().copied()).collect()
             };
             let (a, b) = (padded(self), padded(other));
             let outer: Vec<usize> = a.iter().flat_map(|&n| [n, 1]).collect();
@@ -470,7 +480,7 @@ impl Tensor {
             if n == 0 {
                 let index = indices(rows);
                 let ones = index.unsqueeze(1).eq(&index.unsqueeze(0)).cast(self.dtype());
-                return Ok(ones.broadcast(self.shape()).contiguous());
+                return Ok(ones.broadcast(self.sizes()).contiguous());
             }
             let mut square = if n < 0 { self.inv() } else { self.clone() };
             let mut left = n.unsigned_abs();
@@ -490,4 +500,21 @@ impl Tensor {
             Ok(made)
         })
     }
+}
+
+reductions! {
+    /// The length of vectors along axes, the root of the sum of their squares: [`Tensor::vector_norm`] of order 2.
+    norm, norm_keepdim: |x; axes, keep| x.norm_of_vectors(2.0, axes, keep);
+    /// The norm of vectors along axes: for `ord` infinity the largest magnitude, for minus infinity the smallest, for 0 how many
+    /// elements are not 0, else `(sum of |x|^ord)^(1/ord)`. Squares are not scaled: with magnitudes beyond the square root of
+    /// the largest number, the 2-norm is infinite.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let x = Tensor::from_slice(&[3.0f32, -4.0]);
+    /// assert_eq!(x.norm(..).item::<f32>()?, 5.0);
+    /// assert_eq!(x.vector_norm(f64::INFINITY, ..).item::<f32>()?, 4.0);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    vector_norm, vector_norm_keepdim: |x, ord: f64; axes, keep| x.norm_of_vectors(ord, axes, keep);
 }

@@ -37,13 +37,13 @@ impl Tensor {
                 b = b.unsqueeze(1);
             }
             let (ar, br) = (a.rank(), b.rank());
-            let (m, k) = (a.shape()[ar - 2], a.shape()[ar - 1]);
-            let (k2, n) = (b.shape()[br - 2], b.shape()[br - 1]);
+            let (m, k) = (a.sizes()[ar - 2], a.sizes()[ar - 1]);
+            let (k2, n) = (b.sizes()[br - 2], b.sizes()[br - 1]);
             if k != k2 {
-                return Err(Error::shapes_differ(self.shape(), other.shape())
+                return Err(Error::shapes_differ(self.sizes(), other.sizes())
                     .suggest("the last size of the left operand must be the last but one of the right"));
             }
-            let batch = broadcast_shapes(&a.shape()[..ar - 2], &b.shape()[..br - 2])?;
+            let batch = broadcast_shapes(&a.sizes()[..ar - 2], &b.sizes()[..br - 2])?;
             let with = |x: usize, y: usize| batch.iter().copied().chain([x, y]).collect::<Dims>();
             let inputs = Inputs::from_buf([
                 Tensor { layout: a.layout.broadcast(&with(m, k))?, node: a.node },

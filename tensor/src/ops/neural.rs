@@ -3,12 +3,13 @@
 //! All of it is written from primitives and fused by the planner: a normalisation is one kernel, a loss one or two.
 
 use millstream_core::what::count;
-use millstream_core::{DType, Error, Result};
-use smallvec::SmallVec;
+use millstream_core::{DType, Error, Reduce, Result};
 
+use crate::Tensor;
+use crate::arguments::{Axes, Integer};
 use crate::ops::creation::indices;
 use crate::ops::join::many;
-use crate::{Keep, Tensor};
+use crate::ops::reductions::{Keep, reductions};
 
 /// How the losses of single elements become one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -32,40 +33,40 @@ pub enum Interpolation {
     Linear,
 }
 
-impl Tensor {
+reductions! {
     /// `log(sum(exp(x)))` over axes, safe for large elements.
     ///
     /// ```
-    /// use millstream::{Keep, Tensor};
+    /// use millstream::Tensor;
     /// let x = Tensor::from_slice(&[1000.0f32, 1000.0]);
-    /// assert_eq!(x.logsumexp(&[0], Keep::No).item::<f32>()?, 1000.0 + 2.0f32.ln());
+    /// assert_eq!(x.logsumexp(0).item::<f32>()?, 1000.0 + 2.0f32.ln());
     /// # Ok::<(), millstream::Error>(())
     /// ```
+    logsumexp, logsumexp_keepdim: |x; axes, keep| x.log_sum_exp(axes, keep);
+}
+
+impl Tensor {
     #[track_caller]
-    pub fn logsumexp(&self, axes: &[isize], keep: Keep) -> Tensor {
+    fn log_sum_exp(&self, axes: &Axes, keep: Keep) -> Tensor {
         let x = self.as_float();
-        let most = x.max(axes, Keep::Yes);
+        let most = x.reduce(Reduce::Max, axes, Keep::Yes);
         // Where the largest element is infinite, so is the result: nothing is subtracted there.
-        let most = most.abs().lt(f64::INFINITY).choose(&most, 0);
-        let sum = (&x - &most).exp().sum(axes, Keep::Yes).log() + most;
-        if keep == Keep::Yes { sum } else { sum.sum(axes, Keep::No) }
+        let most = most.abs().lt(f64::INFINITY).where_(&most, 0);
+        let sum = (&x - &most).exp().reduce(Reduce::Sum, axes, Keep::Yes).log() + most;
+        if keep == Keep::Yes { sum } else { sum.reduce(Reduce::Sum, axes, Keep::No) }
     }
 
-    /// Rows along the last `axes` axes divided by the root of the mean of their squares, to which `epsilon` is added.
+    /// Rows along axes divided by the root of the mean of their squares, to which `epsilon` is added: `-1` are the rows of the last
+    /// axis.
     ///
     /// Scale by multiplying: that fuses into the same kernel.
     #[track_caller]
-    pub fn rmsnorm(&self, axes: usize, epsilon: f64) -> Tensor {
-        let rank = self.rank();
-        if self.check().is_ok() && (axes == 0 || axes > rank) {
-            return Tensor::build("rmsnorm", || {
-                Err(Error::argument(format!("rmsnorm over {axes} axes of a tensor of {rank} dimensions")))
-            });
-        }
-        let list: SmallVec<[isize; 4]> = (1..=axes as isize).map(|a| -a).collect();
-        let x = self.as_float();
-        let mean = x.square().mean(&list, Keep::Yes);
-        &x * (mean + epsilon).rsqrt()
+    pub fn rmsnorm(&self, axes: impl Into<Axes>, epsilon: f64) -> Tensor {
+        Tensor::composed("rmsnorm", || {
+            let x = self.as_float();
+            let mean = x.square().mean_keepdim(axes);
+            &x * (mean + epsilon).rsqrt()
+        })
     }
 
     /// Channels (axis 1) in so many groups, each group of a sample brought to mean 0 and variance 1; `epsilon` is added to the
@@ -82,13 +83,13 @@ impl Tensor {
     pub fn groupnorm(&self, groups: usize, epsilon: f64) -> Tensor {
         Tensor::build("groupnorm", || {
             self.check()?;
-            let shape = self.shape();
+            let shape = self.sizes();
             if self.rank() < 2 || groups == 0 || !shape[1].is_multiple_of(groups) {
                 return Err(Error::argument(format!("{groups} groups of channels in a tensor of shape {shape:?}"))
                     .suggest("axis 1 holds the channels, and groups are of one size"));
             }
             let rest = many(shape[1] / groups, count(&shape[2..])?)?;
-            Ok(self.reshape(&[shape[0], groups, rest]).layernorm(1, epsilon).reshape(shape))
+            Ok(self.reshape(&[shape[0], groups, rest]).layernorm(-1, epsilon).reshape(shape))
         })
     }
 
@@ -100,13 +101,13 @@ impl Tensor {
             self.check()?;
             let channels = |t: &Tensor| -> Result<Tensor> {
                 t.check()?;
-                if self.rank() < 2 || t.shape() != &self.shape()[1..2] {
+                if self.rank() < 2 || t.sizes() != &self.sizes()[1..2] {
                     return Err(
-                        Error::shapes_differ(self.shape(), t.shape()).suggest("one number for each channel, axis 1")
+                        Error::shapes_differ(self.sizes(), t.sizes()).suggest("one number for each channel, axis 1")
                     );
                 }
                 let mut shape = vec![1; self.rank()];
-                shape[1] = self.shape()[1];
+                shape[1] = self.sizes()[1];
                 Ok(t.reshape(&shape))
             };
             let (mean, variance) = (channels(mean)?, channels(variance)?);
@@ -117,8 +118,8 @@ impl Tensor {
     /// Losses as one number, or as they are.
     fn reduced(&self, reduction: Reduction) -> Tensor {
         match reduction {
-            Reduction::Mean => self.mean(&[], Keep::No),
-            Reduction::Sum => self.sum(&[], Keep::No),
+            Reduction::Mean => self.mean(..),
+            Reduction::Sum => self.sum(..),
             Reduction::None => self.clone(),
         }
     }
@@ -126,7 +127,7 @@ impl Tensor {
     /// The square of the distance to a target. The distance of integers is exact, then counts as f32.
     #[track_caller]
     pub fn mse_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        self.difference(target).square().reduced(reduction)
+        Tensor::composed("mse_loss", || self.difference(target).square().reduced(reduction))
     }
 
     /// The difference to a target; of integers its size, exact, as f32.
@@ -138,15 +139,17 @@ impl Tensor {
     /// The distance to a target. The distance of integers is exact, then counts as f32.
     #[track_caller]
     pub fn l1_loss(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        self.distance(target).as_float().reduced(reduction)
+        Tensor::composed("l1_loss", || self.distance(target).as_float().reduced(reduction))
     }
 
     /// Half the square of the distance to a target up to `delta`, then a line with the slope `delta`.
     #[track_caller]
     pub fn huber_loss(&self, target: &Tensor, delta: f64, reduction: Reduction) -> Tensor {
-        let distance = self.distance(target).as_float();
-        let near = distance.square() * 0.5;
-        distance.le(delta).choose(&near, &((&distance - 0.5 * delta) * delta)).reduced(reduction)
+        Tensor::composed("huber_loss", || {
+            let distance = self.distance(target).as_float();
+            let near = distance.square() * 0.5;
+            distance.le(delta).where_(&near, &((&distance - 0.5 * delta) * delta)).reduced(reduction)
+        })
     }
 
     /// The negative logarithm of a class' probability: logarithms of probabilities along axis 1, classes as integers without that
@@ -161,35 +164,44 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nll_loss(&self, classes: &Tensor, reduction: Reduction) -> Tensor {
-        (-self.as_float().take_along_axis(&classes.unsqueeze(1), 1)).squeeze(1).reduced(reduction)
+        Tensor::composed("nll_loss", || {
+            (-self.as_float().take_along_axis(&classes.unsqueeze(1), 1)).squeeze(1).reduced(reduction)
+        })
     }
 
     /// [`Tensor::nll_loss`] of the logarithm of the softmax along axis 1.
     #[track_caller]
     pub fn cross_entropy(&self, classes: &Tensor, reduction: Reduction) -> Tensor {
-        self.log_softmax(1).nll_loss(classes, reduction)
+        Tensor::composed("cross_entropy", || self.log_softmax(1).nll_loss(classes, reduction))
     }
 
     /// The cross entropy of truth values and the probabilities `sigmoid(x)`, safe for large elements.
     #[track_caller]
     pub fn bce_with_logits(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        let x = self.as_float();
-        (x.maximum(0) - &x * target.cast(x.dtype()) + (-x.abs()).exp().log1p()).reduced(reduction)
+        Tensor::composed("bce_with_logits", || {
+            let x = self.as_float();
+            (x.maximum(0) - &x * target.cast(x.dtype()) + (-x.abs()).exp().log1p()).reduced(reduction)
+        })
     }
 
     /// `target * (log(target) - x)` with logarithms of probabilities in `x`: how far the target is from them.
     #[track_caller]
     pub fn kl_div(&self, target: &Tensor, reduction: Reduction) -> Tensor {
-        let term = target * (target.log() - self);
-        target.gt(0).choose(&term, 0).reduced(reduction)
+        Tensor::composed("kl_div", || {
+            let term = target * (target.log() - self);
+            target.gt(0).where_(&term, 0).reduced(reduction)
+        })
     }
 
     /// The cosine of the angle between vectors along an axis; lengths below `epsilon` count as `epsilon`.
     #[track_caller]
-    pub fn cosine_similarity(&self, other: &Tensor, axis: isize, epsilon: f64) -> Tensor {
-        let (x, y) = (self.as_float(), other.as_float());
-        let length = |t: &Tensor| t.square().sum(&[axis], Keep::No).sqrt().maximum(epsilon);
-        (&x * &y).sum(&[axis], Keep::No) / (length(&x) * length(&y))
+    pub fn cosine_similarity(&self, other: &Tensor, axis: impl Integer, epsilon: f64) -> Tensor {
+        let axis = axis.number();
+        Tensor::composed("cosine_similarity", || {
+            let (x, y) = (self.as_float(), other.as_float());
+            let length = |t: &Tensor| t.square().sum(axis).sqrt().maximum(epsilon);
+            (&x * &y).sum(axis) / (length(&x) * length(&y))
+        })
     }
 
     /// The last axes in other sizes, one for each, the elements between those that are there found as the mode says.
@@ -208,8 +220,8 @@ impl Tensor {
                 return Err(Error::argument(format!("{} sizes for {} axes", sizes.len(), self.rank())));
             }
             let first = self.rank() - sizes.len();
-            if self.shape()[first..].iter().zip(sizes).any(|(&old, &new)| old == 0 && new > 0) {
-                return Err(Error::shape(format!("shape {:?} has nothing to interpolate between", self.shape())));
+            if self.sizes()[first..].iter().zip(sizes).any(|(&old, &new)| old == 0 && new > 0) {
+                return Err(Error::shape(format!("shape {:?} has nothing to interpolate between", self.sizes())));
             }
             let mut out = self.as_float();
             for (i, &size) in sizes.iter().enumerate() {
@@ -223,15 +235,14 @@ impl Tensor {
 
 /// One axis in another size.
 fn resized(x: &Tensor, axis: usize, size: usize, mode: Interpolation) -> Tensor {
-    let old = x.shape()[axis];
+    let old = x.sizes()[axis];
     if size == old {
         return x.clone();
     }
     let at = indices(size);
-    let a = axis as isize;
     if mode == Interpolation::Nearest {
         // In whole numbers: no rounding can pick a neighbour.
-        return x.take(&(at * old as i64).floor_div(size as i64), a);
+        return x.take(&(at * old as i64).floor_div(size as i64), axis);
     }
     let scale = old as f64 / size as f64;
     let at = ((at.cast(DType::F64) + 0.5) * scale - 0.5).maximum(0.0);
@@ -240,6 +251,6 @@ fn resized(x: &Tensor, axis: usize, size: usize, mode: Interpolation) -> Tensor 
     let mut shape = vec![1; x.rank()];
     shape[axis] = size;
     let share = (&at - &low).cast(x.dtype()).reshape(&shape);
-    let (low, high) = (x.take(&low.cast(DType::I64), a), x.take(&high.cast(DType::I64), a));
+    let (low, high) = (x.take(&low.cast(DType::I64), axis), x.take(&high.cast(DType::I64), axis));
     &low + (high - &low) * share
 }

@@ -101,8 +101,12 @@ pub(crate) fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
     match value {
         Operand::Float(v) if dtype.is_float() || dtype.is_complex() => Ok(Scalar::from_f64(v, dtype)),
         Operand::Int(v) => whole_number(v, dtype),
-        Operand::Bool(v) => Ok(Scalar::from_i64(i64::from(v), dtype)),
+        Operand::Bool(v) => Ok(Scalar::from_int(i128::from(v), dtype)),
         Operand::Float(v) => {
+            Err(Error::dtype(format!("{v} among elements of {dtype}")).suggest("cast the tensor first"))
+        }
+        Operand::Complex(v) if dtype.is_complex() => Ok(Operand::Complex(v).scalar(dtype)),
+        Operand::Complex(v) => {
             Err(Error::dtype(format!("{v} among elements of {dtype}")).suggest("cast the tensor first"))
         }
         Operand::Tensor(_) => Err(Error::argument("a number is needed here, not a tensor")),
@@ -144,7 +148,7 @@ impl Tensor {
             (before[first + a], after[first + a]) = (low, high);
         }
         let padded = Tensor::new_node(Pad { before, after, fill }, one(self))?;
-        Ok(if self.is_empty() { Tensor::full(padded.shape(), fill) } else { padded })
+        Ok(if self.is_empty() { Tensor::full(padded.sizes(), fill) } else { padded })
     }
 
     /// The tensor with more of itself around it: for each of the last axes, in order, so many elements before and after. Axes are
@@ -171,7 +175,7 @@ impl Tensor {
                 if (before, after) == (0, 0) {
                     continue;
                 }
-                let (axis, n) = ((first + a) as isize, out.shape()[first + a]);
+                let (axis, n) = ((first + a) as isize, out.sizes()[first + a]);
                 let most = match padding {
                     Padding::Reflect => n.saturating_sub(1),
                     Padding::Circular => n,
@@ -184,9 +188,9 @@ impl Tensor {
                     ))
                     .suggest(format!("at most {most} elements can be made of an axis of {n}")));
                 }
-                let part = |from: usize, to: usize| out.slice(axis, from as isize, to as isize, 1);
+                let part = |from: usize, to: usize| out.slice(axis, from..to);
                 let repeated = |at: usize, times: usize| -> Tensor {
-                    let mut shape: Dims = out.shape().into();
+                    let mut shape: Dims = out.sizes().into();
                     shape[first + a] = times;
                     part(at, at + 1).broadcast(&shape)
                 };
@@ -205,11 +209,11 @@ impl Tensor {
     /// number of windows, and new axes behind them go along a window. Elements are shared between windows, not copied.
     ///
     /// ```
-    /// use millstream::{Keep, Tensor};
+    /// use millstream::Tensor;
     /// let x = Tensor::arange(0, 5);
     /// let w = x.windows(3, 1, 1);
     /// assert_eq!(w.shape(), [3, 3]);
-    /// assert_eq!(w.sum(&[1], Keep::No).to_vec::<i64>()?, [3, 6, 9]);
+    /// assert_eq!(w.sum(1).to_vec::<i64>()?, [3, 6, 9]);
     /// assert_eq!(x.windows(2, 2, 2).to_vec::<i64>()?, [0, 2, 2, 4]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
@@ -228,8 +232,8 @@ impl Tensor {
         let Some(first) = self.rank().checked_sub(axes) else {
             return Err(Error::argument(format!("windows along {axes} axes of a tensor of {}", self.rank())));
         };
-        let (sizes, old) = (&self.shape()[first..], &self.layout.strides()[first..]);
-        let mut shape: Dims = self.shape()[..first].into();
+        let (sizes, old) = (&self.sizes()[first..], &self.layout.strides()[first..]);
+        let mut shape: Dims = self.sizes()[..first].into();
         shape.extend(slide.count(sizes)?);
         shape.extend_from_slice(&slide.size);
         let mut strides: Strides = self.layout.strides()[..first].into();

@@ -8,7 +8,7 @@ use crate::ops::conv::{Channels, channels_at, channels_first};
 use crate::ops::creation::indices;
 use crate::ops::join::many;
 use crate::ops::padding::Slide;
-use crate::{Keep, Sizes, Tensor};
+use crate::{Sizes, Tensor};
 
 /// The windows of a pooling.
 ///
@@ -129,7 +129,7 @@ fn images(x: &Tensor, axes: usize, channels: Channels) -> Result<(Tensor, bool)>
     x.check()?;
     let single = x.rank() == axes + 1;
     if !single && x.rank() != axes + 2 {
-        return Err(Error::shape(format!("pooling along {axes} axes of an input of shape {:?}", x.shape()))
+        return Err(Error::shape(format!("pooling along {axes} axes of an input of shape {:?}", x.sizes()))
             .suggest(format!("the input needs {} dimensions: batch, channels, sizes", axes + 2)));
     }
     let x = if single { x.unsqueeze(0) } else { x.clone() };
@@ -164,10 +164,9 @@ fn finished(y: Tensor, single: bool) -> Tensor {
 impl Tensor {
     fn max_pool(&self, pool: &Pool, axes: usize) -> Result<Tensor> {
         let (x, single) = images(self, axes, pool.channels)?;
-        let windows = pool.windows(&x.shape()[2..])?;
-        let inner: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
+        let windows = pool.windows(&x.sizes()[2..])?;
         let x = x.padded(&windows.amounts, Scalar::lowest(x.dtype()))?;
-        Ok(finished(slid(&x, &windows.slide, pool.channels)?.max(&inner, Keep::No), single))
+        Ok(finished(slid(&x, &windows.slide, pool.channels)?.max(-(axes as isize)..), single))
     }
 
     fn avg_pool(&self, pool: &Pool, axes: usize) -> Result<Tensor> {
@@ -176,15 +175,14 @@ impl Tensor {
             return Err(Error::argument("the windows of a mean have no dilation"));
         }
         let x = x.as_float();
-        let windows = pool.windows(&x.shape()[2..])?;
-        let inner: Vec<isize> = (1..=axes as isize).map(|a| -a).collect();
+        let windows = pool.windows(&x.sizes()[2..])?;
         let padded = x.padded(&windows.amounts, Scalar::zero(x.dtype()))?;
-        let totals = slid(&padded, &windows.slide, pool.channels)?.sum(&inner, Keep::No);
+        let totals = slid(&padded, &windows.slide, pool.channels)?.sum(-(axes as isize)..);
         // How many elements each window has along each axis. What ceil adds beyond the padding never counts.
         let mut whole = 1.0;
         let mut uneven: Vec<(usize, Vec<f64>)> = Vec::new();
         for a in 0..axes {
-            let (n, padding, size) = (x.shape()[2 + a], windows.padding[a], windows.slide.size[a]);
+            let (n, padding, size) = (x.sizes()[2 + a], windows.padding[a], windows.slide.size[a]);
             let (low, high) = if pool.count_padding { (0, n + 2 * padding) } else { (padding, n + padding) };
             let count = |i: usize| {
                 let start = i * windows.slide.step[a];
@@ -226,19 +224,19 @@ impl Tensor {
     fn adaptive(&self, out: &Sizes, axes: usize, channels: Channels, mean: bool) -> Result<Tensor> {
         let (x, single) = images(self, axes, channels)?;
         let out = out.of(axes)?;
-        if out.contains(&0) || x.shape()[2..].contains(&0) {
-            return Err(Error::shape(format!("pooling of {:?} to {out:?}", x.shape())));
+        if out.contains(&0) || x.sizes()[2..].contains(&0) {
+            return Err(Error::shape(format!("pooling of {:?} to {out:?}", x.sizes())));
         }
         let mut y = if mean { x.as_float() } else { x };
-        let even = (0..axes).all(|a| y.shape()[2 + a] % out[a] == 0);
+        let even = (0..axes).all(|a| y.sizes()[2 + a] % out[a] == 0);
         if even {
-            let size: Vec<usize> = (0..axes).map(|a| y.shape()[2 + a] / out[a]).collect();
+            let size: Vec<usize> = (0..axes).map(|a| y.sizes()[2 + a] / out[a]).collect();
             let pool = Pool::new(size.as_slice());
             let y = if mean { y.avg_pool(&pool, axes)? } else { y.max_pool(&pool, axes)? };
             return Ok(finished(channels_at(&y, channels), single));
         }
         for a in 0..axes {
-            let (n, out) = (y.shape()[2 + a], out[a]);
+            let (n, out) = (y.sizes()[2 + a], out[a]);
             if n == out {
                 continue;
             }
@@ -255,17 +253,17 @@ impl Tensor {
             (shape[a], shape[a + 1]) = (out, n);
             let counts = (&end - &first).cast(DType::F32);
             let inside = j.ge(&first.unsqueeze(1)).and(&j.lt(&end.unsqueeze(1))).reshape(&shape);
-            let axis = 2 + a as isize;
+            let axis = 2 + a;
             let spread = y.unsqueeze(axis);
             let dtype = y.dtype();
             let nothing = Tensor::scalar(if mean { Scalar::zero(dtype) } else { Scalar::lowest(dtype) });
-            let chosen = inside.choose(&spread, &nothing);
+            let chosen = inside.where_(&spread, &nothing);
             y = if mean {
                 let mut shape = vec![1; axes];
                 shape[a] = out;
-                chosen.sum(&[axis + 1], Keep::No) / counts.cast(dtype).reshape(&shape)
+                chosen.sum(axis + 1) / counts.cast(dtype).reshape(&shape)
             } else {
-                chosen.max(&[axis + 1], Keep::No)
+                chosen.max(axis + 1)
             };
             y.check()?;
         }

@@ -1,34 +1,57 @@
-//! Reductions, and what is made of them. No axes means all axes.
+//! Reductions, and what is made of them. Each has a form that keeps the reduced axes with size 1, so that its result broadcasts
+//! against what was reduced.
 
 use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Kind as Family, Layout, Reduce};
-use smallvec::SmallVec;
 
 use crate::Tensor;
+use crate::arguments::{Axes, Integer};
 use crate::graph::{Reduction, one};
 
 /// Whether reduced axes stay, with size 1, or go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Keep {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
     /// The reduced axes go.
-    #[default]
     No,
     /// The reduced axes stay with size 1, so that the result broadcasts against the input.
     Yes,
 }
 
+/// A reduction in two forms: one in which the reduced axes go, and one in which they stay with size 1.
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident, $keepdim:ident: |$x:ident $(, $more:ident: $of:ty)*; $axes:ident, $keep:ident| $make:expr;)*) => {
+        impl Tensor {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self $(, $more: $of)*, axes: impl Into<Axes>) -> Tensor {
+                let ($x, $axes, $keep) = (self, &axes.into(), Keep::No);
+                Tensor::composed(stringify!($name), || $make)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] with the reduced axes kept, of size 1.")]
+            #[track_caller]
+            pub fn $keepdim(&self $(, $more: $of)*, axes: impl Into<Axes>) -> Tensor {
+                let ($x, $axes, $keep) = (self, &axes.into(), Keep::Yes);
+                Tensor::composed(stringify!($keepdim), || $make)
+            })*
+        }
+    };
+}
+pub(crate) use reductions;
+
 impl Tensor {
     #[track_caller]
-    fn reduce(&self, op: Reduce, axes: &[isize], keep: Keep) -> Tensor {
+    pub(crate) fn reduce(&self, op: Reduce, axes: &Axes, keep: Keep) -> Tensor {
         Tensor::build(op.name(), || {
             self.check()?;
-            let list = self.axes(axes)?;
-            let shape = self.shape();
+            let list = axes.sorted(self.rank())?;
+            if list.is_empty() {
+                // Each element by itself.
+                return Ok(self.unsqueeze(-1).reduce(op, &Axes::from(-1), Keep::No));
+            }
+            let shape = self.sizes();
             if list.iter().any(|&a| shape[a] == 0) && !matches!(op, Reduce::Sum | Reduce::Prod) {
-                return Err(Error::shape(format!(
-                    "the {} of no elements (axes {axes:?} of shape {shape:?})",
-                    op.name()
-                )));
+                return Err(Error::shape(format!("the {} of no elements (axes {list:?} of {shape:?})", op.name())));
             }
             let left: Dims = (0..self.rank()).filter(|a| !list.contains(a)).map(|a| shape[a]).collect();
             let mut out = Tensor::new_node(Reduction { reduce: op, axes: list }, one(self))?;
@@ -59,131 +82,111 @@ impl Tensor {
     }
 
     /// How many elements one result of a reduction over these axes takes in; wrong axes are found by the reduction itself.
-    fn elements(&self, axes: &[isize]) -> f64 {
-        self.axes(axes).map_or(0.0, |list| list.iter().map(|&a| self.shape()[a] as f64).product())
+    fn elements_of(&self, axes: &Axes) -> f64 {
+        axes.of(self.rank()).map_or(0.0, |list| list.iter().map(|&a| self.sizes()[a] as f64).product())
     }
 
-    /// The sum. Integers are summed in 64 bits, half types in f32.
+    /// Truth values reduced; of no elements the reduction's own neutral one.
+    #[track_caller]
+    fn truths(&self, op: Reduce, empty: Reduce, axes: &Axes, keep: Keep) -> Tensor {
+        if self.is_empty() && self.check().is_ok() {
+            return self.cast(DType::I64).reduce(empty, axes, keep).ne(0);
+        }
+        self.cast(DType::Bool).reduce(op, axes, keep)
+    }
+
+    #[track_caller]
+    fn variance(&self, correction: f64, axes: &Axes, keep: Keep) -> Tensor {
+        let x = self.as_float();
+        let deviation = &x - x.mean_over(axes, Keep::Yes);
+        let deviation = if x.dtype().is_complex() { deviation.abs() } else { deviation };
+        deviation.square().reduce(Reduce::Sum, axes, keep) / (self.elements_of(axes) - correction).max(0.0)
+    }
+
+    #[track_caller]
+    fn mean_over(&self, axes: &Axes, keep: Keep) -> Tensor {
+        self.as_float().reduce(Reduce::Sum, axes, keep) / self.elements_of(axes)
+    }
+}
+
+reductions! {
+    /// The sum over axes: `1`, `[0, 1]`, or `..` for all. Integers are summed in 64 bits, half types in f32.
     ///
     /// ```
-    /// use millstream::{Keep, Tensor};
-    /// let x = Tensor::from_shape(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
-    /// assert_eq!(x.sum(&[0], Keep::No).to_vec::<f32>()?, [4.0, 6.0]);
-    /// assert_eq!(x.sum(&[], Keep::No).item::<f32>()?, 10.0);
+    /// use millstream::Tensor;
+    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.sum(0).to_vec::<f32>()?, [4.0, 6.0]);
+    /// assert_eq!(x.sum_keepdim(-1).shape(), [2, 1]);
+    /// assert_eq!(x.sum(..).item::<f32>()?, 10.0);
     /// # Ok::<(), millstream::Error>(())
     /// ```
-    #[track_caller]
-    pub fn sum(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.widened().reduce(Reduce::Sum, axes, keep)
-    }
-
+    sum, sum_keepdim: |x; axes, keep| x.widened().reduce(Reduce::Sum, axes, keep);
     /// The product. Integers are multiplied in 64 bits.
-    #[track_caller]
-    pub fn prod(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.widened().reduce(Reduce::Prod, axes, keep)
-    }
-
+    prod, prod_keepdim: |x; axes, keep| x.widened().reduce(Reduce::Prod, axes, keep);
     /// The largest element; NaN if there is one.
-    #[track_caller]
-    pub fn max(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.reduce(Reduce::Max, axes, keep)
-    }
-
+    max, max_keepdim: |x; axes, keep| x.reduce(Reduce::Max, axes, keep);
     /// The smallest element; NaN if there is one.
-    #[track_caller]
-    pub fn min(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.reduce(Reduce::Min, axes, keep)
-    }
-
+    min, min_keepdim: |x; axes, keep| x.reduce(Reduce::Min, axes, keep);
     /// Where the largest element is: the row-major index within the reduced axes; the first of equals, or the first NaN.
-    #[track_caller]
-    pub fn argmax(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.reduce(Reduce::ArgMax, axes, keep)
-    }
-
+    argmax, argmax_keepdim: |x; axes, keep| x.reduce(Reduce::ArgMax, axes, keep);
     /// Where the smallest element is: the row-major index within the reduced axes; the first of equals, or the first NaN.
-    #[track_caller]
-    pub fn argmin(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.reduce(Reduce::ArgMin, axes, keep)
-    }
-
+    argmin, argmin_keepdim: |x; axes, keep| x.reduce(Reduce::ArgMin, axes, keep);
     /// Whether any element is true (not 0).
-    #[track_caller]
-    pub fn any(&self, axes: &[isize], keep: Keep) -> Tensor {
-        if self.is_empty() && self.check().is_ok() {
-            return self.cast(DType::I64).reduce(Reduce::Sum, axes, keep).ne(0);
-        }
-        self.cast(DType::Bool).reduce(Reduce::Max, axes, keep)
-    }
-
+    any, any_keepdim: |x; axes, keep| x.truths(Reduce::Max, Reduce::Sum, axes, keep);
     /// Whether all elements are true (not 0).
-    #[track_caller]
-    pub fn all(&self, axes: &[isize], keep: Keep) -> Tensor {
-        if self.is_empty() && self.check().is_ok() {
-            return self.cast(DType::I64).reduce(Reduce::Prod, axes, keep).ne(0);
-        }
-        self.cast(DType::Bool).reduce(Reduce::Min, axes, keep)
-    }
-
+    all, all_keepdim: |x; axes, keep| x.truths(Reduce::Min, Reduce::Prod, axes, keep);
     /// The mean; of no elements, NaN. Integers as f32.
-    #[track_caller]
-    pub fn mean(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.as_float().reduce(Reduce::Sum, axes, keep) / self.elements(axes)
-    }
-
-    /// The variance around the mean, divided by the number of elements less `correction`; of complex numbers that of the
-    /// distances from the mean, a real number.
-    #[track_caller]
-    pub fn var(&self, axes: &[isize], correction: usize, keep: Keep) -> Tensor {
-        let x = self.as_float();
-        let deviation = &x - x.mean(axes, Keep::Yes);
-        let deviation = if x.dtype().is_complex() { deviation.abs() } else { deviation };
-        deviation.square().reduce(Reduce::Sum, axes, keep) / (self.elements(axes) - correction as f64).max(0.0)
-    }
-
+    mean, mean_keepdim: |x; axes, keep| x.mean_over(axes, keep);
+    /// The variance around the mean, divided by the number of elements; of complex numbers that of the distances from the mean,
+    /// a real number. See [`Tensor::var_corrected`] for that of a sample.
+    var, var_keepdim: |x; axes, keep| x.variance(0.0, axes, keep);
+    /// The variance around the mean, divided by the number of elements less `correction`, which is 1 for a sample.
+    var_corrected, var_corrected_keepdim: |x, correction: f64; axes, keep| x.variance(correction, axes, keep);
     /// The standard deviation: the square root of [`Tensor::var`].
-    #[track_caller]
-    pub fn std(&self, axes: &[isize], correction: usize, keep: Keep) -> Tensor {
-        self.var(axes, correction, keep).sqrt()
-    }
+    std, std_keepdim: |x; axes, keep| x.variance(0.0, axes, keep).sqrt();
+    /// The square root of [`Tensor::var_corrected`].
+    std_corrected, std_corrected_keepdim: |x, correction: f64; axes, keep| x.variance(correction, axes, keep).sqrt();
+}
 
+impl Tensor {
     /// `exp(x) / sum(exp(x))` along an axis, safe for large elements.
     #[track_caller]
-    pub fn softmax(&self, axis: isize) -> Tensor {
-        let x = self.as_float();
+    pub fn softmax(&self, axis: impl Integer) -> Tensor {
+        let (axis, x) = (axis.number(), self.as_float());
         if x.is_empty() {
             return Tensor::build("softmax", || x.axis(axis).map(|_| x.clone()));
         }
-        let e = (&x - x.max(&[axis], Keep::Yes)).exp();
-        &e / e.sum(&[axis], Keep::Yes)
+        Tensor::composed("softmax", || {
+            let e = (&x - x.max_keepdim(axis)).exp();
+            &e / e.sum_keepdim(axis)
+        })
     }
 
     /// The logarithm of [`Tensor::softmax`].
     #[track_caller]
-    pub fn log_softmax(&self, axis: isize) -> Tensor {
-        let x = self.as_float();
+    pub fn log_softmax(&self, axis: impl Integer) -> Tensor {
+        let (axis, x) = (axis.number(), self.as_float());
         if x.is_empty() {
             return Tensor::build("log_softmax", || x.axis(axis).map(|_| x.clone()));
         }
-        let shifted = &x - x.max(&[axis], Keep::Yes);
-        &shifted - shifted.exp().sum(&[axis], Keep::Yes).log()
+        Tensor::composed("log_softmax", || {
+            let shifted = &x - x.max_keepdim(axis);
+            &shifted - shifted.exp().sum_keepdim(axis).log()
+        })
     }
 
-    /// Rows along the last `axes` axes brought to mean 0 and variance 1; `epsilon` is added to the variance.
+    /// Rows along axes brought to mean 0 and variance 1; `epsilon` is added to the variance. `-1` are the rows of the last axis,
+    /// `1..` those of all axes but the first.
     ///
     /// Scale and shift by multiplying and adding: that fuses into the same kernel.
     #[track_caller]
-    pub fn layernorm(&self, axes: usize, epsilon: f64) -> Tensor {
-        let rank = self.rank();
-        if self.check().is_ok() && (axes == 0 || axes > rank) {
-            return Tensor::build("layernorm", || {
-                Err(Error::argument(format!("layernorm over {axes} axes of a tensor of {rank} dimensions")))
-            });
-        }
-        let list: SmallVec<[isize; 4]> = (1..=axes as isize).map(|a| -a).collect();
-        let x = self.as_float();
-        let centred = &x - x.mean(&list, Keep::Yes);
-        let variance = centred.square().mean(&list, Keep::Yes);
-        &centred * (variance + epsilon).rsqrt()
+    pub fn layernorm(&self, axes: impl Into<Axes>, epsilon: f64) -> Tensor {
+        let axes = axes.into();
+        Tensor::composed("layernorm", || {
+            let x = self.as_float();
+            let centred = &x - x.mean_over(&axes, Keep::Yes);
+            let variance = centred.square().mean_over(&axes, Keep::Yes);
+            &centred * (variance + epsilon).rsqrt()
+        })
     }
 }

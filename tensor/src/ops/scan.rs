@@ -3,11 +3,12 @@
 use millstream_core::Reduce;
 
 use crate::Tensor;
+use crate::arguments::Integer;
 use crate::graph::{Scan, one};
 
 impl Tensor {
     #[track_caller]
-    fn scan(&self, name: &'static str, reduce: Reduce, axis: isize) -> Tensor {
+    fn scan(&self, name: &'static str, reduce: Reduce, axis: impl Integer) -> Tensor {
         Tensor::build(name, || {
             self.check()?;
             Tensor::new_node(Scan { reduce, axis: self.axis(axis)? }, one(self))
@@ -24,25 +25,25 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn cumsum(&self, axis: isize) -> Tensor {
+    pub fn cumsum(&self, axis: impl Integer) -> Tensor {
         self.widened().scan("cumsum", Reduce::Sum, axis)
     }
 
     /// The product of each element and all before it along an axis. Integers are multiplied in 64 bits.
     #[track_caller]
-    pub fn cumprod(&self, axis: isize) -> Tensor {
+    pub fn cumprod(&self, axis: impl Integer) -> Tensor {
         self.widened().scan("cumprod", Reduce::Prod, axis)
     }
 
     /// The largest of each element and all before it along an axis; NaN from the first NaN on.
     #[track_caller]
-    pub fn cummax(&self, axis: isize) -> Tensor {
+    pub fn cummax(&self, axis: impl Integer) -> Tensor {
         self.scan("cummax", Reduce::Max, axis)
     }
 
     /// The smallest of each element and all before it along an axis; NaN from the first NaN on.
     #[track_caller]
-    pub fn cummin(&self, axis: isize) -> Tensor {
+    pub fn cummin(&self, axis: impl Integer) -> Tensor {
         self.scan("cummin", Reduce::Min, axis)
     }
 
@@ -55,7 +56,7 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn diff(&self, axis: isize) -> Tensor {
-        self.slice(axis, 1, isize::MAX, 1) - self.slice(axis, 0, -1, 1)
+    pub fn diff(&self, axis: impl Integer) -> Tensor {
+        Tensor::composed("diff", || self.slice(axis, 1..) - self.slice(axis, ..-1))
     }
 }

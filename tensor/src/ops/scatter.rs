@@ -11,6 +11,7 @@ use millstream_core::{DType, Error, Result};
 use millstream_host::{self as host, Put, ScatterShape};
 
 use crate::Tensor;
+use crate::arguments::Integer;
 
 impl Tensor {
     /// The tensor with `values` put along an axis at `indices`, one for each value: along the other axes a value stays where it is. Indices
@@ -25,7 +26,7 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter(&self, axis: isize, indices: &Tensor, values: &Tensor) -> Tensor {
+    pub fn scatter(&self, axis: impl Integer, indices: &Tensor, values: &Tensor) -> Tensor {
         self.put_along(axis, indices, values, Put::Last, Location::caller())
     }
 
@@ -35,12 +36,12 @@ impl Tensor {
     /// ```
     /// use millstream::{DType, Tensor};
     /// let indices = Tensor::from_slice(&[1, 0, 1, -1]);
-    /// let counts = Tensor::zeros(&[3], DType::I64).scatter_add(0, &indices, &Tensor::ones(&[4], DType::I64));
+    /// let counts = Tensor::zeros(3, DType::I64).scatter_add(0, &indices, &Tensor::ones(4, DType::I64));
     /// assert_eq!(counts.to_vec::<i64>()?, [1, 2, 1]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn scatter_add(&self, axis: isize, indices: &Tensor, values: &Tensor) -> Tensor {
+    pub fn scatter_add(&self, axis: impl Integer, indices: &Tensor, values: &Tensor) -> Tensor {
         self.put_along(axis, indices, values, Put::Sum, Location::caller())
     }
 
@@ -51,18 +52,18 @@ impl Tensor {
     /// use millstream::Tensor;
     /// let x = Tensor::arange(0, 6).reshape(&[2, 3]);
     /// let (i, j) = (Tensor::from_slice(&[0, 1]), Tensor::from_slice(&[2, 0]));
-    /// assert_eq!(x.index_put(&[&i, &j], &Tensor::from_slice(&[8i64, 9])).to_vec::<i64>()?, [0, 1, 8, 9, 4, 5]);
-    /// assert_eq!(x.index_put(&[&i], &Tensor::scalar(7i64)).to_vec::<i64>()?, [7; 6]);
+    /// assert_eq!(x.index_put([&i, &j], &Tensor::from_slice(&[8i64, 9])).to_vec::<i64>()?, [0, 1, 8, 9, 4, 5]);
+    /// assert_eq!(x.index_put([&i], &Tensor::scalar(7i64)).to_vec::<i64>()?, [7; 6]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_put(&self, indices: &[&Tensor], values: &Tensor) -> Tensor {
+    pub fn index_put<T: AsRef<Tensor>>(&self, indices: impl IntoIterator<Item = T>, values: &Tensor) -> Tensor {
         self.put_at(indices, values, Put::Last, Location::caller())
     }
 
     /// Like [`Tensor::index_put`], with values added to what is there: `np.add.at(x, (i, j), values)`. See [`Tensor::scatter_add`].
     #[track_caller]
-    pub fn index_add(&self, indices: &[&Tensor], values: &Tensor) -> Tensor {
+    pub fn index_add<T: AsRef<Tensor>>(&self, indices: impl IntoIterator<Item = T>, values: &Tensor) -> Tensor {
         self.put_at(indices, values, Put::Sum, Location::caller())
     }
 
@@ -78,7 +79,7 @@ impl Tensor {
 
     fn put_along(
         &self,
-        axis: isize,
+        axis: impl Integer,
         indices: &Tensor,
         values: &Tensor,
         put: Put,
@@ -89,11 +90,11 @@ impl Tensor {
             indices.check_indices()?;
             values.check_puttable(self.dtype())?;
             let axis = self.axis(axis)?;
-            let given = broadcast_shapes(indices.shape(), values.shape())?;
+            let given = broadcast_shapes(indices.sizes(), values.sizes())?;
             if given.len() != self.rank() {
-                return Err(Error::shapes_differ(self.shape(), &given).suggest("both need the same number of axes"));
+                return Err(Error::shapes_differ(self.sizes(), &given).suggest("both need the same number of axes"));
             }
-            let mut shape: Dims = self.shape().into();
+            let mut shape: Dims = self.sizes().into();
             shape[axis] = given[axis];
             let (indices, values) =
                 (indices.cast(DType::I64).broadcast(&shape), values.cast(self.dtype()).broadcast(&shape));
@@ -104,12 +105,20 @@ impl Tensor {
             let function = host::scatter(self.dtype(), sizes, put);
             let inputs = [&self.reshape(&[outer, n, inner]), &indices.reshape(&three), &values.reshape(&three)];
             let [out] = Tensor::host_outputs(function, &inputs, location)?;
-            Ok([out.reshape(self.shape())])
+            Ok([out.reshape(self.sizes())])
         });
         out
     }
 
-    fn put_at(&self, indices: &[&Tensor], values: &Tensor, put: Put, location: &'static Location<'static>) -> Tensor {
+    fn put_at<T: AsRef<Tensor>>(
+        &self,
+        indices: impl IntoIterator<Item = T>,
+        values: &Tensor,
+        put: Put,
+        location: &'static Location<'static>,
+    ) -> Tensor {
+        let indices: Vec<T> = indices.into_iter().collect();
+        let indices: Vec<&Tensor> = indices.iter().map(T::as_ref).collect();
         let [out] = Tensor::build_many("index_put", location, || {
             self.check()?;
             values.check_puttable(self.dtype())?;
@@ -118,37 +127,37 @@ impl Tensor {
                 return Err(Error::argument(format!("indices for {count} axes of a tensor that has {}", self.rank())));
             }
             let mut common = Dims::new();
-            for p in indices {
+            for p in &indices {
                 p.check_indices()?;
-                common = broadcast_shapes(&common, p.shape())?;
+                common = broadcast_shapes(&common, p.sizes())?;
             }
             // One number for all axes; -1 - n, which is out of any range, where one of them is out of its own.
             let (_, n, inner) = self.around(0, indices.len())?;
             let mut flat = Tensor::zeros(&common, DType::I64);
             let mut inside = Tensor::full(&common, true);
-            for (p, &size) in indices.iter().zip(self.shape()) {
+            for (p, &size) in indices.iter().zip(self.sizes()) {
                 let (p, size) = (p.cast(DType::I64), size as i64);
-                let p = p.lt(0).choose(&(&p + size), &p);
+                let p = p.lt(0).where_(&(&p + size), &p);
                 inside = inside.and(&p.ge(0).and(&p.lt(size)));
                 flat = flat * size + p;
             }
             let k = count(&common)?;
-            let flat = inside.choose(&flat, -1 - n as i64).reshape(&[1, k]);
-            let rest = &self.shape()[indices.len()..];
+            let flat = inside.where_(&flat, -1 - n as i64).reshape(&[1, k]);
+            let rest = &self.sizes()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
             let values = values.cast(self.dtype()).broadcast(&shape).reshape(&[1, k, inner]);
             values.check()?;
             let sizes = ScatterShape { outer: 1, n, inner, k, each: false };
             let function = host::scatter(self.dtype(), sizes, put);
             let [out] = Tensor::host_outputs(function, &[&self.reshape(&[1, n, inner]), &flat, &values], location)?;
-            Ok([out.reshape(self.shape())])
+            Ok([out.reshape(self.sizes())])
         });
         out
     }
 
     /// The number of elements before, in and behind these axes.
     fn around(&self, first: usize, end: usize) -> Result<(usize, usize, usize)> {
-        let shape = self.shape();
+        let shape = self.sizes();
         Ok((count(&shape[..first])?, count(&shape[first..end])?, count(&shape[end..])?))
     }
 }

@@ -6,14 +6,16 @@
 use std::panic::Location;
 
 use millstream_core::what::{Dims, count};
-use millstream_core::{DType, Error, HostFunction, Result};
-use millstream_host::{self as host, Order};
+use millstream_core::{DType, Error, HostFunction, Reduce, Result};
+use millstream_host as host;
 use smallvec::SmallVec;
 
+use crate::Tensor;
+use crate::arguments::{Axes, Integer};
+use crate::ops::reductions::{Keep, reductions};
 use crate::plan::{self, Trigger};
-use crate::{Keep, Tensor};
 
-pub use millstream_host::Side;
+pub use millstream_host::{Order, Side};
 
 impl Tensor {
     /// Several tensors from a fallible description; an error goes into each of them.
@@ -40,12 +42,12 @@ impl Tensor {
     }
 
     /// This axis last, as rows of a matrix; the inverse is [`Tensor::rows_back`]. A scalar is one row of one element.
-    pub(crate) fn as_rows(&self, axis: isize) -> Result<(Tensor, Vec<usize>)> {
+    pub(crate) fn as_rows(&self, axis: impl Integer) -> Result<(Tensor, Vec<usize>)> {
         let axis = if self.rank() == 0 { 0 } else { self.axis(axis)? };
         let order: Vec<usize> =
             (0..self.rank()).filter(|&d| d != axis).chain((self.rank() > 0).then_some(axis)).collect();
-        let n = self.shape().get(axis).copied().unwrap_or(1);
-        let rest: Dims = order.iter().filter(|&&d| d != axis).map(|&d| self.shape()[d]).collect();
+        let n = self.sizes().get(axis).copied().unwrap_or(1);
+        let rest: Dims = order.iter().filter(|&&d| d != axis).map(|&d| self.sizes()[d]).collect();
         let rows = count(&rest)?;
         let moved = self.permute(&order).reshape(&[rows, n]);
         moved.check()?;
@@ -54,7 +56,7 @@ impl Tensor {
 
     /// Rows as they were before [`Tensor::as_rows`] of a tensor of this shape; their length may be another one.
     pub(crate) fn rows_back(&self, order: &[usize], shape: &[usize]) -> Tensor {
-        let n = self.shape().last().copied().unwrap_or(1);
+        let n = self.sizes().last().copied().unwrap_or(1);
         let mut sizes: Dims = order.iter().map(|&d| shape[d]).collect();
         if let Some(last) = sizes.last_mut() {
             *last = n;
@@ -67,65 +69,71 @@ impl Tensor {
     }
 
     /// Sorted values and indices along an axis.
-    fn sorted(&self, op: &'static str, axis: isize, order: Order, location: &'static Location<'static>) -> [Tensor; 2] {
+    fn sorted(
+        &self,
+        op: &'static str,
+        axis: impl Integer,
+        order: Order,
+        location: &'static Location<'static>,
+    ) -> [Tensor; 2] {
         Tensor::build_many(op, location, || {
             self.check()?;
             let (rows, moved) = self.as_rows(axis)?;
-            let function = host::sort(self.dtype(), rows.shape()[0], rows.shape()[1], order)?;
+            let function = host::sort(self.dtype(), rows.sizes()[0], rows.sizes()[1], order)?;
             let [values, indices] = Tensor::host_outputs(function, &[&rows], location)?;
-            Ok([values.rows_back(&moved, self.shape()), indices.rows_back(&moved, self.shape())])
+            Ok([values.rows_back(&moved, self.sizes()), indices.rows_back(&moved, self.sizes())])
         })
     }
 
-    /// The elements sorted along an axis, the largest first if `descending`. NaN counts as larger than every number: it comes
+    /// The elements sorted along an axis. NaN counts as larger than every number: it comes
     /// last in ascending order. The sort is stable, so that the two zeros keep their order.
     ///
     /// ```
-    /// use millstream::Tensor;
+    /// use millstream::{Order, Tensor};
     /// let x = Tensor::from_slice(&[3.0f32, f32::NAN, 1.0]);
-    /// assert_eq!(x.sort(0, false).to_vec::<f32>()?[..2], [1.0, 3.0]);
+    /// assert_eq!(x.sort(0, Order::Ascending).to_vec::<f32>()?[..2], [1.0, 3.0]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn sort(&self, axis: isize, descending: bool) -> Tensor {
-        let [values, _] = self.sorted("sort", axis, order(descending), Location::caller());
+    pub fn sort(&self, axis: impl Integer, order: Order) -> Tensor {
+        let [values, _] = self.sorted("sort", axis, order, Location::caller());
         values
     }
 
     /// Where the elements in sorted order are (i64), along an axis; see [`Tensor::sort`]. Equal elements stay in their order.
     ///
     /// ```
-    /// use millstream::Tensor;
+    /// use millstream::{Order, Tensor};
     /// let x = Tensor::from_slice(&[3, 1, 2, 1]);
-    /// assert_eq!(x.argsort(0, false).to_vec::<i64>()?, [1, 3, 2, 0]);
-    /// assert_eq!(x.argsort(0, true).to_vec::<i64>()?, [0, 2, 1, 3]);
+    /// assert_eq!(x.argsort(0, Order::Ascending).to_vec::<i64>()?, [1, 3, 2, 0]);
+    /// assert_eq!(x.argsort(0, Order::Descending).to_vec::<i64>()?, [0, 2, 1, 3]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn argsort(&self, axis: isize, descending: bool) -> Tensor {
-        let [_, indices] = self.sorted("argsort", axis, order(descending), Location::caller());
+    pub fn argsort(&self, axis: impl Integer, order: Order) -> Tensor {
+        let [_, indices] = self.sorted("argsort", axis, order, Location::caller());
         indices
     }
 
-    /// The `k` largest elements along an axis, largest first, and where they are (i64); the smallest, smallest first, if
-    /// `largest` is false. NaN counts as larger than every number; of equal elements the earlier one comes first.
+    /// The first `k` elements along an axis in this order, and where they are (i64): the largest, largest first, in descending order.
+    /// NaN counts as larger than every number; of equal elements the earlier one comes first.
     ///
     /// ```
-    /// use millstream::Tensor;
-    /// let (values, indices) = Tensor::from_slice(&[3, 9, 4, 9]).topk(3, 0, true);
+    /// use millstream::{Order, Tensor};
+    /// let (values, indices) = Tensor::from_slice(&[3, 9, 4, 9]).topk(3, 0, Order::Descending);
     /// assert_eq!(values.to_vec::<i32>()?, [9, 9, 4]);
     /// assert_eq!(indices.to_vec::<i64>()?, [1, 3, 2]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Tensor, Tensor) {
+    pub fn topk(&self, k: usize, axis: impl Integer, order: Order) -> (Tensor, Tensor) {
         let location = Location::caller();
         let [values, indices] = Tensor::build_many("topk", location, || {
             self.check()?;
             let (rows, moved) = self.as_rows(axis)?;
-            let function = host::topk(self.dtype(), rows.shape()[0], rows.shape()[1], k, order(largest))?;
+            let function = host::topk(self.dtype(), rows.sizes()[0], rows.sizes()[1], k, order)?;
             let [values, indices] = Tensor::host_outputs(function, &[&rows], location)?;
-            Ok([values.rows_back(&moved, self.shape()), indices.rows_back(&moved, self.shape())])
+            Ok([values.rows_back(&moved, self.sizes()), indices.rows_back(&moved, self.sizes())])
         });
         (values, indices)
     }
@@ -154,21 +162,21 @@ impl Tensor {
             let (sorted, flat) = (self.cast(dtype), values.cast(dtype).reshape(&[values.len()]));
             let function = host::searchsorted(dtype, sorted.len(), flat.len(), side);
             let [indices] = Tensor::host_outputs(function, &[&sorted, &flat], location)?;
-            Ok([indices.reshape(values.shape())])
+            Ok([indices.reshape(values.sizes())])
         });
         indices
     }
 
-    /// True where the element is among those of `test`, or false there if `invert`. NaN is equal to nothing.
+    /// True where the element is among those of `test`. NaN is equal to nothing.
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_slice(&[1, 2, 3]);
-    /// assert_eq!(x.isin(&Tensor::from_slice(&[3, 1]), false).to_vec::<bool>()?, [true, false, true]);
+    /// assert_eq!(x.isin(&Tensor::from_slice(&[3, 1])).to_vec::<bool>()?, [true, false, true]);
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn isin(&self, test: &Tensor, invert: bool) -> Tensor {
+    pub fn isin(&self, test: &Tensor) -> Tensor {
         let location = Location::caller();
         let [found] = Tensor::build_many("isin", location, || {
             self.check()?;
@@ -177,22 +185,9 @@ impl Tensor {
             let (x, among) = (self.cast(dtype).reshape(&[self.len()]), test.cast(dtype).reshape(&[test.len()]));
             let function = host::isin(dtype, x.len(), among.len());
             let [found] = Tensor::host_outputs(function, &[&x, &among], location)?;
-            let found = found.reshape(self.shape());
-            Ok([if invert { found.not() } else { found }])
+            Ok([found.reshape(self.sizes())])
         });
         found
-    }
-
-    /// How many elements are not zero (i64), along axes.
-    ///
-    /// ```
-    /// use millstream::{Keep, Tensor};
-    /// assert_eq!(Tensor::from_slice(&[0.0f32, 2.0, f32::NAN]).count_nonzero(&[], Keep::No).item::<i64>()?, 2);
-    /// # Ok::<(), millstream::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn count_nonzero(&self, axes: &[isize], keep: Keep) -> Tensor {
-        self.truth().cast(DType::I64).sum(axes, keep)
     }
 
     /// Where the element is not zero.
@@ -229,8 +224,8 @@ impl Tensor {
                 return Err(Error::shape("a tensor without dimensions has no indices"));
             }
             let truth = self.truth();
-            let count = truth.count_nonzero(&[], Keep::No).count_now(&[&truth])?;
-            let outputs = Tensor::host(host::nonzero(self.shape(), count), &[&truth], location)?;
+            let count = truth.count_nonzero(..).count_now(&[&truth])?;
+            let outputs = Tensor::host(host::nonzero(self.sizes(), count), &[&truth], location)?;
             Ok(outputs.into_vec())
         };
         make().map_err(|e: Error| e.in_op("nonzero").at(location))
@@ -256,15 +251,15 @@ impl Tensor {
                 return Err(Error::dtype(format!("a mask holds bool, not {}", mask.dtype()))
                     .suggest("compare it first, for example with ne(0)"));
             }
-            let Some(others) = self.shape().strip_prefix(mask.shape()) else {
+            let Some(others) = self.sizes().strip_prefix(mask.sizes()) else {
                 return Err(Error::shape(format!(
                     "a mask of shape {:?} for a tensor of shape {:?}",
-                    mask.shape(),
-                    self.shape()
+                    mask.sizes(),
+                    self.sizes()
                 )));
             };
             let (rows, row) = (mask.len(), count(others)?);
-            let count = mask.count_nonzero(&[], Keep::No).count_now(&[mask])?;
+            let count = mask.count_nonzero(..).count_now(&[mask])?;
             let function = host::mask(self.dtype(), rows, row, count);
             let (x, flat) = (self.reshape(&[rows, row]), mask.reshape(&[rows]));
             let [picked] = Tensor::host_outputs(function, &[&x, &flat], location)?;
@@ -281,9 +276,9 @@ impl Tensor {
             let flat = self.reshape(&[self.len()]);
             let function = host::unique(self.dtype(), self.len())?;
             let [values, first, inverse, counts, total] = Tensor::host_outputs(function, &[&flat], location)?;
-            let count = total.count_now(&[])? as isize;
-            let cut = |t: Tensor| t.slice(0, 0, count, 1);
-            Ok([cut(values), cut(first), inverse.reshape(self.shape()), cut(counts)])
+            let count = total.count_now(&[])?;
+            let cut = |t: Tensor| t.slice(0, ..count);
+            Ok([cut(values), cut(first), inverse.reshape(self.sizes()), cut(counts)])
         })
     }
 
@@ -328,6 +323,13 @@ impl Tensor {
     }
 }
 
-fn order(descending: bool) -> Order {
-    if descending { Order::Descending } else { Order::Ascending }
+reductions! {
+    /// How many elements are not zero (i64), over axes.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[0.0f32, 2.0, f32::NAN]).count_nonzero(..).item::<i64>()?, 2);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    count_nonzero, count_nonzero_keepdim: |x; axes, keep| x.truth().cast(DType::I64).reduce(Reduce::Sum, axes, keep);
 }

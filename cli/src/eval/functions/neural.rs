@@ -58,13 +58,16 @@ pub(super) const NEURAL: &[Function] = &[
         name: "logsumexp",
         form: "x, axes=all, keep=false",
         about: "log(sum(exp(x))), safe for large elements",
-        call: |a| Ok(a.tensor("x")?.logsumexp(&a.axes()?, a.keep()?)),
+        call: |a| a.reduced(Tensor::logsumexp, Tensor::logsumexp_keepdim),
     },
     Function {
         name: "rmsnorm",
         form: "x, axes=1, epsilon=1e-5",
         about: "the last so many axes divided by the root of their mean square",
-        call: |a| Ok(a.tensor("x")?.rmsnorm(a.count_or("axes", 1)?, a.float_or("epsilon", 1e-5)?)),
+        call: |a| {
+            let (x, axes) = (a.tensor("x")?, a.last_axes()?);
+            Ok(x.rmsnorm(axes, a.float_or("epsilon", 1e-5)?))
+        },
     },
     Function {
         name: "groupnorm",

@@ -89,7 +89,7 @@ impl Tensor {
                 .suggest("cast it to f32, which holds every bf16 exactly"));
         }
         let header =
-            Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.shape().to_vec() };
+            Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.sizes().to_vec() };
         Ok((header.to_bytes(), self.to_bytes()?))
     }
 }

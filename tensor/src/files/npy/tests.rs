@@ -60,7 +60,7 @@ fn a_file_as_numpy_writes_it_is_read() {
     let data: Vec<u8> = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().flat_map(|v| v.to_le_bytes()).collect();
     for version in 1..=3 {
         let x = Tensor::from_npy_bytes(&file(version, &head("<f4", false, "(2, 3)"), &data)).unwrap();
-        assert_eq!((x.shape(), x.dtype()), (&[2, 3][..], DType::F32));
+        assert_eq!((x.sizes(), x.dtype()), (&[2, 3][..], DType::F32));
         assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     }
 }
@@ -69,7 +69,7 @@ fn a_file_as_numpy_writes_it_is_read() {
 fn a_column_major_file_is_read_in_the_right_order() {
     let data: Vec<u8> = [1i32, 4, 2, 5, 3, 6].iter().flat_map(|v| v.to_le_bytes()).collect();
     let x = Tensor::from_npy_bytes(&file(1, &head("<i4", true, "(2, 3)"), &data)).unwrap();
-    assert_eq!(x.shape(), [2, 3]);
+    assert_eq!(x.sizes(), [2, 3]);
     assert_eq!(x.to_vec::<i32>().unwrap(), [1, 2, 3, 4, 5, 6]);
 }
 
@@ -89,7 +89,7 @@ fn single_numbers_and_empty_arrays_are_read() {
     let one = Tensor::from_npy_bytes(&file(1, &head("<i8", false, "()"), &7i64.to_le_bytes())).unwrap();
     assert_eq!((one.rank(), one.item::<i64>().unwrap()), (0, 7));
     let none = Tensor::from_npy_bytes(&file(1, &head("<f4", true, "(3, 0, 2)"), &[])).unwrap();
-    assert_eq!(none.shape(), [3, 0, 2]);
+    assert_eq!(none.sizes(), [3, 0, 2]);
     assert_eq!(none.to_vec::<f32>().unwrap(), [0f32; 0]);
 }
 
@@ -269,7 +269,7 @@ proptest! {
         let folder = Folder::new();
         x.save_npy(folder.file("x.npy")).unwrap();
         let back = Tensor::load_npy(folder.file("x.npy")).unwrap();
-        prop_assert_eq!(back.shape(), x.shape());
+        prop_assert_eq!(back.sizes(), x.sizes());
         prop_assert_eq!(back.dtype(), dtype);
         prop_assert_eq!(back.to_bytes().unwrap(), x.to_bytes().unwrap());
     }
