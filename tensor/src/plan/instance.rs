@@ -7,12 +7,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use millstream_core::backend::{Captured, Moved};
-use millstream_core::{Device, Event, Idea, MemoryKind, Priority, Result, Scalar, Storage, Stream};
+use millstream_core::{Device, Event, Idea, Priority, Result, Scalar, Stream};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::bind::{Arenas, BoundPlan, On, arenas};
 use super::memory::{Plan, Step};
-use super::run::{Arenas, On, Run};
 
 /// How often a plan of several steps runs step by step before it is captured.
 const RUNS_BEFORE: u32 = 3;
@@ -64,7 +64,7 @@ pub(crate) struct Instance {
 
 impl Instances {
     /// An instance for this run, ready to be queued; `None` if the plan is to run step by step.
-    pub fn take(&self, run: &Run<'_, '_>) -> Result<Option<Instance>> {
+    pub fn take(&self, run: &BoundPlan<'_, '_>) -> Result<Option<Instance>> {
         let (plan, on) = (run.plan, run.on);
         // A captured plan is one thing to the device: whoever profiles wants to see its steps.
         let main = &on.devices[0];
@@ -90,7 +90,7 @@ impl Instances {
         Ok(None)
     }
 
-    fn make(&self, run: &Run<'_, '_>) -> Result<Option<Instance>> {
+    fn make(&self, run: &BoundPlan<'_, '_>) -> Result<Option<Instance>> {
         let (plan, on) = (run.plan, run.on);
         let arenas = arenas(plan, on)?;
         let mut captured: SmallVec<[Option<Box<dyn Captured>>; 1]> = SmallVec::new();
@@ -131,7 +131,7 @@ impl Instance {
     }
 
     /// Makes the launches work on the memory and numbers of this run; false where launching the plan's only step anew costs less.
-    fn adapt(&mut self, run: &Run<'_, '_>) -> Result<bool> {
+    fn adapt(&mut self, run: &BoundPlan<'_, '_>) -> Result<bool> {
         let (memory, offsets, params) = (run.memory(), run.offsets(), run.params());
         let same_numbers = self.params == params && self.offsets == offsets;
         if same_numbers && self.memory == memory {
@@ -167,18 +167,6 @@ impl Instance {
         (self.memory, self.offsets, self.params) = (memory, offsets, params);
         Ok(true)
     }
-}
-
-/// Memory for the intermediate values of a plan on each device.
-pub(crate) fn arenas(plan: &Plan, on: On<'_>) -> Result<Arenas> {
-    let mut arenas = Arenas::new();
-    for (device, &bytes) in plan.arenas.iter().enumerate() {
-        arenas.push(match bytes {
-            0 => None,
-            _ => Some(Storage::alloc(&on.devices[device], bytes, MemoryKind::Device, on.stream(device))?),
-        });
-    }
-    Ok(arenas)
 }
 
 /// Calls `f` with a stream that nobody else uses meanwhile: what is captured must not mix with other threads' work.

@@ -25,7 +25,8 @@ mod choose;
 // Memory: `Chosen` → `Plan`, steps that know where their operands lie.
 mod arena;
 mod memory;
-// Run: `Plan` → values.
+// Run: `Plan` → values. Bound to the memory of one run, its steps are launched, or an instance in which they were captured.
+mod bind;
 mod instance;
 mod run;
 
@@ -47,12 +48,12 @@ use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::{SmallVec, smallvec};
 
 use crate::Tensor;
+use bind::{Given, On};
 use capture::{Capture, Planned, Unplanned};
 pub(crate) use explain::explain;
 use instance::Runnable;
 use memory::Plan;
 pub(crate) use ready::Ready;
-use run::{Given, On};
 use sites::{Site, Sites};
 
 /// Why a graph was computed.

@@ -7,9 +7,9 @@ use std::time::Instant;
 use millstream_core::{Device, Result, Scalar};
 use smallvec::SmallVec;
 
+use super::bind::Given;
 use super::capture::{Capture, NO_LEAF};
 use super::instance::Runnable;
-use super::run::Given;
 use super::{Found, Trigger, execute, ideas, planned, record};
 use crate::Tensor;
 use crate::graph::{Inputs, Kind, Leaf, Node};

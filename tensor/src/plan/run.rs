@@ -1,46 +1,14 @@
-//! Running a plan: bind memory and numbers, queue each step on its device's stream, publish the results.
+//! Running a plan: bring and allocate its memory, queue each step on its device's stream, publish the results.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use millstream_core::{
-    Binding, Bindings, Buffer, Device, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Scalar,
-    Storage, Stream,
-};
+use millstream_core::{Buffer, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Storage};
 use smallvec::SmallVec;
 
-use super::instance::{self, Instance, Runnable};
-use super::memory::{Copy, Launch, Operand, Plan, Slot, Step};
-use crate::graph::Node;
-
-/// What a plan is run with.
-pub(crate) struct Given<'a> {
-    /// Values that are there.
-    pub leaves: &'a [Arc<Node>],
-    /// For each edge to a leaf: the leaf, and the element it begins at.
-    pub edges: &'a [(usize, usize)],
-    /// The numbers.
-    pub params: &'a [Scalar],
-    /// The nodes that get the results, in the order of the plan's outputs.
-    pub results: SmallVec<[&'a Arc<Node>; 2]>,
-}
-
-/// For each device of a plan, the memory of its intermediate values.
-pub(crate) type Arenas = SmallVec<[Option<Arc<Storage>>; 1]>;
-
-/// The devices of one run, and the stream that each works on: the first on the given one, the others on their own.
-#[derive(Clone, Copy)]
-pub(crate) struct On<'a> {
-    pub devices: &'a [Device],
-    pub stream: &'a Stream,
-}
-
-impl<'a> On<'a> {
-    pub fn stream(&self, device: usize) -> &'a Stream {
-        if device == 0 { self.stream } else { self.devices[device].stream() }
-    }
-}
+use super::bind::{Arenas, BoundPlan, Given, On, arenas};
+use super::instance::{Instance, Runnable};
+use super::memory::{Copy, Launch, Slot, Step};
 
 /// Runs a plan. On an error nothing was published, and the graph can be evaluated again.
 pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> {
@@ -67,11 +35,11 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
             None => Storage::alloc(&on.devices[output.device], output.bytes, MemoryKind::Device, stream)?,
         });
     }
-    let run = Run { given, leaves: &leaves, outputs: &outputs, plan, on };
+    let run = BoundPlan { given, leaves: &leaves, outputs: &outputs, plan, on };
     let instance = plan.instances.take(&run)?;
     let arenas = match &instance {
         Some(instance) => instance.arenas.clone(),
-        None => instance::arenas(plan, on)?,
+        None => arenas(plan, on)?,
     };
     let launched = run.queue(&arenas, instance.as_ref());
 
@@ -110,16 +78,7 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
     Ok(())
 }
 
-/// A plan with the memory and numbers of one run.
-pub(crate) struct Run<'a, 'g> {
-    given: &'a Given<'g>,
-    leaves: &'a [Resident],
-    outputs: &'a [Arc<Storage>],
-    pub plan: &'a Plan,
-    pub on: On<'a>,
-}
-
-impl Run<'_, '_> {
+impl BoundPlan<'_, '_> {
     /// Queues everything: what is captured in one call, the rest step by step.
     fn queue(&self, arenas: &Arenas, instance: Option<&Instance>) -> Result<()> {
         // For each device, the last copy that another device's stream does with its memory.
@@ -207,78 +166,4 @@ impl Run<'_, '_> {
             }
         }
     }
-
-    /// Queues launches on one device.
-    pub fn launch(&self, steps: Range<usize>, stream: &Stream, arenas: &Arenas) -> Result<()> {
-        for step in &self.plan.steps[steps] {
-            let Step::Launch(step) = step else { return Err(Error::internal("a copy among launches")) };
-            let (device, arena) = (&self.on.devices[step.device], arenas[step.device].as_deref());
-            let prepared = device.prepare(&step.work)?;
-            let mut inputs: SmallVec<[Binding<'_>; 6]> = SmallVec::new();
-            for operand in &step.inputs {
-                inputs.push(self.bind(operand, arena)?);
-            }
-            let mut results: SmallVec<[Binding<'_>; 2]> = SmallVec::new();
-            for operand in &step.outputs {
-                results.push(self.bind(operand, arena)?);
-            }
-            let mut params: SmallVec<[Scalar; 6]> = SmallVec::new();
-            for &p in &step.params {
-                let value = p.of(self.given.params);
-                params.push(value.ok_or_else(|| Error::internal("a parameter is missing"))?);
-            }
-            let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
-            let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
-            device.launch(&prepared, &bindings, stream)?;
-        }
-        Ok(())
-    }
-
-    /// Where inputs and outputs lie on a device, and how long they are.
-    pub fn memory(&self) -> SmallVec<[(usize, u64, usize); 8]> {
-        let at = |s: &Storage| s.memory().address + s.offset() as u64;
-        let length = |leaf: usize| self.given.leaves[leaf].value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len);
-        let leaves = self.leaves.iter().zip(&self.plan.leaves).map(|(r, &(leaf, d))| (d, at(&r.storage), length(leaf)));
-        let outputs = self.outputs.iter().zip(&self.plan.outputs).map(|(s, o)| (o.device, at(s), o.bytes));
-        leaves.chain(outputs).collect()
-    }
-
-    /// Where each edge to a leaf begins.
-    pub fn offsets(&self) -> SmallVec<[usize; 8]> {
-        self.given.edges.iter().map(|e| e.1).collect()
-    }
-
-    /// The numbers.
-    pub fn params(&self) -> SmallVec<[Scalar; 8]> {
-        self.given.params.iter().copied().collect()
-    }
-
-    fn bind<'b>(&'b self, operand: &Operand, arena: Option<&'b Storage>) -> Result<Binding<'b>> {
-        let edge = operand.edge.map_or(0, |e| self.given.edges[e].1);
-        let (storage, bytes, pack_cache): (&'b Storage, usize, _) = match operand.slot {
-            Slot::Leaf(leaf) => {
-                let Some(Ok(buffer)) = self.given.leaves[self.plan.leaves[leaf].0].value() else {
-                    return Err(Error::internal("a leaf has no value"));
-                };
-                (&self.leaves[leaf].storage, buffer.len(), self.leaves[leaf].pack_cache.as_ref())
-            }
-            Slot::Output(n) => (&self.outputs[n], self.plan.outputs[n].bytes, None),
-            Slot::Arena(offset, bytes) => {
-                let mut binding = in_arena(arena, offset, bytes)?;
-                let elements = edge as isize + operand.offset;
-                binding.offset = (binding.offset as isize + elements * operand.size as isize) as usize;
-                return Ok(binding);
-            }
-        };
-        let start = storage.offset();
-        let elements = edge as isize + operand.offset;
-        let offset = start as isize + elements * operand.size as isize;
-        Ok(Binding { memory: storage.memory(), offset: offset as usize, start, end: start + bytes, pack_cache })
-    }
-}
-
-fn in_arena(arena: Option<&Storage>, offset: usize, bytes: usize) -> Result<Binding<'_>> {
-    let arena = arena.ok_or_else(|| Error::internal("a plan without an arena uses it"))?;
-    let start = arena.offset() + offset;
-    Ok(Binding { memory: arena.memory(), offset: start, start, end: start + bytes, pack_cache: None })
 }
