@@ -1,8 +1,12 @@
 //! Assignment: what changes, what does not, and what it costs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
 use crate::common::Random;
 use millstream::core::Priority;
-use millstream::core::sim::{Faults, Sim, SimFamily};
+use millstream::core::sim::{Call, Faults, Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{Buffer, DType, Device, ErrorKind, Layout, Result, Runtime, Tensor, step};
 
@@ -204,6 +208,61 @@ fn a_device_lost_in_the_middle_of_an_assignment_leaves_the_old_value_elsewhere()
             break;
         }
     }
+    Ok(())
+}
+
+/// Two threads compute one waiting assignment in place, the second while the first plans it, whose launch may then fail. Gives what
+/// became of each, and whether the second one waited for the first one.
+fn computed_by_two(faults: Faults) -> Result<([Result<()>; 2], bool)> {
+    let (sim, planned, go, stops) = (Sim::new(), Barrier::new(2), Barrier::new(2), AtomicBool::new(false));
+    let points = Arc::new((planned, go, stops));
+    let (planned, go, stops) = &*points;
+    let asked = points.clone();
+    let cpu = CpuFamily::new(CpuOptions { threads: Some(1), isa: None });
+    let family = SimFamily::new(cpu, "cpu", &sim).refusing(move |_| {
+        // Whether the device can compute something is asked while a plan is made.
+        if asked.2.swap(false, Ordering::SeqCst) {
+            asked.0.wait();
+            asked.1.wait();
+        }
+        None
+    });
+    let runtime = millstream::runtime().family(family).build();
+    let device = runtime.device("sim:0")?;
+    let mut x = counted(1 << 16, &device);
+    let base = x.buffer()?.identity();
+    x.slice_assign(0, 5..9, -1.0)?;
+    stops.store(true, Ordering::SeqCst);
+    let before = device.pool().stats();
+    sim.set(faults);
+    let outcome = std::thread::scope(|scope| {
+        let first = scope.spawn(|| x.eval());
+        planned.wait();
+        let second = scope.spawn(|| x.eval());
+        std::thread::sleep(Duration::from_millis(200));
+        let waits = !second.is_finished();
+        go.wait();
+        ([first, second].map(|t| t.join().expect("no thread panics")), waits)
+    });
+    assert_eq!(x.buffer()?.identity(), base, "not in place");
+    assert_eq!(device.pool().stats().allocations, before.allocations, "the old value was copied");
+    let found = x.to_vec::<f32>()?;
+    assert!(found.iter().enumerate().all(|(i, &v)| v == if (5..9).contains(&i) { -1.0 } else { i as f32 }));
+    Ok(outcome)
+}
+
+#[test]
+fn who_computes_what_another_thread_computes_in_place_waits_for_it() -> Result<()> {
+    let (outcomes, waited) = computed_by_two(Faults::default())?;
+    assert!(outcomes.iter().all(Result::is_ok) && waited, "{outcomes:?}, waited: {waited}");
+    Ok(())
+}
+
+#[test]
+fn an_assignment_in_place_that_fails_is_computed_by_who_waited_for_it() -> Result<()> {
+    let faults = Faults { errors_at: Some((Call::Launch, 1..2)), ..Faults::default() };
+    let ([first, second], waited) = computed_by_two(faults)?;
+    assert!(first.is_err() && second.is_ok() && waited, "{first:?}, {second:?}, waited: {waited}");
     Ok(())
 }
 

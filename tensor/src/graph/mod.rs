@@ -28,7 +28,7 @@ pub(crate) use elementwise::{Cast, Copy, Select};
 pub(crate) use host::{HostGroup, HostOutput};
 pub(crate) use kind::Kind;
 pub(crate) use movement::{Assign, Concat, Gather, Pad};
-pub(crate) use node::{Inputs, Node, one};
+pub(crate) use node::{Claim, Inputs, Node, one};
 pub(crate) use operation::{Fusion, InputShapes, Key};
 pub(crate) use reductions::{Reduction, Scan};
 pub(crate) use sources::{Fill, Input, Iota, Leaf, Random};

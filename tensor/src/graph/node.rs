@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::what::Dims;
-use millstream_core::{Buffer, DType, Device, Error, Result};
+use millstream_core::{Buffer, DType, Device, Error, Event, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -37,8 +37,31 @@ pub(crate) struct Node {
     value: OnceLock<Result<Buffer>>,
     /// Whether it was computed on the way to another value, and not kept.
     computed: AtomicBool,
+    below: Mutex<Below>,
+}
+
+/// What a value is computed from.
+struct Below {
     /// Emptied when the value is there, so that what only it needed is freed.
-    inputs: Mutex<Inputs>,
+    inputs: Inputs,
+    /// Set while somebody may overwrite the first input to compute the value; complete when that is over.
+    claim: Option<Event>,
+}
+
+impl Below {
+    fn new(inputs: Inputs) -> Mutex<Below> {
+        Mutex::new(Below { inputs, claim: None })
+    }
+}
+
+/// What became of an attempt to claim a node's first input.
+pub(crate) enum Claim {
+    /// The caller may overwrite it until it calls [`Node::unclaim`].
+    Made,
+    /// It is not the caller's alone.
+    Refused,
+    /// The node has its value, or another thread computes it: its inputs are nobody's to look at.
+    Lost,
 }
 
 impl Node {
@@ -75,7 +98,7 @@ impl Node {
             location,
             value: OnceLock::new(),
             computed: AtomicBool::new(false),
-            inputs: Mutex::new(inputs),
+            below: Below::new(inputs),
         })
     }
 
@@ -96,7 +119,7 @@ impl Node {
             location,
             value: OnceLock::from(value),
             computed: AtomicBool::new(false),
-            inputs: Mutex::new(Inputs::new()),
+            below: Below::new(Inputs::new()),
         })
     }
 
@@ -113,7 +136,12 @@ impl Node {
     /// Gives the node its value. The first value stays; inputs are let go.
     pub fn fulfil(&self, buffer: Buffer) {
         if self.value.set(Ok(buffer)).is_ok() {
-            release(std::mem::take(&mut *self.inputs.lock()));
+            let Below { inputs, claim } =
+                std::mem::replace(&mut *self.below.lock(), Below { inputs: Inputs::new(), claim: None });
+            if let Some(over) = claim {
+                over.signal();
+            }
+            release(inputs);
         }
     }
 
@@ -129,7 +157,39 @@ impl Node {
 
     /// Looks at the inputs; they are empty once the value is there.
     pub fn with_inputs<R>(&self, f: impl FnOnce(&[Tensor]) -> R) -> R {
-        f(&self.inputs.lock())
+        f(&self.below.lock().inputs)
+    }
+
+    /// As [`Node::with_inputs`], for who is going to read what they hold; the event to wait for if another thread may be
+    /// overwriting that.
+    pub fn with_unclaimed_inputs<R>(&self, f: impl FnOnce(&[Tensor]) -> R) -> std::result::Result<R, Event> {
+        let below = self.below.lock();
+        match &below.claim {
+            Some(over) => Err(over.clone()),
+            None => Ok(f(&below.inputs)),
+        }
+    }
+
+    /// Claims the first input, to overwrite it, if nobody else has it as far as `alone` can see. Others reach it through this node
+    /// only, and not before the claim is over.
+    pub fn claim(&self, alone: impl FnOnce(&Tensor) -> bool) -> Claim {
+        let mut below = self.below.lock();
+        match below.inputs.first() {
+            Some(_) if below.claim.is_some() => Claim::Lost,
+            None => Claim::Lost,
+            Some(first) if alone(first) => {
+                below.claim = Some(Event::new());
+                Claim::Made
+            }
+            Some(_) => Claim::Refused,
+        }
+    }
+
+    /// Ends the caller's claim. What was written meanwhile is what whoever computes the node writes again.
+    pub fn unclaim(&self) {
+        if let Some(over) = self.below.lock().claim.take() {
+            over.signal();
+        }
     }
 }
 
@@ -141,7 +201,7 @@ impl std::fmt::Debug for Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        release(std::mem::take(self.inputs.get_mut()));
+        release(std::mem::take(&mut self.below.get_mut().inputs));
     }
 }
 
@@ -155,7 +215,7 @@ fn release(mut inputs: Inputs) {
     let mut stack: Vec<Tensor> = inputs.into_iter().collect();
     while let Some(tensor) = stack.pop() {
         if let Some(mut node) = Arc::into_inner(tensor.node) {
-            stack.extend(std::mem::take(node.inputs.get_mut()));
+            stack.extend(std::mem::take(&mut node.below.get_mut().inputs));
         }
     }
 }

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use millstream_core::what::elements;
-use millstream_core::{Device, Error, Layout, Scalar};
+use millstream_core::{Device, Error, Event, Layout, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::graph::{Fusion, InputShapes, Key, Kind, Node, is_whole};
+use crate::graph::{Claim, Fusion, InputShapes, Key, Kind, Node, is_whole};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +43,8 @@ pub(crate) struct Capture {
     pub keeping: bool,
     /// Whether there are such values.
     pub keeps: bool,
-    /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite.
+    /// The assignments, by their number among the pending nodes, whose base is a leaf that they may overwrite. Until the capture ends,
+    /// other threads that come upon one wait.
     pub claims: SmallVec<[usize; 0]>,
     /// The devices that pending nodes name, but for the one for which the graph is evaluated.
     pub others: SmallVec<[Device; 0]>,
@@ -121,7 +122,9 @@ impl Capture {
 
     /// Nothing again, for another walk.
     pub fn clear(&mut self) {
-        *self = Capture { stand_ins: self.stand_ins, keeping: self.keeping, ..Capture::new() };
+        let (stand_ins, keeping) = (self.stand_ins, self.keeping);
+        *self = Capture::new();
+        (self.stand_ins, self.keeping) = (stand_ins, keeping);
     }
 
     /// Walks the graph, which is evaluated for this device. Fails with a carried error if one is met.
@@ -164,7 +167,8 @@ impl Capture {
                     None => {}
                 }
                 if !inputs_done {
-                    let waiting = node.with_inputs(|inputs| {
+                    // Once this walk holds what it reads, nobody claims it.
+                    let waiting = node.with_unclaimed_inputs(|inputs| {
                         let before = stack.len();
                         stack.push((node.clone(), true));
                         for input in inputs.iter().rev() {
@@ -173,7 +177,7 @@ impl Capture {
                             }
                         }
                         stack.len() - before
-                    });
+                    })?;
                     if waiting > 1 {
                         continue;
                     }
@@ -205,8 +209,7 @@ impl Capture {
         if c.keeping && !c.stand_ins {
             c.hold(&reads);
         }
-        c.claim();
-        Ok(())
+        c.claim()
     }
 
     /// Writes a node's words; false if its inputs are gone.
@@ -320,31 +323,36 @@ impl Capture {
         self.nodes.iter().for_each(|n| n.note_computed());
     }
 
-    /// Finds the leaves that may be overwritten in place: only the node that assigns to one holds it, and that node is wanted, or
+    /// Claims the leaves that may be overwritten in place: only the node that assigns to one holds it, and that node is wanted, or
     /// held by nobody but the next assignment up to one that is wanted. The walk must be complete.
     ///
     /// A plan that fails may be run again: it then writes the same values to the same places, because what is assigned never reads
     /// the leaf (that would be another holder).
-    fn claim(&mut self) {
+    fn claim(&mut self) -> Planned<()> {
         let is_assign = |n: &Arc<Node>| matches!(n.kind, Kind::Assign(_));
         if !self.nodes.iter().any(is_assign) {
-            return;
+            return Ok(());
         }
-        let base_of = |n: &Arc<Node>| n.with_inputs(|inputs| inputs.first().cloned());
-        let mut claims: SmallVec<[usize; 0]> = SmallVec::new();
-        for (a, node) in self.nodes.iter().enumerate().filter(|(_, n)| is_assign(n)) {
-            let Some(base) = base_of(node) else { continue };
-            let Some(Ok(buffer)) = base.node.value() else { continue };
-            // Held here, by the walk and by the input.
-            let alone = Arc::strong_count(&base.node) == 3 && buffer.is_unshared();
-            let bytes = base.len() * base.dtype().size();
-            if alone && is_whole(&base.layout) && buffer.len() == bytes && self.leads_to_output(a) {
-                claims.push(a);
+        let alone = |base: &Tensor| {
+            let Some(Ok(buffer)) = base.node.value() else { return false };
+            // Held by the walk and by the input.
+            Arc::strong_count(&base.node) == 2
+                && buffer.is_unshared()
+                && is_whole(&base.layout)
+                && buffer.len() == base.len() * base.dtype().size()
+        };
+        for a in 0..self.nodes.len() {
+            if is_assign(&self.nodes[a]) && self.leads_to_output(a) {
+                match self.nodes[a].claim(alone) {
+                    Claim::Made => self.claims.push(a),
+                    Claim::Refused => {}
+                    Claim::Lost => return Err(Unplanned::Raced),
+                }
             }
         }
-        self.key.push(CLAIMS | claims.len() as u64);
-        self.key.extend(claims.iter().map(|&a| a as u64));
-        self.claims = claims;
+        self.key.push(CLAIMS | self.claims.len() as u64);
+        self.key.extend(self.claims.iter().map(|&a| a as u64));
+        Ok(())
     }
 
     /// Whether a node is wanted, or only the base of an assignment of which that is true.
@@ -440,6 +448,12 @@ impl Capture {
     }
 }
 
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.claims.iter().for_each(|&a| self.nodes[a].unclaim());
+    }
+}
+
 /// Appends one word for each; a plain loop, which is shorter for a handful than an extension by iterator.
 #[inline]
 fn words<T: Copy>(key: &mut Key, list: &[T], word: impl Fn(T) -> u64) {
@@ -473,7 +487,15 @@ pub(crate) type Planned<T> = std::result::Result<T, Unplanned>;
 pub(crate) enum Unplanned {
     /// Another thread evaluated part of the graph since the walk began: a new walk sees what there is now.
     Raced,
+    /// Another thread computes part of the graph in place: a new walk sees the value, once this has happened.
+    Claimed(Event),
     Failed(Error),
+}
+
+impl From<Event> for Unplanned {
+    fn from(over: Event) -> Unplanned {
+        Unplanned::Claimed(over)
+    }
 }
 
 impl From<Error> for Unplanned {

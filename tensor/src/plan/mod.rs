@@ -332,7 +332,7 @@ fn planned(capture: &mut Capture, tensors: &[&Tensor], device: &Device) -> Resul
 }
 
 /// Captures the graph below tensors and uses it; again as long as other threads compute part of it meanwhile. Each time
-/// somebody got a value, so that it ends. `None` if the tensors are there meanwhile.
+/// somebody got a value, or failed to, so that it ends. `None` if the tensors are there meanwhile.
 fn again<R>(
     capture: &mut Capture,
     tensors: &[&Tensor],
@@ -348,6 +348,11 @@ fn again<R>(
             Ok(result) => return Ok(result),
             Err(Unplanned::Failed(error)) => return Err(error),
             Err(Unplanned::Raced) => capture.clear(),
+            Err(Unplanned::Claimed(over)) => {
+                // Whoever waits claims nothing, so that nobody waits for one that waits.
+                capture.clear();
+                over.wait()?;
+            }
         }
     }
 }
