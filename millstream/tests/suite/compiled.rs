@@ -188,6 +188,20 @@ fn arguments_are_never_overwritten_and_may_be_the_same() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_a_function_holds_is_never_overwritten() -> Result<()> {
+    let f = compile(|x| {
+        let mut z = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0]);
+        z.slice_assign(0, 1..3, &(x * 10.0)).unwrap();
+        z
+    });
+    let call = |v: f32| f.call(&Tensor::from_slice(&[v, v + 1.0]));
+    let (first, second) = (call(1.0)?, call(5.0)?);
+    assert_eq!(second.to_vec::<f32>()?, [1.0, 50.0, 60.0, 4.0]);
+    assert_eq!(first.to_vec::<f32>()?, [1.0, 10.0, 20.0, 4.0]);
+    Ok(())
+}
+
 /// A view that changes nothing.
 trait Same {
     fn transpose_last(&self) -> Tensor;
