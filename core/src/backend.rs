@@ -250,4 +250,7 @@ pub trait DeviceFamily: Send + Sync + 'static {
 
     /// Opens a device of that name.
     fn open(&self, name: &str) -> Opening;
+
+    /// Computes on so many threads of the program. Only a family that computes on some does something.
+    fn set_threads(&mut self, _threads: usize) {}
 }

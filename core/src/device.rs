@@ -97,6 +97,7 @@ impl Device {
         }
         shared.tell_disk_trouble();
         let config = PoolConfig {
+            limit: shared.memory_limit,
             max_segment: usize::try_from(profile.max_binding).unwrap_or(usize::MAX),
             alignment: profile.offset_alignment.max(64),
             ..PoolConfig::default()

@@ -319,6 +319,11 @@ impl Error {
         self.0.code
     }
 
+    /// What was said to do about this very error.
+    pub(crate) fn own_suggestion(&self) -> Option<&str> {
+        self.0.suggestion.as_deref()
+    }
+
     /// What to do about it, where there is something to say.
     pub fn suggestion(&self) -> Option<&str> {
         self.0.suggestion.as_deref().or(self.0.kind.advice())

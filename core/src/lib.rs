@@ -18,6 +18,7 @@ pub mod device;
 pub mod dispatcher;
 pub mod error;
 pub mod event;
+mod exit;
 pub mod how;
 pub mod memory;
 pub mod pack_cache;

@@ -5,9 +5,11 @@
 
 use std::any::Any;
 use std::fmt;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
@@ -16,6 +18,7 @@ use crate::cache::DiskCache;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
 use crate::event::block_on;
+use crate::exit::{self, AtExit};
 use crate::how::cost;
 use crate::profiler::Profiler;
 use crate::what::{Access, Binary, Contract, DType, Expr, ExprBuilder, Op};
@@ -110,6 +113,8 @@ pub(crate) struct Shared {
     pub disk: DiskCache,
     pub ideas: Ideas,
     pub attachment: OnceLock<Box<dyn Attachment>>,
+    /// The most bytes that each device's pool takes.
+    pub memory_limit: usize,
 }
 
 /// What the layer above keeps in a runtime for all of its devices: its plans.
@@ -131,10 +136,32 @@ struct Inner {
     families: Vec<Box<dyn DeviceFamily>>,
     devices: Mutex<Vec<Device>>,
     shared: Arc<Shared>,
+    /// The file for a trace of all that ran, until it is written.
+    trace: Mutex<Option<PathBuf>>,
+}
+
+impl Inner {
+    fn write_trace(&self) -> Result<()> {
+        let Some(path) = self.trace.lock().take() else { return Ok(()) };
+        let profiler = &self.shared.profiler;
+        profiler.stop();
+        let file = File::create(&path).map_err(|e| Error::io(path.display().to_string(), e))?;
+        profiler.chrome_trace(BufWriter::new(file))
+    }
+}
+
+impl AtExit for Inner {
+    fn at_exit(&self) {
+        if let Err(error) = self.write_trace() {
+            // Nobody is left to whom the error could be returned.
+            eprintln!("the trace was not written: {error}");
+        }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.at_exit();
         if let Some(attachment) = self.shared.attachment.get() {
             attachment.clear();
         }
@@ -149,6 +176,9 @@ pub struct Runtime(Arc<Inner>);
 pub struct RuntimeBuilder {
     families: Vec<Box<dyn DeviceFamily>>,
     cache: Option<PathBuf>,
+    threads: Option<usize>,
+    memory_limit: usize,
+    trace: Option<PathBuf>,
 }
 
 impl RuntimeBuilder {
@@ -164,28 +194,61 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Computes on so many of the host's threads, the caller's included, instead of as many as `MILLSTREAM_THREADS` says or there are
+    /// cores. A number that makes no sense is an error when the device is opened.
+    pub fn threads(mut self, threads: usize) -> RuntimeBuilder {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Takes at most so many bytes of each device's memory, the host's included; what needs more is an error of the kind
+    /// `OutOfMemory`. [`Pool::set_limit`](crate::pool::Pool::set_limit) changes that of one device.
+    pub fn memory_limit(mut self, bytes: usize) -> RuntimeBuilder {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// Records all that runs, and writes it to this file, for Perfetto or `chrome://tracing`, when the last handle of the runtime is
+    /// dropped or the program ends; or before, by [`Runtime::write_trace`].
+    pub fn trace(mut self, file: impl Into<PathBuf>) -> RuntimeBuilder {
+        self.trace = Some(file.into());
+        self
+    }
+
     /// The runtime. Opens nothing yet.
-    pub fn build(self) -> Runtime {
+    pub fn build(mut self) -> Runtime {
+        if let Some(threads) = self.threads {
+            self.families.iter_mut().for_each(|f| f.set_threads(threads));
+        }
         let shared = Shared {
             profiler: Profiler::default(),
             errors: ErrorLog::default(),
             disk: DiskCache::open(self.cache, DiskCache::DEFAULT_LIMIT),
             ideas: Ideas(AtomicU8::new(u8::MAX)),
             attachment: OnceLock::new(),
+            memory_limit: self.memory_limit,
         };
-        Runtime(Arc::new(Inner { families: self.families, devices: Mutex::new(Vec::new()), shared: Arc::new(shared) }))
+        if self.trace.is_some() {
+            shared.profiler.start();
+        }
+        Runtime(Arc::new(Inner {
+            families: self.families,
+            devices: Mutex::new(Vec::new()),
+            shared: Arc::new(shared),
+            trace: Mutex::new(self.trace),
+        }))
     }
 }
 
 impl Runtime {
     /// Begins a runtime.
     pub fn builder() -> RuntimeBuilder {
-        RuntimeBuilder { families: Vec::new(), cache: None }
+        RuntimeBuilder { families: Vec::new(), cache: None, threads: None, memory_limit: usize::MAX, trace: None }
     }
 
-    /// The device of that name, opened if need be.
+    /// The device of that name, opened if need be; `auto` is [`Runtime::auto`], `best` is [`Runtime::best`].
     pub fn device(&self, name: &str) -> Result<Device> {
-        block_on(self.open(name))
+        if name == "best" { self.best() } else { block_on(self.open(name)) }
     }
 
     /// The device of that name, for programs that must not block.
@@ -197,17 +260,16 @@ impl Runtime {
             return self.open_auto().await;
         }
         let family = name.split(':').next().unwrap_or(name);
-        let family = self.0.families.iter().find(|f| f.name() == family).ok_or_else(|| {
-            let names: Vec<_> = self.0.families.iter().map(|f| f.name()).collect();
-            Error::no_device(format!("there is no device {name:?}")).suggest(format!(
-                "this build has the families {}; `millstream devices` lists the devices",
-                names.join(", ")
-            ))
-        });
         let errors = &self.0.shared.errors;
-        let family = family.map_err(|e| errors.note(e))?;
+        let wrong = |e: Error| errors.note(if e.kind() == ErrorKind::NoDevice { self.advised(e) } else { e });
+        let family = self.0.families.iter().find(|f| f.name() == family);
+        let family = family.ok_or_else(|| wrong(Error::no_device(format!("there is no device {name:?}"))))?;
         let host = if name == "cpu" { None } else { Some(Box::pin(self.open("cpu")).await?) };
-        let backend = family.open(name).await.map_err(|e| errors.note(e))?;
+        let backend = family.open(name).await.map_err(wrong)?;
+        if self.0.trace.lock().is_some() {
+            let inner: Weak<Inner> = Arc::downgrade(&self.0);
+            exit::register(inner);
+        }
         let mut devices = self.0.devices.lock();
         // Another thread may have opened it meanwhile: then that one is the device.
         if let Some(device) = devices.iter().find(|d| d.name() == name && !d.is_lost()) {
@@ -217,6 +279,19 @@ impl Runtime {
         let device = Device::new(name, backend, host, self.0.shared.clone())?;
         devices.push(device.clone());
         Ok(device)
+    }
+
+    /// The error of a device that is not there, with the names of those that are.
+    fn advised(&self, error: Error) -> Error {
+        let there = self.list().into_iter().filter_map(|(name, there)| there.is_ok().then_some(name));
+        let there = format!("this machine has {}", there.collect::<Vec<_>>().join(", "));
+        match error.own_suggestion() {
+            Some(text) => {
+                let text = format!("{text}; {there}");
+                error.suggest(text)
+            }
+            None => error.suggest(there + "; `millstream devices` says why not others"),
+        }
     }
 
     /// A device that stands for all of them: each computation goes to the one on which it is done the soonest by the cost
@@ -280,6 +355,21 @@ impl Runtime {
             }
         }
         out
+    }
+
+    /// Writes the trace that [`RuntimeBuilder::trace`] asked for, now instead of at the end. Records no more.
+    pub fn write_trace(&self) -> Result<()> {
+        self.0.write_trace()
+    }
+
+    /// Gives back what is only kept for speed: forgets all plans, with the memory that they hold, and returns memory that no tensor uses
+    /// to the devices. Gives the bytes returned. What is computed next is planned anew and takes memory anew.
+    pub fn empty_cache(&self) -> usize {
+        if let Some(attachment) = self.0.shared.attachment.get() {
+            attachment.clear();
+        }
+        let devices = self.0.devices.lock().clone();
+        devices.iter().map(|d| d.pool().trim(0)).sum()
     }
 
     /// The profiler of all its devices.

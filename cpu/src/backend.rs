@@ -68,6 +68,10 @@ impl DeviceFamily for CpuFamily {
         };
         Box::pin(std::future::ready(opened))
     }
+
+    fn set_threads(&mut self, threads: usize) {
+        self.options.threads = Some(threads);
+    }
 }
 
 /// What the kernels of one device share.
