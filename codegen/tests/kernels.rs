@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use millstream_codegen::{Dialect, Program, Target, generate, supports, variants};
 use millstream_core::backend::Support;
 use millstream_core::cache::KernelClass;
-use millstream_core::how::{Candidate, Transfer};
-use millstream_core::{DeviceKind, DeviceProfile, Op};
+use millstream_core::how::{Candidate, IndexWidth, Transfer};
+use millstream_core::{Access, DType, DeviceKind, DeviceProfile, ExprBuilder, Op, Unary};
 
 fn target(dialect: Dialect) -> Target {
     Target {
@@ -129,4 +129,24 @@ fn every_wgsl_kernel_is_valid_and_can_be_written_for_metal_and_direct3d() {
     assert!(others > 400, "{others}");
     let matrices = list.iter().filter(|(_, label, _)| label.starts_with("matrices")).count();
     assert!(matrices > 0, "no kernel for matrix units");
+}
+
+#[test]
+fn what_32_bits_do_not_reach_is_indexed_by_64_or_refused() {
+    let negation = |elements: usize| {
+        let (access, mut expr) = (Access::new(DType::F32, &[1]), ExprBuilder::new());
+        let x = expr.input(0, DType::F32);
+        let y = expr.unary(Unary::Neg, x).unwrap();
+        Op::map(&[elements], vec![access.clone()], vec![access], expr.finish(&[y])).unwrap()
+    };
+    let (large, small) = (negation((1 << 31) + 7), negation(1 << 20));
+    let (wgsl, cuda) = (target(Dialect::Wgsl), target(Dialect::Cuda));
+    assert!(matches!(supports(&large, &wgsl), Support::No(reason) if reason.contains("32 bits")));
+    assert_eq!((supports(&small, &wgsl), supports(&large, &cuda)), (Support::Native, Support::Native));
+    for (op, width) in [(&large, IndexWidth::Wide), (&small, IndexWidth::Narrow)] {
+        for Candidate { variant, schedule, .. } in variants(op, &cuda, &profile()) {
+            assert_eq!(variant.index, width);
+            generate(op, &variant, &cuda).unwrap().prepare(op, &schedule).unwrap();
+        }
+    }
 }
