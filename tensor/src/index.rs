@@ -11,10 +11,13 @@ use crate::{Operand, Tensor};
 /// A tensor of indices or a mask, and the axis of the view where it stands.
 type Lookup = (usize, Tensor);
 
+/// # Indexing
 impl Tensor {
     /// Part of the tensor, as `x[...]` of NumPy: integers (negative ones from the end) drop their axis, ranges and
     /// [`step`](crate::step) cut it, [`NewAxis`](crate::NewAxis) adds one, [`Ellipsis`](crate::Ellipsis) stands for whole axes,
     /// and tensors of integers, lists, or masks pick elements. Axes that are not mentioned stay whole.
+    ///
+    /// Clippy takes `1..-1` (all but the first and the last) for an empty range: `#![allow(clippy::reversed_empty_ranges)]`.
     ///
     /// Without tensors and lists the result is a view. With them elements are gathered: tensors broadcast together, and their axes stand
     /// where the first of them stood, or in front if other parts lie between them. A mask is computed now, because the shape of the
@@ -58,14 +61,13 @@ impl Tensor {
     #[track_caller]
     pub fn set<'a>(&mut self, index: impl IntoIndex, value: impl Into<Operand<'a>>) -> Result<()> {
         let (location, parts, value) = (Location::caller(), index.parts(), value.into());
-        let at = |e: Error| if e.location().is_some() { e } else { e.in_op("set").at(location) };
         if parts.iter().any(|p| matches!(p.0, Part::Tensor(_))) {
             let new = Tensor::composed("set", || Tensor::build("set", || self.replaced(&parts, &value)));
             new.check()?;
             *self = new;
             return Ok(());
         }
-        self.assign_at(|x| x.indexed(&parts).map_or_else(|e| Tensor::failed(at(e)), |(view, _)| view), value)
+        self.assign_at(|x| Tensor::build_at("set", location, || x.indexed(&parts).map(|(view, _)| view)), value)
     }
 
     /// The view by all parts that are no tensors, and the tensors with the axes of the view where they stand.

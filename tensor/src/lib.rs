@@ -2,17 +2,25 @@
 //!
 //! Programs use these through the `millstream` crate, which brings the devices.
 
+// Documentation shows the methods of tensors in the order of these modules.
+mod tensor;
+
+mod index;
+mod views;
+
+mod ops;
+
+mod files;
+
+mod convert;
+
 mod arguments;
+mod cancel;
 mod compiled;
 mod display;
-mod files;
 mod graph;
-mod index;
 mod nested;
-mod ops;
 mod plan;
-mod tensor;
-mod views;
 
 use std::sync::OnceLock;
 
@@ -21,6 +29,7 @@ use millstream_core::{Result, Runtime};
 pub use arguments::{
     Axes, Ellipsis, Extent, Index, Integer, Integers, IntoDevice, IntoIndex, NewAxis, NewShape, Shape, Span, step,
 };
+pub use cancel::Cancel;
 pub use compiled::{Compiled, compile, compile_all};
 pub use files::Compression;
 pub use nested::Nested;

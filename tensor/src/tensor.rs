@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::arguments::{Integer, IntoDevice, NewShape, Shape, axis_of};
-use crate::graph::{Fusion, Inputs, Node};
+use crate::graph::{Fusion, Inputs, Node, attempt};
 use crate::nested::Nested;
 use crate::plan;
 use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
@@ -25,6 +25,32 @@ use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode
 /// assert_eq!(y.to_string(), "[ 8. 16.]");
 /// # Ok::<(), millstream::Error>(())
 /// ```
+///
+/// | to | methods |
+/// |---|---|
+/// | make one | [`new`](Tensor::new), [`from_vec`](Tensor::from_vec), [`zeros`](Tensor::zeros), [`full`](Tensor::full), [`arange`](Tensor::arange), [`linspace`](Tensor::linspace), [`eye`](Tensor::eye), [`Generator`](crate::Generator), [`load_npy`](Tensor::load_npy), [`load_safetensors`](Tensor::load_safetensors) |
+/// | read it | [`to_vec`](Tensor::to_vec), [`to_vec2`](Tensor::to_vec2), [`item`](Tensor::item), [`rows`](Tensor::rows), `{}`; [`save_npy`](Tensor::save_npy), [`save_safetensors`](Tensor::save_safetensors) |
+/// | ask what it is | [`shape`](Tensor::shape), [`dims`](Tensor::dims), [`dtype`](Tensor::dtype), [`device`](Tensor::device), [`check`](Tensor::check), `{:?}` |
+/// | compute and place it | [`eval`](Tensor::eval), [`eval_all`](Tensor::eval_all), [`to`](Tensor::to), [`keep`](Tensor::keep), [`explain`](Tensor::explain), [`compile`](crate::compile) |
+/// | take a part | [`i`](Tensor::i), [`slice`](Tensor::slice), [`select`](Tensor::select), [`mask`](Tensor::mask), [`take`](Tensor::take) |
+/// | change a part | [`set`](Tensor::set), [`assign`](Tensor::assign), [`slice_assign`](Tensor::slice_assign), [`scatter_add`](Tensor::scatter_add), [`index_put`](Tensor::index_put) |
+/// | rearrange | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`unsqueeze`](Tensor::unsqueeze), [`concat`](Tensor::concat), [`stack`](Tensor::stack), [`roll`](Tensor::roll), [`pad`](Tensor::pad) |
+/// | compute by element | `+ - * / %`, [`exp`](Tensor::exp), [`tanh`](Tensor::tanh), [`clip`](Tensor::clip), [`where_`](Tensor::where_), [`cast`](Tensor::cast), [`gt`](Tensor::gt), [`isnan`](Tensor::isnan) |
+/// | reduce | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`max`](Tensor::max), [`argmax`](Tensor::argmax), [`var`](Tensor::var), [`norm`](Tensor::norm), [`cumsum`](Tensor::cumsum), [`quantile`](Tensor::quantile) |
+/// | multiply and solve | [`matmul`](Tensor::matmul), [`einsum`](Tensor::einsum), [`solve`](Tensor::solve), [`svd`](Tensor::svd), [`fft`](Tensor::fft) |
+/// | build networks | [`softmax`](Tensor::softmax), [`layernorm`](Tensor::layernorm), [`attention`](Tensor::attention), [`conv2d`](Tensor::conv2d), [`max_pool2d`](Tensor::max_pool2d), [`cross_entropy`](Tensor::cross_entropy) |
+/// | sort and search | [`sort`](Tensor::sort), [`topk`](Tensor::topk), [`searchsorted`](Tensor::searchsorted), [`unique_values`](Tensor::unique_values), [`nonzero`](Tensor::nonzero) |
+///
+/// The methods below stand in groups: [creation](#creation), [what a tensor is](#what-a-tensor-is),
+/// [devices and evaluation](#devices-and-evaluation), [reading](#reading-values), [indexing](#indexing), [views](#views),
+/// [numbers and ranges](#numbers-ranges-grids-triangles), [joining](#joining-repeating-taking-apart), [padding](#padding-and-windows),
+/// [assignment](#assignment), [looking up](#looking-up), [scattering](#scattering), [choices](#choices-and-bounds),
+/// [functions](#functions-of-one-number), [operators and comparisons](#functions-of-two-numbers-and-comparisons),
+/// [activations and tests](#functions-made-of-others-tests-complex-parts-activations), [reductions](#reductions),
+/// [softmax and layer norm](#softmax-and-layer-norm), [running sums](#running-sums-products-and-extremes), [quantiles](#medians-and-quantiles),
+/// [sorting and sets](#sorting-searching-and-sets), [matmuls](#matmuls), [contractions](#contractions), [linear algebra](#linear-algebra),
+/// [Fourier transforms](#fourier-transforms), [normalisations and losses](#normalisations-losses-resizing), [attention](#attention),
+/// [convolutions](#convolutions), [pooling](#pooling), files: [npy](#files-npy), [npz](#files-npz), [safetensors](#files-safetensors).
 #[derive(Clone)]
 #[must_use = "a tensor is computed lazily and never changes: what a method gives has to be used"]
 pub struct Tensor {
@@ -32,6 +58,7 @@ pub struct Tensor {
     pub(crate) layout: Layout,
 }
 
+/// # Creation
 impl Tensor {
     /// A tensor of a number, a list of numbers, or lists of lists, as arrays, slices or vectors.
     ///
@@ -146,7 +173,10 @@ impl Tensor {
         let node = Node::ready(Ok(buffer), layout.shape().into(), dtype, Some(device), location);
         Tensor { node, layout }
     }
+}
 
+/// # What a tensor is
+impl Tensor {
     /// The sizes. A tensor that carries an error has none; indexing its shape panics with that error. See [`Tensor::dims`].
     pub fn shape(&self) -> Shape<'_> {
         Shape::new(self.layout.shape(), self.node.error())
@@ -208,7 +238,13 @@ impl Tensor {
     pub fn check(&self) -> Result<()> {
         self.node.error().map_or(Ok(()), |e| Err(e.clone()))
     }
+}
 
+/// # Devices and evaluation
+///
+/// Nothing is computed until a read, one of these methods, or a bound on the waiting graph asks for it. The guide of the crate
+/// `millstream` says when values are computed and which of them are kept.
+impl Tensor {
     /// The same value for computing on another device, given as such or by its name. It moves when it is needed there.
     ///
     /// ```
@@ -284,21 +320,56 @@ impl Tensor {
         Ok(self.event().unwrap_or_else(Event::completed))
     }
 
+    /// This tensor, computed, as one that is used many times, such as a model's weights: devices may keep it in the order in
+    /// which their kernels read it as well, so that matmuls and convolutions need not pack it again. That takes about as much
+    /// memory again for each way in which it is used, at most four times as much (plus 64 KiB), counted in the device's pool,
+    /// until the value is dropped. Results are the same, bit by bit. The CPU keeps operands so; other devices do nothing.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// # fn main() -> millstream::Result<()> {
+    /// let weights = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).keep()?;
+    /// let x = Tensor::new([[1.0f32, 1.0], [0.0, 1.0]]);
+    /// assert_eq!(x.matmul(&weights).to_vec::<f32>()?, [4.0, 6.0, 3.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn keep(&self) -> Result<Tensor> {
+        self.buffer()?.keep();
+        Ok(self.clone())
+    }
+
+    /// What the plan for this value looks like: kernels, fusion, tiles, bytes, predicted time, kernel text.
+    pub fn explain(&self) -> Result<String> {
+        plan::explain(&[self])
+    }
+
+    /// The runtime that tensors use which name no device.
+    pub fn runtime() -> Result<&'static Runtime> {
+        crate::default_runtime()
+    }
+
     /// The event of the write of the value, if it was queued and may still be running.
     fn event(&self) -> Option<Event> {
         self.node.value().and_then(|v| v.as_ref().ok()).and_then(Buffer::event)
     }
+}
 
+/// # Reading values
+///
+/// A read computes what it needs and waits for it.
+impl Tensor {
     /// The elements in row-major order. `T` must be the tensor's element type.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        read("to_vec", || self.elements())
+        attempt("to_vec", || self.elements())
     }
 
     /// The elements of a matrix, row by row.
     #[track_caller]
     pub fn to_vec2<T: Element>(&self) -> Result<Vec<Vec<T>>> {
-        read("to_vec2", || {
+        attempt("to_vec2", || {
             self.check()?;
             let [_, columns] = *self.sizes() else { return Err(self.not_of_rank(2)) };
             Ok(rows(&self.elements()?, self.sizes()[0], columns, <[T]>::to_vec))
@@ -308,7 +379,7 @@ impl Tensor {
     /// The elements of a tensor of three dimensions, matrix by matrix and row by row.
     #[track_caller]
     pub fn to_vec3<T: Element>(&self) -> Result<Vec<Vec<Vec<T>>>> {
-        read("to_vec3", || {
+        attempt("to_vec3", || {
             self.check()?;
             let [n, r, c] = *self.sizes() else { return Err(self.not_of_rank(3)) };
             Ok(rows(&self.elements()?, n, r * c, |matrix| rows(matrix, r, c, <[T]>::to_vec)))
@@ -343,7 +414,7 @@ impl Tensor {
     /// The only element of a tensor of one.
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
-        read("item", || {
+        attempt("item", || {
             self.check()?;
             if self.len() != 1 {
                 let (shape, len) = (self.sizes(), self.len());
@@ -356,38 +427,13 @@ impl Tensor {
     /// The bytes of the elements in row-major order.
     #[track_caller]
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        read("to_bytes", || {
+        attempt("to_bytes", || {
             self.check()?;
             let dense = self.dense();
             let buffer = plan::value(&dense, None)?;
             let host = buffer.device().host();
             buffer.with_host(&host, |bytes| bytes[dense.byte_range()].to_vec())
         })
-    }
-
-    /// What the plan for this value looks like: kernels, fusion, tiles, bytes, predicted time, kernel text.
-    pub fn explain(&self) -> Result<String> {
-        plan::explain(&[self])
-    }
-
-    /// This tensor, computed, as one that is used many times, such as a model's weights: devices may keep it in the order in
-    /// which their kernels read it as well, so that matmuls and convolutions need not pack it again. That takes about as much
-    /// memory again for each way in which it is used, at most four times as much (plus 64 KiB), counted in the device's pool,
-    /// until the value is dropped. Results are the same, bit by bit. The CPU keeps operands so; other devices do nothing.
-    ///
-    /// ```
-    /// use millstream::Tensor;
-    /// # fn main() -> millstream::Result<()> {
-    /// let weights = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]]).keep()?;
-    /// let x = Tensor::new([[1.0f32, 1.0], [0.0, 1.0]]);
-    /// assert_eq!(x.matmul(&weights).to_vec::<f32>()?, [4.0, 6.0, 3.0, 4.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[track_caller]
-    pub fn keep(&self) -> Result<Tensor> {
-        self.buffer()?.keep();
-        Ok(self.clone())
     }
 
     /// The buffer that holds the value, computed if need be. The tensor's elements lie in it by [`Tensor::layout`].
@@ -437,18 +483,6 @@ impl Tensor {
     pub(crate) fn axis(&self, axis: impl Integer) -> Result<usize> {
         axis_of(axis.number(), self.rank())
     }
-
-    /// The runtime that tensors use which name no device.
-    pub fn runtime() -> Result<&'static Runtime> {
-        crate::default_runtime()
-    }
-}
-
-/// A read: an error that has no place yet is one of this call.
-#[track_caller]
-fn read<T>(op: &'static str, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    let location = Location::caller();
-    read().map_err(|error| if error.location().is_some() { error } else { error.in_op(op).at(location) })
 }
 
 /// What is made of each row of a matrix.

@@ -1,4 +1,4 @@
-//! Views: the same value in another layout. None of them copies, except a reshape that no layout can express.
+//! Views: the same value in another layout.
 
 use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Layout, Result};
@@ -6,8 +6,12 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::arguments::{Axes, Integer, NewShape, Span, axis_of};
-use crate::graph::{Cast, Copy, one};
+use crate::graph::{Cast, Copy, attempt, one};
 
+/// # Views
+///
+/// The same value in another layout: none of these copies, except a reshape that no layout can express. An axis is an integer of any
+/// type, and a negative one counts from the end.
 impl Tensor {
     /// The value through another layout of the same memory.
     #[track_caller]
@@ -125,10 +129,13 @@ impl Tensor {
     ///
     /// # Errors
     /// A tensor without dimensions, or an error that the tensor carries.
+    #[track_caller]
     pub fn rows(&self) -> Result<impl ExactSizeIterator<Item = Tensor> + '_> {
-        self.check()?;
-        let n = self.sizes()[self.axis(0)?];
-        Ok((0..n).map(|i| self.select(0, i)))
+        attempt("rows", || {
+            self.check()?;
+            let n = self.sizes()[self.axis(0)?];
+            Ok((0..n).map(|i| self.select(0, i)))
+        })
     }
 
     /// Repeats dimensions of size 1, and adds outer ones, to reach the shape.

@@ -56,6 +56,7 @@ macro_rules! from_lists {
             }
         }
         impl<T: Integer> From<&[T]> for $target {
+            #[allow(clippy::redundant_slicing, reason = "other lists are no slices")]
             fn from($list: &[T]) -> $target {
                 $make
             }

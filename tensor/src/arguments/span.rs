@@ -93,6 +93,7 @@ ranges! {
 }
 
 #[cfg(test)]
+#[allow(clippy::reversed_empty_ranges, reason = "they count from both ends")]
 mod tests {
     use super::*;
 

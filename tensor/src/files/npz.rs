@@ -13,6 +13,7 @@ use super::input;
 use super::zip::{Entry, Writer, entries};
 use crate::Tensor;
 use crate::files::npy::{self, in_file};
+use crate::graph::attempt;
 
 /// Whether what is written is made smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -24,6 +25,9 @@ pub enum Compression {
     Deflated,
 }
 
+/// # Files: npz
+///
+/// Zip archives of `.npy` files, as NumPy's `savez` and `savez_compressed` write them.
 impl Tensor {
     /// All tensors of a `.npz` file by name, in the order of the file. Of entries with the same name the last one counts, as in
     /// NumPy. Only an ordinary file is read: a pipe, which would have to be waited for, is an error.
@@ -35,30 +39,37 @@ impl Tensor {
     /// }
     /// # Ok::<(), millstream::Error>(())
     /// ```
+    #[track_caller]
     pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
-        let path = path.as_ref();
-        let bytes = input::whole(path)?;
-        Tensor::from_npz_bytes(&bytes).map_err(|e| in_file(&path.display().to_string(), e))
+        attempt("load_npz", || {
+            let path = path.as_ref();
+            let bytes = input::whole(path)?;
+            Tensor::from_npz_bytes(&bytes).map_err(|e| in_file(&path.display().to_string(), e))
+        })
     }
 
     /// All tensors in the bytes of a `.npz` file by name; of entries with the same name the last one counts.
+    #[track_caller]
     pub fn from_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
-        let found = entries(bytes)?;
-        let last: HashMap<&str, usize> = found.iter().enumerate().map(|(i, entry)| (entry.name.as_str(), i)).collect();
-        let mut list: Vec<(String, Tensor)> = Vec::with_capacity(last.len());
-        for (i, entry) in found.iter().enumerate() {
-            if last.get(entry.name.as_str()) != Some(&i) {
-                continue;
+        attempt("from_npz_bytes", || {
+            let found = entries(bytes)?;
+            let last: HashMap<&str, usize> =
+                found.iter().enumerate().map(|(i, entry)| (entry.name.as_str(), i)).collect();
+            let mut list: Vec<(String, Tensor)> = Vec::with_capacity(last.len());
+            for (i, entry) in found.iter().enumerate() {
+                if last.get(entry.name.as_str()) != Some(&i) {
+                    continue;
+                }
+                let Some(name) = entry.name.strip_suffix(".npy") else {
+                    return Err(Error::format(format!("the archive's entry {:?} is no npy file", entry.name)));
+                };
+                let tensor = read(entry, bytes).map_err(|e| {
+                    if e.kind() == millstream_core::ErrorKind::Format { in_file(&entry.name, e) } else { e }
+                })?;
+                list.push((name.to_string(), tensor));
             }
-            let Some(name) = entry.name.strip_suffix(".npy") else {
-                return Err(Error::format(format!("the archive's entry {:?} is no npy file", entry.name)));
-            };
-            let tensor = read(entry, bytes).map_err(|e| {
-                if e.kind() == millstream_core::ErrorKind::Format { in_file(&entry.name, e) } else { e }
-            })?;
-            list.push((name.to_string(), tensor));
-        }
-        Ok(list)
+            Ok(list)
+        })
     }
 
     /// Writes tensors under their names to a `.npz` file. Computes them if need be. The file appears whole or not at all.
@@ -73,26 +84,29 @@ impl Tensor {
     /// # std::fs::remove_file(&path).ok();
     /// # Ok::<(), millstream::Error>(())
     /// ```
+    #[track_caller]
     pub fn save_npz(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)], compression: Compression) -> Result<()> {
-        let path = path.as_ref();
-        let mut archive = Writer::default();
-        for (i, (name, tensor)) in tensors.iter().enumerate() {
-            if tensors[..i].iter().any(|(other, _)| other == name) {
-                return Err(Error::argument(format!("two tensors have the name {name:?}")).in_op("save_npz"));
-            }
-            let (head, data) = tensor.npy_parts("save_npz")?;
-            let packed = match compression {
-                Compression::Stored => None,
-                Compression::Deflated => {
-                    let mut encoder = DeflateEncoder::new(Vec::new(), flate2::Compression::default());
-                    let all = encoder.write_all(&head).and_then(|()| encoder.write_all(&data));
-                    let packed = all.and_then(|()| encoder.finish());
-                    Some(packed.map_err(|e| Error::io(path.display().to_string(), e))?)
+        attempt("save_npz", || {
+            let path = path.as_ref();
+            let mut archive = Writer::default();
+            for (i, (name, tensor)) in tensors.iter().enumerate() {
+                if tensors[..i].iter().any(|(other, _)| other == name) {
+                    return Err(Error::argument(format!("two tensors have the name {name:?}")).in_op("save_npz"));
                 }
-            };
-            archive.add(&format!("{name}.npy"), &[&head, &data], packed.as_deref())?;
-        }
-        npy::replace(path, &[&archive.finish()]).map_err(|e| Error::io(path.display().to_string(), e))
+                let (head, data) = tensor.npy_parts("save_npz")?;
+                let packed = match compression {
+                    Compression::Stored => None,
+                    Compression::Deflated => {
+                        let mut encoder = DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+                        let all = encoder.write_all(&head).and_then(|()| encoder.write_all(&data));
+                        let packed = all.and_then(|()| encoder.finish());
+                        Some(packed.map_err(|e| Error::io(path.display().to_string(), e))?)
+                    }
+                };
+                archive.add(&format!("{name}.npy"), &[&head, &data], packed.as_deref())?;
+            }
+            npy::replace(path, &[&archive.finish()]).map_err(|e| Error::io(path.display().to_string(), e))
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use super::input;
 use super::mapped::Mapped;
 use crate::Tensor;
 use crate::files::npy::{in_file, replace};
+use crate::graph::attempt;
 
 /// The longest header that is read: the format's own limit.
 const LONGEST: u64 = 100_000_000;
@@ -185,6 +186,10 @@ fn native(dtype: DType, data: &mut [u8]) {
     }
 }
 
+/// # Files: safetensors
+///
+/// Names must be unique, ranges must lie one behind the other and cover the file, and shapes must fit their ranges. Types that Millstream
+/// does not have (those of 8 bits and less) are errors of kind `DType`.
 impl Tensor {
     /// All tensors of a `.safetensors` file by name, in the order of their data. The header is checked before any of
     /// them is read.
@@ -199,18 +204,21 @@ impl Tensor {
     /// # std::fs::remove_file(&path).ok();
     /// # Ok::<(), millstream::Error>(())
     /// ```
+    #[track_caller]
     pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
-        let path = path.as_ref();
-        let named = |e| in_file(&path.display().to_string(), e);
-        let (mut file, size) = input::open(path)?;
-        let length = header_len(&input::exactly(&mut file, path, size.min(8))?, size).map_err(named)?;
-        let found = parse(&input::exactly(&mut file, path, length)?, size).map_err(named)?;
-        // In the order of the file and without gaps: each is the next to be read.
-        let read = |f: Found| {
-            let data = input::exactly(&mut file, path, f.bytes as u64)?;
-            f.owned(data).map_err(named)
-        };
-        found.into_iter().map(read).collect()
+        attempt("load_safetensors", || {
+            let path = path.as_ref();
+            let named = |e| in_file(&path.display().to_string(), e);
+            let (mut file, size) = input::open(path)?;
+            let length = header_len(&input::exactly(&mut file, path, size.min(8))?, size).map_err(named)?;
+            let found = parse(&input::exactly(&mut file, path, length)?, size).map_err(named)?;
+            // In the order of the file and without gaps: each is the next to be read.
+            let read = |f: Found| {
+                let data = input::exactly(&mut file, path, f.bytes as u64)?;
+                f.owned(data).map_err(named)
+            };
+            found.into_iter().map(read).collect()
+        })
     }
 
     /// All tensors of a `.safetensors` file that is mapped into memory, by name: those that are aligned lie in the file, without
@@ -219,58 +227,67 @@ impl Tensor {
     /// # Safety
     /// Nobody may change or cut the file, in this program or another, as long as one of the tensors or a view of it lives. Where
     /// somebody does, values change while they are computed with, and a read beyond the new end kills the program (`SIGBUS`).
+    #[track_caller]
     pub unsafe fn map_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
-        let path = path.as_ref();
-        // SAFETY: the caller's promise is passed on.
-        let file = unsafe { Mapped::open(path) }?;
-        let found = parse_whole(file.bytes()).map_err(|e| in_file(&path.display().to_string(), e))?;
-        let tensor = |f: Found| {
-            if cfg!(target_endian = "big") {
-                return copied(f, file.bytes());
-            }
-            let tensor = file.tensor(f.start, f.dtype, &f.shape)?;
-            Ok((f.name, tensor))
-        };
-        found.into_iter().map(tensor).collect()
+        attempt("map_safetensors", || {
+            let path = path.as_ref();
+            // SAFETY: the caller's promise is passed on.
+            let file = unsafe { Mapped::open(path) }?;
+            let found = parse_whole(file.bytes()).map_err(|e| in_file(&path.display().to_string(), e))?;
+            let tensor = |f: Found| {
+                if cfg!(target_endian = "big") {
+                    return copied(f, file.bytes());
+                }
+                let tensor = file.tensor(f.start, f.dtype, &f.shape)?;
+                Ok((f.name, tensor))
+            };
+            found.into_iter().map(tensor).collect()
+        })
     }
 
     /// All tensors in the bytes of a `.safetensors` file by name, copied.
+    #[track_caller]
     pub fn from_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
-        parse_whole(bytes)?.into_iter().map(|f| copied(f, bytes)).collect()
+        attempt("from_safetensors_bytes", || parse_whole(bytes)?.into_iter().map(|f| copied(f, bytes)).collect())
     }
 
     /// Writes tensors under their names to a `.safetensors` file. Computes them if need be. The file appears whole or not at
     /// all. The format has no c128.
+    #[track_caller]
     pub fn save_safetensors(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
-        let path = path.as_ref();
-        // The largest elements first, so that all of them are aligned; then by name, so that equal contents are equal files.
-        let mut sorted: Vec<&(&str, &Tensor)> = tensors.iter().collect();
-        sorted.sort_by_key(|(name, t)| (std::cmp::Reverse(t.dtype().size()), *name));
-        let mut head = serde_json::Map::new();
-        let mut parts: Vec<Vec<u8>> = Vec::new();
-        let mut at = 0;
-        for (name, tensor) in sorted {
-            tensor.check()?;
-            let dtype = TYPES.iter().find(|(_, d)| *d == tensor.dtype()).map(|(text, _)| *text).ok_or_else(|| {
-                Error::dtype(format!("the safetensors format has no {}", tensor.dtype())).in_op("save_safetensors")
-            })?;
-            let mut data = tensor.to_bytes()?;
-            native(tensor.dtype(), &mut data);
-            let entry = serde_json::json!({
-                "dtype": dtype, "shape": tensor.sizes(), "data_offsets": [at, at + data.len()],
-            });
-            if *name == "__metadata__" || head.insert((*name).to_string(), entry).is_some() {
-                let why = format!("the name {name:?} is taken twice, or has a meaning of its own");
-                return Err(Error::argument(why).in_op("save_safetensors"));
+        attempt("save_safetensors", || {
+            let path = path.as_ref();
+            // The largest elements first, so that all of them are aligned; then by name, so that equal contents are equal files.
+            let mut sorted: Vec<&(&str, &Tensor)> = tensors.iter().collect();
+            sorted.sort_by_key(|(name, t)| (std::cmp::Reverse(t.dtype().size()), *name));
+            let mut head = serde_json::Map::new();
+            let mut parts: Vec<Vec<u8>> = Vec::new();
+            let mut at = 0;
+            for (name, tensor) in sorted {
+                tensor.check()?;
+                let dtype =
+                    TYPES.iter().find(|(_, d)| *d == tensor.dtype()).map(|(text, _)| *text).ok_or_else(|| {
+                        Error::dtype(format!("the safetensors format has no {}", tensor.dtype()))
+                            .in_op("save_safetensors")
+                    })?;
+                let mut data = tensor.to_bytes()?;
+                native(tensor.dtype(), &mut data);
+                let entry = serde_json::json!({
+                    "dtype": dtype, "shape": tensor.sizes(), "data_offsets": [at, at + data.len()],
+                });
+                if *name == "__metadata__" || head.insert((*name).to_string(), entry).is_some() {
+                    let why = format!("the name {name:?} is taken twice, or has a meaning of its own");
+                    return Err(Error::argument(why).in_op("save_safetensors"));
+                }
+                at += data.len();
+                parts.push(data);
             }
-            at += data.len();
-            parts.push(data);
-        }
-        let mut text = serde_json::Value::Object(head).to_string().into_bytes();
-        text.resize(text.len().next_multiple_of(8), b' ');
-        let length = (text.len() as u64).to_le_bytes();
-        let all: Vec<&[u8]> = [&length[..], &text].into_iter().chain(parts.iter().map(Vec::as_slice)).collect();
-        replace(path, &all).map_err(|e| Error::io(path.display().to_string(), e))
+            let mut text = serde_json::Value::Object(head).to_string().into_bytes();
+            text.resize(text.len().next_multiple_of(8), b' ');
+            let length = (text.len() as u64).to_le_bytes();
+            let all: Vec<&[u8]> = [&length[..], &text].into_iter().chain(parts.iter().map(Vec::as_slice)).collect();
+            replace(path, &all).map_err(|e| Error::io(path.display().to_string(), e))
+        })
     }
 }
 

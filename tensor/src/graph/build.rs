@@ -15,8 +15,14 @@ use super::{HostGroup, HostOutput, Inputs, Kind, Node, Waiting, below};
 use crate::Tensor;
 use crate::compiled::is_tracing;
 
-/// The operation that people called, and where, while others make it up.
-type Call = (&'static str, &'static Location<'static>);
+/// The operation that people called, and where.
+#[derive(Clone, Copy)]
+struct Call {
+    op: &'static str,
+    location: &'static Location<'static>,
+    /// Whether this is that call itself, not one that it makes.
+    outermost: bool,
+}
 
 thread_local! {
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
@@ -27,22 +33,63 @@ struct Scope {
     before: Option<Call>,
 }
 
-impl Scope {
-    fn enter(op: &'static str, location: &'static Location<'static>) -> Scope {
-        let before = CALL.get();
-        CALL.set(before.or(Some((op, location))));
-        Scope { before }
-    }
-
-    fn current() -> Option<Call> {
-        CALL.get()
-    }
-}
-
 impl Drop for Scope {
     fn drop(&mut self) {
         CALL.set(self.before);
     }
+}
+
+/// Does what a public method does. Where it calls others, these speak in its name. Functions that people pass in are not called
+/// inside.
+fn called<R>(op: &'static str, location: &'static Location<'static>, make: impl FnOnce(Call) -> R) -> R {
+    let before = CALL.get();
+    let call = before.map_or(Call { op, location, outermost: true }, |c| Call { outermost: false, ..c });
+    CALL.set(Some(call));
+    let scope = Scope { before };
+    let made = make(call);
+    drop(scope);
+    made
+}
+
+/// What a public method does that gives a result at once: an error that has no place yet is one of this call.
+#[track_caller]
+pub(crate) fn attempt<T>(op: &'static str, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    called(op, Location::caller(), |call| make().map_err(|e| call.placed(e)))
+}
+
+impl Call {
+    /// An error that has no place yet is one of this call.
+    fn placed(self, error: Error) -> Error {
+        if error.location().is_some() { error } else { error.in_op(self.op).at(self.location) }
+    }
+
+    /// An error at the end of this call: one with another place came with an operand, and goes through the outermost call.
+    fn passed_on(self, error: Error) -> Error {
+        let error = self.placed(error);
+        let own = error.location() == Some(self.location) && error.op() == Some(self.op);
+        if own || !self.outermost { error } else { error.through(self.op) }
+    }
+}
+
+/// Where the work goes whose inputs live on two devices: to the first that is not the host. The profile says so once for each call.
+#[cold]
+#[track_caller]
+fn meeting(first: &Device, second: &Device, name: &str) -> Device {
+    let to = if first.is_host() { second } else { first };
+    let (call, here) = (CALL.get(), Location::caller());
+    let (op, at) = call.map_or((name, here), |c| (c.op, c.location));
+    // `auto` is no place, but a choice among all.
+    if first.candidates().is_empty() && second.candidates().is_empty() {
+        to.profiler().warn(format!(
+            "tensors of several devices meet in {op} at {}:{}: {} and {}; it is computed on {}, to which the others are copied",
+            at.file(),
+            at.line(),
+            first.name(),
+            second.name(),
+            to.name()
+        ));
+    }
+    to.clone()
 }
 
 impl Tensor {
@@ -73,28 +120,52 @@ impl Tensor {
     /// Makes a tensor of others by public methods: what goes wrong there is said in the name of this operation, at its caller.
     #[track_caller]
     pub(crate) fn composed(op: &'static str, make: impl FnOnce() -> Tensor) -> Tensor {
-        let scope = Scope::enter(op, Location::caller());
-        let made = make();
-        drop(scope);
-        made
+        called(op, Location::caller(), |call| {
+            let made = make();
+            match made.node.error() {
+                Some(error) => Tensor::failed(call.passed_on(error.clone())),
+                None => made,
+            }
+        })
     }
 
-    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's location.
+    /// Makes a tensor from a fallible description; an error is given the operation's name and the caller's location, also one of
+    /// the public methods that the description calls.
     #[track_caller]
     pub(crate) fn build(op: &'static str, make: impl FnOnce() -> Result<Tensor>) -> Tensor {
-        let (op, location) = Scope::current().unwrap_or((op, Location::caller()));
-        match make() {
+        Tensor::build_at(op, Location::caller(), make)
+    }
+
+    /// The same for a call that was made there.
+    pub(crate) fn build_at(
+        op: &'static str,
+        location: &'static Location<'static>,
+        make: impl FnOnce() -> Result<Tensor>,
+    ) -> Tensor {
+        called(op, location, |call| match make() {
             Ok(mut tensor) => {
                 // The caller's location does not reach through the closure: give it to what the closure made.
                 if let Some(node) = Arc::get_mut(&mut tensor.node) {
-                    node.location = location;
+                    node.location = call.location;
                 }
                 tensor
             }
-            // An error with a location came with an operand.
-            Err(error) if error.location().is_some() => Tensor::failed(error.through(op)),
-            Err(error) => Tensor::failed(error.in_op(op).at(location)),
-        }
+            Err(error) => Tensor::failed(call.passed_on(error)),
+        })
+    }
+
+    /// Several tensors from a fallible description; an error goes into each of them.
+    pub(crate) fn build_many<const N: usize>(
+        op: &'static str,
+        location: &'static Location<'static>,
+        make: impl FnOnce() -> Result<[Tensor; N]>,
+    ) -> [Tensor; N] {
+        called(op, location, |call| {
+            make().unwrap_or_else(|error| {
+                let error = call.passed_on(error);
+                std::array::from_fn(|_| Tensor::failed(error.clone()))
+            })
+        })
     }
 
     /// A new node over inputs, seen whole. An input's error is passed on; where too much waits, the inputs are computed first.
@@ -106,11 +177,12 @@ impl Tensor {
             if let Some(error) = input.node.error() {
                 return Err(error.clone());
             }
-            // Where inputs live on several devices, the first that is not the host is where the work goes.
-            if let Some(d) = &input.node.device
-                && device.as_ref().is_none_or(|have: &Device| have.is_host() && !d.is_host())
-            {
-                device = Some(d.clone());
+            if let Some(d) = &input.node.device {
+                match &device {
+                    Some(have) if d.same(have) => (),
+                    Some(have) => device = Some(meeting(have, d, kind.name())),
+                    None => device = Some(d.clone()),
+                }
             }
         }
         let (shape, dtype) = kind.result(&inputs)?;

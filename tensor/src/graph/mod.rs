@@ -22,6 +22,7 @@ mod waiting;
 
 pub(crate) use attention::Attention;
 pub(crate) use bounds::below;
+pub(crate) use build::attempt;
 pub(crate) use compose::{Coordinates, compose, is_whole, row_layout, through_padding};
 pub(crate) use contraction::{Contraction, Role, Roles};
 pub(crate) use elementwise::{Cast, Copy, Select};

@@ -1,8 +1,4 @@
 //! Arithmetic, comparisons and functions of single elements.
-//!
-//! Two tensors are broadcast together as in NumPy and meet in the dtype of [`DType::promote`]. A plain number takes the
-//! tensor's dtype; a fraction with an integer tensor gives f32. Functions of floats take integers as f32. Error bounds
-//! are those of [`millstream_core::Unary::ulp`]: 2 units in the last place on the CPU, 4 on GPUs.
 
 use half::{bf16, f16};
 use millstream_core::what::broadcast_shapes;
@@ -134,6 +130,7 @@ impl Operand<'_> {
     }
 }
 
+/// # Choices and bounds
 impl Tensor {
     #[track_caller]
     pub(crate) fn unary(&self, op: Unary) -> Tensor {
@@ -264,26 +261,28 @@ impl Tensor {
     /// `max(x, 0)`.
     #[track_caller]
     pub fn relu(&self) -> Tensor {
-        self.maximum(0)
+        Tensor::composed("relu", || self.maximum(0))
     }
 
     /// The Gaussian error linear unit, `x/2 * (1 + erf(x / sqrt(2)))`.
     #[track_caller]
     pub fn gelu(&self) -> Tensor {
-        let half = self * 0.5;
-        &half + &half * (self * std::f64::consts::FRAC_1_SQRT_2).erf()
+        Tensor::composed("gelu", || {
+            let half = self * 0.5;
+            &half + &half * (self * std::f64::consts::FRAC_1_SQRT_2).erf()
+        })
     }
 
     /// `x * sigmoid(x)`.
     #[track_caller]
     pub fn silu(&self) -> Tensor {
-        self * self.sigmoid()
+        Tensor::composed("silu", || self * self.sigmoid())
     }
 
     /// `x * x`.
     #[track_caller]
     pub fn square(&self) -> Tensor {
-        self * self
+        Tensor::composed("square", || self * self)
     }
 
     /// The tensor with elements below `low` raised to it and above `high` lowered to it. For one bound alone there are
@@ -305,7 +304,7 @@ impl Tensor {
     #[track_caller]
     #[doc(alias = "is_nan")]
     pub fn isnan(&self) -> Tensor {
-        self.ne(self)
+        Tensor::composed("isnan", || self.ne(self))
     }
 }
 
@@ -343,7 +342,8 @@ macro_rules! bound {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
+    ($(#![$head:meta])* $($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
+        $(#[$head])*
         impl Tensor {
             $($(#[$doc])*
             ///
@@ -360,6 +360,11 @@ macro_rules! unary {
 }
 
 unary! {
+    //! # Functions of one number
+    //!
+    //! Functions of floats take integers as f32, and half types are computed in f32. Bool, integers and, where there is a formula, complex numbers
+    //! are taken, too; what a function does not take is an error.
+
     /// `-x`.
     neg => Neg exact,
     /// The magnitude.
@@ -427,7 +432,8 @@ unary! {
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
+    ($(#![$head:meta])* $($(#[$doc:meta])* $name:ident => $op:ident $promise:ident),* $(,)?) => {
+        $(#[$head])*
         impl Tensor {
             $($(#[$doc])*
             ///
@@ -444,6 +450,22 @@ macro_rules! binary {
 }
 
 binary! {
+    //! # Functions of two numbers and comparisons
+    //!
+    //! Operators work between tensors, and between a tensor and a number on either side: `+ - * / % & | ^ << >>`, unary `-` and `!`, and the
+    //! assignments `+=` and so on. Two tensors are broadcast together as in NumPy and meet in the dtype of [`DType::promote`]. A plain
+    //! number takes the tensor's dtype; a fraction with an integer tensor gives f32. On the left of an operator stand numbers of the types `f64`,
+    //! `i64`, `bool`, `f16`, `bf16` and `Complex`, those of literals among them: what is another type is converted first, `f64::from(rate) * &x`.
+    //!
+    //! What integers do:
+    //! - `+`, `-`, `*` and negation wrap around, as does a sum in 64 bits.
+    //! - `/` gives a fraction, in f32; by 0 it is infinite or NaN. [`Tensor::floor_div`] stays in integers.
+    //! - [`Tensor::floor_div`] and `%` ([`Tensor::rem`]) by 0 give 0. The least number of a signed type divided by -1 is itself.
+    //! - `%` has the divisor's sign, as in Python; [`Tensor::fmod`] has the dividend's, as in Rust.
+    //! - `<<` and `>>` by the width or more shift all bits out: they give 0, or -1 where a negative number is shifted right.
+    //! - A number that the tensor's integer type does not hold is compared as what it is, and wraps in sums, products and bitwise operations; elsewhere
+    //!   it is an error.
+
     /// The quotient rounded toward minus infinity; integers divided by 0 give 0.
     floor_div => FloorDiv once,
     /// The remainder with the divisor's sign; by 0, integers give 0.

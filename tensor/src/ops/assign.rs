@@ -1,9 +1,4 @@
 //! Assignment: tensors that are changed, in the style of in-place operations.
-//!
-//! Values never change under anybody's eyes. An assignment gives its tensor a new value, which is the old one with a part
-//! replaced; clones and views made before, and what was computed or is still to be computed from them, keep the old one. If
-//! nobody has the old value any more when the new one is computed, it is written into the same memory, and only the part that
-//! is assigned is touched; else the old value is copied first.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -21,6 +16,12 @@ use crate::{Operand, Tensor, plan};
 /// How many waiting operations are looked at to learn whether one reads a tensor; more are taken to do so.
 const LOOKED_AT: usize = 1024;
 
+/// # Assignment
+///
+/// Values never change under anybody's eyes. An assignment gives its tensor a new value, which is the old one with a part replaced;
+/// clones and views made before, and what was computed or is still to be computed from them, keep the old one. If nobody has the
+/// old value any more when the new one is computed, it is written into the same memory, and only the part that is assigned is
+/// touched; else the old value is copied first. See also [`Tensor::set`].
 impl Tensor {
     /// Gives every element the value of `value`, which is broadcast to the shape. The tensor keeps its shape and dtype.
     ///
@@ -64,8 +65,8 @@ impl Tensor {
         range: impl Into<Span>,
         value: impl Into<Operand<'a>>,
     ) -> Result<()> {
-        let range = range.into();
-        self.assign_at(|x| x.slice(axis, range), value)
+        let (location, range) = (Location::caller(), range.into());
+        self.assign_at(|x| Tensor::build_at("slice_assign", location, || Ok(x.slice(axis, range))), value)
     }
 
     /// Assigns to what a view shows. The function makes the view from the tensor that it is given, by any views: slices, single

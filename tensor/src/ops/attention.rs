@@ -19,6 +19,7 @@ pub struct AttentionOptions<'a> {
     pub scale: Option<f64>,
 }
 
+/// # Attention
 impl Tensor {
     /// `softmax(scale * q k' + mask) v` for queries `[.., heads, n, d]`, keys `[.., kv_heads, m, d]` and values
     /// `[.., kv_heads, m, e]`, without the scores ever being in memory. There may be fewer heads of keys and values than of

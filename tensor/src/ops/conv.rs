@@ -1,10 +1,4 @@
 //! Convolutions: contractions of the filters with a view of the input's windows.
-//!
-//! No copy of the windows or of the padded input is ever written: a device reads the input itself, by strides and guards.
-//! Conventions are PyTorch's: filters are not flipped, an input is `[batch, channels, sizes..]` (or without the batch),
-//! filters are `[out channels, channels / groups, sizes..]`. Half types are summed in f32; the error of a result is bounded by
-//! `(k + 2) * eps * sum |x| |w|` over the `k` products that it sums, where `eps` is the roundoff of the type of the sum, unless
-//! [`Conv::accuracy`] allows more.
 
 use millstream_core::what::{Dims, elements};
 use millstream_core::{Accuracy, DType, Error, Layout, Result, Scalar};
@@ -316,6 +310,13 @@ fn finished(y: Tensor, bias: Option<&Tensor>, single: bool, axes: usize, channel
     Ok(if single { y.squeeze(0) } else { y })
 }
 
+/// # Convolutions
+///
+/// No copy of the windows or of the padded input is ever written: a device reads the input itself, by strides and guards. Conventions
+/// are PyTorch's: filters are not flipped, an input is `[batch, channels, sizes..]` (or without the batch), filters are
+/// `[out channels, channels / groups, sizes..]`. Half types are summed in f32; the error of a result is bounded by
+/// `(k + 2) * eps * sum |x| |w|` over the `k` products that it sums, where `eps` is the roundoff of the type of the sum, unless
+/// [`Conv::accuracy`] allows more.
 impl Tensor {
     fn convolution(&self, w: &Tensor, bias: Option<&Tensor>, options: &Conv, axes: usize) -> Result<Tensor> {
         let (x, single, w, dtype) = operands(self, w, axes, options)?;

@@ -1,4 +1,4 @@
-//! Making tensors from numbers: ranges, grids, triangles.
+//! Making tensors from numbers.
 
 use millstream_core::{DType, Error, Scalar};
 
@@ -50,6 +50,9 @@ fn between(numbers: &Tensor, first: f64, last: f64) -> Tensor {
     index.eq(0).where_(first, &inner)
 }
 
+/// # Numbers, ranges, grids, triangles
+///
+/// Constants take no memory until somebody needs it there. Random numbers are made by a [`Generator`](crate::Generator).
 impl Tensor {
     /// A tensor of one number.
     #[track_caller]
@@ -105,25 +108,27 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn arange_by(start: f64, stop: f64, step: f64, dtype: DType) -> Tensor {
-        let count = ((stop - start) / step).ceil();
-        if step == 0.0 || !count.is_finite() || count > i64::MAX as f64 / 2.0 {
-            return Tensor::build("arange_by", || {
-                Err(Error::argument(format!("from {start} to {stop} by {step} there is no end")))
-            });
-        }
-        let last = start + (count - 1.0) * step;
-        if count >= 1.0
-            && let Some(error) = unfit("arange_by", &[start, last], dtype)
-        {
-            return error;
-        }
-        let index = Tensor::arange(0, count.max(0.0) as i64);
-        let whole = |x: f64| x.fract() == 0.0 && x.abs() < 9e15;
-        if whole(start) && whole(step) && !dtype.is_float() && !dtype.is_complex() {
-            return (index * step as i64 + start as i64).cast(dtype);
-        }
-        let numbers = index.cast(computed(dtype)) * step + start;
-        settled(&numbers, Operand::Float(slack(start, last)), dtype)
+        Tensor::composed("arange_by", || {
+            let count = ((stop - start) / step).ceil();
+            if step == 0.0 || !count.is_finite() || count > i64::MAX as f64 / 2.0 {
+                return Tensor::build("arange_by", || {
+                    Err(Error::argument(format!("from {start} to {stop} by {step} there is no end")))
+                });
+            }
+            let last = start + (count - 1.0) * step;
+            if count >= 1.0
+                && let Some(error) = unfit("arange_by", &[start, last], dtype)
+            {
+                return error;
+            }
+            let index = Tensor::arange(0, count.max(0.0) as i64);
+            let whole = |x: f64| x.fract() == 0.0 && x.abs() < 9e15;
+            if whole(start) && whole(step) && !dtype.is_float() && !dtype.is_complex() {
+                return (index * step as i64 + start as i64).cast(dtype);
+            }
+            let numbers = index.cast(computed(dtype)) * step + start;
+            settled(&numbers, Operand::Float(slack(start, last)), dtype)
+        })
     }
 
     /// `count` numbers from `start` to `stop`, both included, evenly apart; the ends are exact.
@@ -135,50 +140,56 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn linspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
-        if let Some(error) = unfit("linspace", &[start, stop][..count.min(2)], dtype) {
-            return error;
-        }
-        let index = indices(count);
-        let last = count.saturating_sub(1);
-        let step = if last == 0 { 0.0 } else { (stop - start) / last as f64 };
-        // Each half from its own end.
-        let forth = index.cast(computed(dtype)) * step + start;
-        let back = stop - (last as i64 - &index).cast(computed(dtype)) * step;
-        let numbers = (index * 2).le(last as i64).where_(&forth, &back);
-        settled(&numbers, Operand::Float(slack(start, stop)), dtype)
+        Tensor::composed("linspace", || {
+            if let Some(error) = unfit("linspace", &[start, stop][..count.min(2)], dtype) {
+                return error;
+            }
+            let index = indices(count);
+            let last = count.saturating_sub(1);
+            let step = if last == 0 { 0.0 } else { (stop - start) / last as f64 };
+            // Each half from its own end.
+            let forth = index.cast(computed(dtype)) * step + start;
+            let back = stop - (last as i64 - &index).cast(computed(dtype)) * step;
+            let numbers = (index * 2).le(last as i64).where_(&forth, &back);
+            settled(&numbers, Operand::Float(slack(start, stop)), dtype)
+        })
     }
 
     /// `count` powers of `base`, with exponents evenly from `start` to `stop`; the first and the last are rounded once.
     #[track_caller]
     pub fn logspace(start: f64, stop: f64, count: usize, base: f64, dtype: DType) -> Tensor {
-        let (first, last) = (base.powf(start), base.powf(stop));
-        if let Some(error) = unfit("logspace", &[first, last][..count.min(2)], dtype) {
-            return error;
-        }
-        let exponents = Tensor::linspace(start, stop, count, computed(dtype));
-        let powers = match base {
-            2.0 => exponents.exp2(),
-            _ => exponents.full_like(millstream_core::Scalar::from_f64(base, computed(dtype))).pow(&exponents),
-        };
-        let powers = between(&powers, first, last);
-        settled(&powers, (&(powers.abs() * STEEP)).into(), dtype)
+        Tensor::composed("logspace", || {
+            let (first, last) = (base.powf(start), base.powf(stop));
+            if let Some(error) = unfit("logspace", &[first, last][..count.min(2)], dtype) {
+                return error;
+            }
+            let exponents = Tensor::linspace(start, stop, count, computed(dtype));
+            let powers = match base {
+                2.0 => exponents.exp2(),
+                _ => exponents.full_like(millstream_core::Scalar::from_f64(base, computed(dtype))).pow(&exponents),
+            };
+            let powers = between(&powers, first, last);
+            settled(&powers, (&(powers.abs() * STEEP)).into(), dtype)
+        })
     }
 
     /// `count` numbers from `start` to `stop`, each the same multiple of the one before; both have the same sign, and are exact.
     #[track_caller]
     pub fn geomspace(start: f64, stop: f64, count: usize, dtype: DType) -> Tensor {
-        let ratio = stop / start;
-        if ratio.is_nan() || ratio <= 0.0 || ratio.is_infinite() {
-            return Tensor::build("geomspace", || {
-                Err(Error::argument(format!("no multiple leads from {start} to {stop}")))
-            });
-        }
-        if let Some(error) = unfit("geomspace", &[start, stop][..count.min(2)], dtype) {
-            return error;
-        }
-        let exponents = Tensor::linspace(0.0, ratio.log2(), count, computed(dtype));
-        let numbers = between(&(exponents.exp2() * start), start, stop);
-        settled(&numbers, (&(numbers.abs() * STEEP)).into(), dtype)
+        Tensor::composed("geomspace", || {
+            let ratio = stop / start;
+            if ratio.is_nan() || ratio <= 0.0 || ratio.is_infinite() {
+                return Tensor::build("geomspace", || {
+                    Err(Error::argument(format!("no multiple leads from {start} to {stop}")))
+                });
+            }
+            if let Some(error) = unfit("geomspace", &[start, stop][..count.min(2)], dtype) {
+                return error;
+            }
+            let exponents = Tensor::linspace(0.0, ratio.log2(), count, computed(dtype));
+            let numbers = between(&(exponents.exp2() * start), start, stop);
+            settled(&numbers, (&(numbers.abs() * STEEP)).into(), dtype)
+        })
     }
 
     /// A matrix with ones on diagonal number `diagonal` (0 the main one, above it positive), zeros elsewhere.
@@ -190,7 +201,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Tensor {
-        diagonal_of(rows, columns).eq(diagonal).cast(dtype)
+        Tensor::composed("eye", || diagonal_of(rows, columns).eq(diagonal).cast(dtype))
     }
 
     /// The lower triangles of matrices: zeros above diagonal number `diagonal`.

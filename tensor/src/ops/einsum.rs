@@ -170,6 +170,7 @@ fn contract(a: Labelled, b: Labelled, order: &[Label], keep: impl Fn(Label) -> b
     Ok(Labelled { tensor: Tensor::new_node(contraction, inputs)?, labels: out })
 }
 
+/// # Contractions
 impl Tensor {
     /// Sums of products by Einstein's notation, as in NumPy: `"bij,bjk->bik"` is a matmul, `"ii->i"` a diagonal,
     /// `"ij->j"` a sum of columns. Letters name dimensions; `...` stands for any others, which broadcast. Without `->` the

@@ -1,7 +1,4 @@
 //! Functions of single elements that are made of others: tests, parts of complex numbers, activations, other names.
-//!
-//! They cost no kernel of their own: what they are made of fuses. Error bounds are those of their parts; where a formula
-//! would lose digits the function says what it does instead. Integers are taken as f32 where the result is a fraction.
 
 use millstream_core::{Binary, DType, Error, Kind as Family, Scalar, Unary};
 
@@ -34,6 +31,10 @@ impl Default for Tolerance {
     }
 }
 
+/// # Functions made of others: tests, complex parts, activations
+///
+/// They cost no kernel of their own: what they are made of fuses. Error bounds are those of their parts; where a formula would lose
+/// digits the function says what it does instead. Integers are taken as f32 where the result is a fraction.
 impl Tensor {
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.dtype().kind(), Family::Bool | Family::Signed | Family::Unsigned)
@@ -49,31 +50,31 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn isfinite(&self) -> Tensor {
-        match self.dtype() {
+        Tensor::composed("isfinite", || match self.dtype() {
             d if d.is_complex() => self.real().isfinite().and(&self.imag().isfinite()),
             _ if self.is_whole() => self.eq(self),
             _ => self.abs().lt(f64::INFINITY),
-        }
+        })
     }
 
     /// True where the element is infinite; of a complex number, either part.
     #[track_caller]
     pub fn isinf(&self) -> Tensor {
-        match self.dtype() {
+        Tensor::composed("isinf", || match self.dtype() {
             d if d.is_complex() => self.real().isinf().or(&self.imag().isinf()),
             _ if self.is_whole() => self.ne(self),
             _ => self.abs().eq(f64::INFINITY),
-        }
+        })
     }
 
     /// True where the sign is negative, also of -0; nothing is said about NaN.
     #[track_caller]
     pub fn signbit(&self) -> Tensor {
-        match self.dtype().kind() {
+        Tensor::composed("signbit", || match self.dtype().kind() {
             Family::Float => self.ones_like().copysign(self).lt(0.0),
             Family::Bool => self.ne(self),
             _ => self.lt(0),
-        }
+        })
     }
 
     /// The real part; of a real tensor, the tensor itself.
@@ -91,7 +92,9 @@ impl Tensor {
     /// The complex conjugate; of a real tensor, the tensor itself.
     #[track_caller]
     pub fn conj(&self) -> Tensor {
-        if self.dtype().is_complex() { Tensor::complex(&self.real(), &-self.imag()) } else { self.clone() }
+        Tensor::composed("conj", || {
+            if self.dtype().is_complex() { Tensor::complex(&self.real(), &-self.imag()) } else { self.clone() }
+        })
     }
 
     /// The complex numbers of these real and imaginary parts: c128 if one of them is f64, else c64.
@@ -111,7 +114,7 @@ impl Tensor {
     /// The complex numbers of these moduli and angles in radians.
     #[track_caller]
     pub fn polar(modulus: &Tensor, angle: &Tensor) -> Tensor {
-        Tensor::complex(&(modulus * angle.cos()), &(modulus * angle.sin()))
+        Tensor::composed("polar", || Tensor::complex(&(modulus * angle.cos()), &(modulus * angle.sin())))
     }
 
     /// The cube root, which every number has: that of a negative one is negative. Integers count as f32. Within 2 units in the last
@@ -124,25 +127,27 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cbrt(&self) -> Tensor {
-        if matches!(self.dtype(), DType::F16 | DType::BF16) {
-            return self.cast(DType::F32).cbrt().cast(self.dtype());
-        }
-        let x = self.as_float();
-        if x.dtype().is_complex() {
-            return Tensor::build("cbrt", || Err(Error::dtype("cbrt does not take complex numbers")));
-        }
-        // A power is near enough for one step of Newton's method to make it exact but for rounding.
-        let size = x.abs();
-        let near = size.pow(1.0 / 3.0);
-        let root = &near - (&near - &size / near.square()) / 3.0;
-        x.isfinite().and(&x.ne(0)).where_(&root.copysign(&x), &x)
+        Tensor::composed("cbrt", || {
+            if matches!(self.dtype(), DType::F16 | DType::BF16) {
+                return self.cast(DType::F32).cbrt().cast(self.dtype());
+            }
+            let x = self.as_float();
+            if x.dtype().is_complex() {
+                return Tensor::build("cbrt", || Err(Error::dtype("cbrt does not take complex numbers")));
+            }
+            // A power is near enough for one step of Newton's method to make it exact but for rounding.
+            let size = x.abs();
+            let near = size.pow(1.0 / 3.0);
+            let root = &near - (&near - &size / near.square()) / 3.0;
+            x.isfinite().and(&x.ne(0)).where_(&root.copysign(&x), &x)
+        })
     }
 
     /// The angle of a complex number in radians, from -pi to pi, within 2 units in the last place of its parts' angle; of a real
     /// number 0, or pi where it is negative.
     #[track_caller]
     pub fn angle(&self) -> Tensor {
-        self.imag().atan2(&self.real())
+        Tensor::composed("angle", || self.imag().atan2(&self.real()))
     }
 
     /// The tensor itself.
@@ -154,78 +159,86 @@ impl Tensor {
     /// `log(exp(x) + exp(y))` without overflow.
     #[track_caller]
     pub fn logaddexp<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        let x = self.as_float();
-        let y = other.into().beside(x.dtype()).as_float();
-        let most = x.maximum(&y);
-        let sum = &most + (-(&x - &y).abs()).exp().log1p();
-        // Of two equal infinities the difference is none.
-        most.isinf().where_(&most, &sum)
+        Tensor::composed("logaddexp", || {
+            let x = self.as_float();
+            let y = other.into().beside(x.dtype()).as_float();
+            let most = x.maximum(&y);
+            let sum = &most + (-(&x - &y).abs()).exp().log1p();
+            // Of two equal infinities the difference is none.
+            most.isinf().where_(&most, &sum)
+        })
     }
 
     /// `x && y` of what is not 0.
     #[track_caller]
     pub fn logical_and<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).and(&other.into().truth())
+        Tensor::composed("logical_and", || self.cast(DType::Bool).and(&other.into().truth()))
     }
 
     /// `x || y` of what is not 0.
     #[track_caller]
     pub fn logical_or<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).or(&other.into().truth())
+        Tensor::composed("logical_or", || self.cast(DType::Bool).or(&other.into().truth()))
     }
 
     /// True where exactly one is not 0.
     #[track_caller]
     pub fn logical_xor<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        self.cast(DType::Bool).xor(&other.into().truth())
+        Tensor::composed("logical_xor", || self.cast(DType::Bool).xor(&other.into().truth()))
     }
 
     /// True where the element is 0.
     #[track_caller]
     pub fn logical_not(&self) -> Tensor {
-        self.cast(DType::Bool).not()
+        Tensor::composed("logical_not", || self.cast(DType::Bool).not())
     }
 
     /// The remainder with the dividend's sign, as C's `fmod` and Rust's `%`; always exact. Integers by 0 give 0.
     #[track_caller]
     pub fn fmod<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-        let other = other.into().held(self.dtype());
-        if !self.is_whole() || !other.is_whole() {
-            return self.binary(Binary::Fmod, &other);
-        }
-        // From the remainder with the divisor's sign.
-        let r = self.rem(&other);
-        let unlike = self.lt(0).ne(&other.lt(0)).and(&r.ne(0));
-        unlike.where_(&(&r - &other), &r)
+        Tensor::composed("fmod", || {
+            let other = other.into().held(self.dtype());
+            if !self.is_whole() || !other.is_whole() {
+                return self.binary(Binary::Fmod, &other);
+            }
+            // From the remainder with the divisor's sign.
+            let r = self.rem(&other);
+            let unlike = self.lt(0).ne(&other.lt(0)).and(&r.ne(0));
+            unlike.where_(&(&r - &other), &r)
+        })
     }
 
     /// `x + weight (end - x)`.
     #[track_caller]
     pub fn lerp<'a, 'b>(&self, end: impl Into<Operand<'a>>, weight: impl Into<Operand<'b>>) -> Tensor {
-        let x = self.as_float();
-        let way = &end.into().beside(x.dtype()) - &x;
-        &x + way * &weight.into().beside(x.dtype())
+        Tensor::composed("lerp", || {
+            let x = self.as_float();
+            let way = &end.into().beside(x.dtype()) - &x;
+            &x + way * &weight.into().beside(x.dtype())
+        })
     }
 
     /// NaN replaced by `nan`, infinities by the given numbers, or by the largest and the lowest finite ones of the dtype.
     #[track_caller]
     pub fn nan_to_num(&self, nan: f64, positive: Option<f64>, negative: Option<f64>) -> Tensor {
-        if self.dtype().is_complex() {
-            let part = |x: Tensor| x.nan_to_num(nan, positive, negative);
-            return Tensor::complex(&part(self.real()), &part(self.imag()));
-        }
-        if self.is_whole() {
-            return self.clone();
-        }
-        let most = match self.dtype() {
-            DType::F16 => 65504.0,
-            DType::BF16 => 3.389_531_389_251_535_5e38,
-            DType::F32 => f64::from(f32::MAX),
-            _ => f64::MAX,
-        };
-        let x = self.isnan().where_(nan, self);
-        let x = self.eq(f64::INFINITY).where_(positive.unwrap_or(most), &x);
-        self.eq(f64::NEG_INFINITY).where_(negative.unwrap_or(-most), &x)
+        Tensor::composed("nan_to_num", || {
+            if self.dtype().is_complex() {
+                let part = |x: Tensor| x.nan_to_num(nan, positive, negative);
+                return Tensor::complex(&part(self.real()), &part(self.imag()));
+            }
+            if self.is_whole() {
+                return self.clone();
+            }
+            let most = match self.dtype() {
+                DType::F16 => 65504.0,
+                DType::BF16 => 3.389_531_389_251_535_5e38,
+                DType::F32 => f64::from(f32::MAX),
+                _ => f64::MAX,
+            };
+            let x = self.isnan().where_(nan, self);
+            let x = self.eq(f64::INFINITY).where_(positive.unwrap_or(most), &x);
+            self.eq(f64::NEG_INFINITY).where_(negative.unwrap_or(-most), &x)
+        })
     }
 
     /// `|x - y|`; of integers exact, in the unsigned type of their width.
@@ -280,97 +293,111 @@ impl Tensor {
     /// `log(1 + exp(x))` without overflow.
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        let x = self.as_float();
-        x.maximum(0) + (-x.abs()).exp().log1p()
+        Tensor::composed("softplus", || {
+            let x = self.as_float();
+            x.maximum(0) + (-x.abs()).exp().log1p()
+        })
     }
 
     /// `log(sigmoid(x))` without underflow.
     #[track_caller]
     pub fn log_sigmoid(&self) -> Tensor {
-        let x = self.as_float();
-        x.minimum(0) - (-x.abs()).exp().log1p()
+        Tensor::composed("log_sigmoid", || {
+            let x = self.as_float();
+            x.minimum(0) - (-x.abs()).exp().log1p()
+        })
     }
 
     /// `x`, or `alpha (exp(x) - 1)` where x is negative.
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Tensor {
-        let x = self.as_float();
-        x.gt(0.0).where_(&x, &(x.minimum(0).expm1() * alpha))
+        Tensor::composed("elu", || {
+            let x = self.as_float();
+            x.gt(0.0).where_(&x, &(x.minimum(0).expm1() * alpha))
+        })
     }
 
     /// The scaled [`Tensor::elu`] of self-normalizing networks.
     #[track_caller]
     pub fn selu(&self) -> Tensor {
-        self.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5
+        Tensor::composed("selu", || self.elu(1.673_263_242_354_377_2) * 1.050_700_987_355_480_5)
     }
 
     /// `x`, or `slope x` where x is negative.
     #[track_caller]
     pub fn leaky_relu(&self, slope: f64) -> Tensor {
-        let x = self.as_float();
-        x.lt(0.0).where_(&(&x * slope), &x)
+        Tensor::composed("leaky_relu", || {
+            let x = self.as_float();
+            x.lt(0.0).where_(&(&x * slope), &x)
+        })
     }
 
     /// `min(max(x, 0), 6)`.
     #[track_caller]
     pub fn relu6(&self) -> Tensor {
-        self.clip(0, 6)
+        Tensor::composed("relu6", || self.clip(0, 6))
     }
 
     /// `min(max(x + 3, 0), 6) / 6`.
     #[track_caller]
     pub fn hard_sigmoid(&self) -> Tensor {
-        (self.as_float() + 3.0).relu6() / 6.0
+        Tensor::composed("hard_sigmoid", || (self.as_float() + 3.0).relu6() / 6.0)
     }
 
     /// `x * hard_sigmoid(x)`.
     #[track_caller]
     pub fn hard_swish(&self) -> Tensor {
-        self * self.hard_sigmoid()
+        Tensor::composed("hard_swish", || self * self.hard_sigmoid())
     }
 
     /// `x * tanh(softplus(x))`.
     #[track_caller]
     pub fn mish(&self) -> Tensor {
-        self * self.softplus().tanh()
+        Tensor::composed("mish", || self * self.softplus().tanh())
     }
 
     /// `x / (1 + |x|)`.
     #[track_caller]
     pub fn softsign(&self) -> Tensor {
-        let x = self.as_float();
-        &x / (x.abs() + 1.0)
+        Tensor::composed("softsign", || {
+            let x = self.as_float();
+            &x / (x.abs() + 1.0)
+        })
     }
 
     /// The Gaussian error linear unit by the hyperbolic tangent: `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`.
     #[track_caller]
     pub fn gelu_tanh(&self) -> Tensor {
-        let x = self.as_float();
-        let inner = (&x + x.square() * &x * 0.044_715) * (2.0 / std::f64::consts::PI).sqrt();
-        &x * 0.5 * (inner.tanh() + 1.0)
+        Tensor::composed("gelu_tanh", || {
+            let x = self.as_float();
+            let inner = (&x + x.square() * &x * 0.044_715) * (2.0 / std::f64::consts::PI).sqrt();
+            &x * 0.5 * (inner.tanh() + 1.0)
+        })
     }
 
     /// `log(x / (1 - x))`.
     #[track_caller]
     pub fn logit(&self) -> Tensor {
-        let x = self.as_float();
-        let rest = 1.0 - &x;
-        // Around 1/2 both logarithms cancel: the quotient is 1 and a little, which is exact here.
-        let near = ((&x + &x - 1.0) / &rest).log1p();
-        let far = x.log() - (-&x).log1p();
-        x.gt(0.25).and(&x.lt(0.75)).where_(&near, &far)
+        Tensor::composed("logit", || {
+            let x = self.as_float();
+            let rest = 1.0 - &x;
+            // Around 1/2 both logarithms cancel: the quotient is 1 and a little, which is exact here.
+            let near = ((&x + &x - 1.0) / &rest).log1p();
+            let far = x.log() - (-&x).log1p();
+            x.gt(0.25).and(&x.lt(0.75)).where_(&near, &far)
+        })
     }
 
     /// Degrees as radians.
     #[track_caller]
     pub fn deg2rad(&self) -> Tensor {
-        self.as_float() * (std::f64::consts::PI / 180.0)
+        Tensor::composed("deg2rad", || self.as_float() * (std::f64::consts::PI / 180.0))
     }
 
     /// Radians as degrees.
     #[track_caller]
     pub fn rad2deg(&self) -> Tensor {
-        self.as_float() * (180.0 / std::f64::consts::PI)
+        Tensor::composed("rad2deg", || self.as_float() * (180.0 / std::f64::consts::PI))
     }
 
     /// Zeros of the same shape and dtype.
@@ -396,18 +423,22 @@ impl Tensor {
 }
 
 macro_rules! aliases {
-    ($($(#[$doc:meta])* $name:ident $method:ident),* $(,)?) => {
+    ($(#![$head:meta])* $($(#[$doc:meta])* $name:ident $method:ident),* $(,)?) => {
+        $(#[$head])*
         impl Tensor {
             $($(#[$doc])*
             #[track_caller]
             pub fn $name<'a>(&self, other: impl Into<Operand<'a>>) -> Tensor {
-                self.$method(other)
+                let other = other.into();
+                Tensor::composed(stringify!($name), || self.$method(other))
             })*
         }
     };
 }
 
 aliases! {
+    //! # Other names
+
     /// [`Tensor::floor_div`] under the name of NumPy and PyTorch.
     floor_divide floor_div,
     /// [`Tensor::rem`] under the name of NumPy and PyTorch.
@@ -428,12 +459,12 @@ impl Tensor {
     /// [`Tensor::recip`] under the name of NumPy and PyTorch.
     #[track_caller]
     pub fn reciprocal(&self) -> Tensor {
-        self.recip()
+        Tensor::composed("reciprocal", || self.recip())
     }
 
     /// [`Tensor::not`] under the name of the Python Array API.
     #[track_caller]
     pub fn bitwise_invert(&self) -> Tensor {
-        self.not()
+        Tensor::composed("bitwise_invert", || self.not())
     }
 }

@@ -1,7 +1,4 @@
 //! Fourier transforms, computed on the host.
-//!
-//! f32, f64, c64 and c128. The error of a transform of `n` elements has at most `4 ceil(log2 n)` units in the last place of the
-//! norm of the row; a transform over several axes adds those of each.
 
 use std::panic::Location;
 
@@ -53,6 +50,10 @@ struct Call {
     conjugate: bool,
 }
 
+/// # Fourier transforms
+///
+/// Computed on the host, for f32, f64, c64 and c128. The error of a transform of `n` elements has at most `4 ceil(log2 n)` units in the
+/// last place of the norm of the row; a transform over several axes adds those of each.
 impl Tensor {
     fn transformed(&self, call: Call, location: &'static Location<'static>) -> Tensor {
         let [made] = Tensor::build_many(call.op, location, || {

@@ -11,6 +11,9 @@ use crate::Tensor;
 use crate::arguments::Integer;
 use crate::graph::{Gather, Inputs};
 
+/// # Looking up
+///
+/// Elements at indices that other tensors hold, which are integers of any type; a negative one counts from the end of its axis.
 impl Tensor {
     /// An error unless these are indices.
     pub(crate) fn check_indices(&self) -> Result<()> {

@@ -1,7 +1,4 @@
 //! Tensors made of others: joined, repeated, shifted, taken apart.
-//!
-//! A joined tensor is written part by part, each part computed straight into the result. Taking apart and most rearranging
-//! only makes views.
 
 use millstream_core::what::{Dims, count};
 use millstream_core::{DType, Error, Result};
@@ -9,9 +6,13 @@ use smallvec::SmallVec;
 
 use crate::Tensor;
 use crate::arguments::{Axes, Integer, Integers};
-use crate::graph::{Concat, Inputs};
+use crate::graph::{Concat, Inputs, attempt};
 use crate::ops::creation::indices;
 
+/// # Joining, repeating, taking apart
+///
+/// A joined tensor is written part by part, each part computed straight into the result. Taking apart and most rearranging only makes
+/// views.
 impl Tensor {
     /// The tensors one after the other along an axis. All other sizes must agree; dtypes are promoted.
     ///
@@ -60,8 +61,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn stack<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>, axis: impl Integer) -> Tensor {
+        let tensors: SmallVec<[T; 4]> = tensors.into_iter().collect();
         Tensor::composed("stack", || {
-            let parts = tensors.into_iter().map(|t| t.as_ref().unsqueeze(axis));
+            let parts = tensors.iter().map(|t| t.as_ref().unsqueeze(axis));
             Tensor::concat(parts.collect::<Vec<_>>(), axis)
         })
     }
@@ -70,32 +72,41 @@ impl Tensor {
     ///
     /// # Errors
     /// An axis that does not exist, or an error that the tensor carries.
+    #[track_caller]
     pub fn unstack(&self, axis: impl Integer) -> Result<Vec<Tensor>> {
-        self.check()?;
-        let n = self.sizes()[self.axis(axis)?];
-        Ok((0..n).map(|i| self.select(axis, i)).collect())
+        attempt("unstack", || {
+            self.check()?;
+            let n = self.sizes()[self.axis(axis)?];
+            Ok((0..n).map(|i| self.select(axis, i)).collect())
+        })
     }
 
     /// Views of so many neighbouring indices each along an axis. The sizes must add up to the axis.
     ///
     /// # Errors
     /// Sizes that do not add up, an axis that does not exist, or an error that the tensor carries.
+    #[track_caller]
     pub fn split(&self, sizes: &[usize], axis: impl Integer) -> Result<Vec<Tensor>> {
-        self.check()?;
-        let n = self.sizes()[self.axis(axis)?];
-        if sizes.iter().try_fold(0usize, |sum, &s| sum.checked_add(s)) != Some(n) {
-            return Err(Error::argument(format!("sizes {sizes:?} do not add up to the {n} of axis {}", axis.number()))
+        attempt("split", || {
+            self.check()?;
+            let n = self.sizes()[self.axis(axis)?];
+            if sizes.iter().try_fold(0usize, |sum, &s| sum.checked_add(s)) != Some(n) {
+                return Err(Error::argument(format!(
+                    "sizes {sizes:?} do not add up to the {n} of axis {}",
+                    axis.number()
+                ))
                 .in_op("split"));
-        }
-        let mut start = 0;
-        Ok(sizes
-            .iter()
-            .map(|&s| {
-                let part = self.slice(axis, start..start + s);
-                start += s;
-                part
-            })
-            .collect())
+            }
+            let mut start = 0;
+            Ok(sizes
+                .iter()
+                .map(|&s| {
+                    let part = self.slice(axis, start..start + s);
+                    start += s;
+                    part
+                })
+                .collect())
+        })
     }
 
     /// Each element so many times in a row along an axis.
@@ -207,7 +218,7 @@ impl Tensor {
         Tensor::build("flatten", || {
             self.check()?;
             if self.rank() == 0 {
-                return Ok(self.reshape(&[1]));
+                return Ok(self.reshape([1]));
             }
             let (first, last) = (self.axis(first)?, self.axis(last)?);
             if first > last {
@@ -224,15 +235,18 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast, or an error that one of the tensors carries.
+    #[track_caller]
     pub fn broadcast_all<T: AsRef<Tensor>>(tensors: impl IntoIterator<Item = T>) -> Result<Vec<Tensor>> {
         let tensors: Vec<T> = tensors.into_iter().collect();
-        let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
-        let mut shape = Dims::new();
-        for t in &tensors {
-            t.check()?;
-            shape = millstream_core::what::broadcast_shapes(&shape, t.sizes())?;
-        }
-        Ok(tensors.iter().map(|t| t.broadcast(&shape)).collect())
+        attempt("broadcast_all", || {
+            let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
+            let mut shape = Dims::new();
+            for t in &tensors {
+                t.check()?;
+                shape = millstream_core::what::broadcast_shapes(&shape, t.sizes())?;
+            }
+            Ok(tensors.iter().map(|t| t.broadcast(&shape)).collect())
+        })
     }
 
     /// Truth values as a tensor: 1 at the index, 0 elsewhere, along a new last axis of `classes`. An index out of range gives

@@ -1,8 +1,4 @@
 //! Linear algebra: factorizations computed on the host, and what is composed of them and of other operations.
-//!
-//! Matrices are the last two dimensions; all before them are a batch. Factorizations take f32, f64, c64 and c128. They are
-//! computed in f64: the factors of an f64 matrix multiply to the matrix within `8 max(m, n) eps` of its norm, those of an f32
-//! matrix are rounded once.
 
 use std::panic::Location;
 
@@ -47,6 +43,11 @@ fn epsilon(dtype: DType) -> f64 {
     }
 }
 
+/// # Linear algebra
+///
+/// Matrices are the last two dimensions; all before them are a batch. Factorizations are computed on the host, for f32, f64, c64 and
+/// c128. They are computed in f64: the factors of an f64 matrix multiply to the matrix within `8 max(m, n) eps` of its norm, those of
+/// an f32 matrix are rounded once.
 impl Tensor {
     /// The sizes of the batch, and of one matrix.
     fn matrix_sizes(&self) -> Result<(Dims, usize, usize)> {
@@ -68,7 +69,7 @@ impl Tensor {
             let (batch, m, n) = self.matrix_sizes()?;
             let matrices = count(&batch)?;
             let function = host::factor(self.dtype(), matrices, m, n, what(m, n))?;
-            let flat = self.reshape(&[matrices, m, n]);
+            let flat = self.reshape([matrices, m, n]);
             let outputs: [Tensor; N] = Tensor::host_outputs(function, &[&flat], location)?;
             Ok(outputs.map(|t| {
                 let shape: Dims = batch.iter().chain(&t.sizes()[1..]).copied().collect();
@@ -210,7 +211,7 @@ impl Tensor {
                     .copied()
                     .chain([rows, columns])
                     .collect();
-                t.cast(dtype).reshape(&own).broadcast(&whole).reshape(&[matrices, rows, columns])
+                t.cast(dtype).reshape(&own).broadcast(&whole).reshape([matrices, rows, columns])
             };
             let function = host::factor(dtype, matrices, m, n, Factor::Solve { columns })?;
             let (a, b) = (flat(self, m, n), flat(b, rows, columns));
@@ -503,6 +504,8 @@ impl Tensor {
 }
 
 reductions! {
+    //! # Lengths of vectors
+
     /// The length of vectors along axes, the root of the sum of their squares: [`Tensor::vector_norm`] of order 2.
     norm, norm_keepdim: |x; axes, keep| x.norm_of_vectors(2.0, axes, keep);
     /// The norm of vectors along axes: for `ord` infinity the largest magnitude, for minus infinity the smallest, for 0 how many

@@ -6,6 +6,7 @@ use millstream_core::{Accuracy, Error};
 use crate::Tensor;
 use crate::graph::{Contraction, Inputs, Role, Roles};
 
+/// # Matmuls
 impl Tensor {
     /// Matrix multiplication over the last two dimensions, with the others broadcast, as in NumPy: a vector on the left is a row,
     /// on the right a column, and the added dimension goes again. Half types are summed in f32, integers wrap.

@@ -3,28 +3,39 @@
 //! A method checks what it is given, works out the result's shape and dtype, and appends nodes to the graph. It computes
 //! nothing itself, and it asks the planner for nothing, except where the shape of its result depends on values.
 
-mod arithmetic;
-mod assign;
-mod attention;
-mod complex;
-mod conv;
+// Documentation shows the methods of tensors in this order.
 mod creation;
-mod einsum;
-mod elementwise;
-mod fft;
-mod indexing;
+
 mod join;
-mod linalg;
-mod matmul;
-mod neural;
 mod padding;
-mod pool;
-mod quantile;
-mod random;
+
+mod assign;
+mod indexing;
+mod scatter;
+
+mod arithmetic;
+mod complex;
+mod elementwise;
+
 mod reductions;
 mod scan;
-mod scatter;
+
+mod quantile;
 mod sorting;
+
+mod matmul;
+
+mod einsum;
+mod linalg;
+
+mod fft;
+
+mod neural;
+
+mod attention;
+mod conv;
+mod pool;
+mod random;
 
 pub use arithmetic::Operand;
 pub use attention::AttentionOptions;

@@ -1,6 +1,4 @@
 //! What networks are made of: normalisations, losses, resizing.
-//!
-//! All of it is written from primitives and fused by the planner: a normalisation is one kernel, a loss one or two.
 
 use millstream_core::what::count;
 use millstream_core::{DType, Error, Reduce, Result};
@@ -34,6 +32,8 @@ pub enum Interpolation {
 }
 
 reductions! {
+    //! # Sums of exponentials
+
     /// `log(sum(exp(x)))` over axes, safe for large elements.
     ///
     /// ```
@@ -45,6 +45,9 @@ reductions! {
     logsumexp, logsumexp_keepdim: |x; axes, keep| x.log_sum_exp(axes, keep);
 }
 
+/// # Normalisations, losses, resizing
+///
+/// All of it is written from primitives and fused by the planner: a normalisation is one kernel, a loss one or two.
 impl Tensor {
     #[track_caller]
     fn log_sum_exp(&self, axes: &Axes, keep: Keep) -> Tensor {
@@ -89,7 +92,7 @@ impl Tensor {
                     .suggest("axis 1 holds the channels, and groups are of one size"));
             }
             let rest = many(shape[1] / groups, count(&shape[2..])?)?;
-            Ok(self.reshape(&[shape[0], groups, rest]).layernorm(-1, epsilon).reshape(shape))
+            Ok(self.reshape([shape[0], groups, rest]).layernorm(-1, epsilon).reshape(shape))
         })
     }
 

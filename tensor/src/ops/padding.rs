@@ -1,7 +1,4 @@
 //! Padding and windows.
-//!
-//! Neither costs a copy where the next operation can read through it: padding becomes guards on that operation's reads,
-//! windows are overlapping strides.
 
 use millstream_core::what::{Dims, Strides};
 use millstream_core::{DType, Error, Layout, Result, Scalar};
@@ -113,6 +110,10 @@ pub(crate) fn number(value: Operand<'_>, dtype: DType) -> Result<Scalar> {
     }
 }
 
+/// # Padding and windows
+///
+/// Neither costs a copy where the next operation can read through it: padding becomes guards on that operation's reads, windows are
+/// overlapping strides.
 impl Tensor {
     /// The tensor with `value` around it: for each of the last axes, in order, so many elements before and after.
     ///
@@ -199,7 +200,7 @@ impl Tensor {
                     Padding::Replicate => (repeated(0, before), repeated(n - 1, after)),
                     Padding::Circular => (part(n - before, n), part(0, after)),
                 };
-                out = Tensor::concat(&[&left, &out, &right], axis);
+                out = Tensor::concat([&left, &out, &right], axis);
             }
             Ok(out)
         })

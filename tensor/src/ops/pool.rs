@@ -161,6 +161,10 @@ fn finished(y: Tensor, single: bool) -> Tensor {
     if single { y.squeeze(0) } else { y }
 }
 
+/// # Pooling
+///
+/// Reductions over windows. Conventions are PyTorch's; an input is `[batch, channels, sizes..]` or without the batch, or has its channels
+/// last.
 impl Tensor {
     fn max_pool(&self, pool: &Pool, axes: usize) -> Result<Tensor> {
         let (x, single) = images(self, axes, pool.channels)?;
@@ -199,7 +203,7 @@ impl Tensor {
         let dtype = totals.dtype();
         let mut y = totals;
         if uneven.is_empty() {
-            y = y / whole;
+            y /= whole;
         } else {
             // One table for all axes, so that there is one rounding.
             let mut table = vec![whole];
@@ -214,7 +218,7 @@ impl Tensor {
             let table: Vec<f32> = table.iter().map(|&c| c as f32).collect();
             let counts = Tensor::from_shape(&shape, &table).cast(dtype);
             let counts = if y.node.device.is_some() { counts.to(&y.device()?) } else { counts };
-            y = y / counts;
+            y /= counts;
         }
         Ok(finished(y, single))
     }

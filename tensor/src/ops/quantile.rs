@@ -9,6 +9,8 @@ use crate::arguments::Axes;
 use crate::ops::reductions::{Keep, reductions};
 
 reductions! {
+    //! # Medians and quantiles
+
     /// The value below which the part `q` (from 0 to 1) of the elements lies, over axes: of the sorted elements that of number
     /// `q * (n - 1)`, between two of them by their distance. NaN if there is a NaN. Integers count as f32. Between two elements
     /// rounded thrice, else exact.
@@ -52,7 +54,7 @@ impl Tensor {
         }
         let mut shape: Dims = rest.iter().map(|&d| self.sizes()[d]).collect();
         let rows = count(&shape)?;
-        let sorted = x.permute(&order).reshape(&[rows, n]).sort(1, Order::Ascending);
+        let sorted = x.permute(&order).reshape([rows, n]).sort(1, Order::Ascending);
         sorted.check()?;
         let at = q * (n - 1) as f64;
         let (low, part) = (at.floor(), at - at.floor());

@@ -46,7 +46,7 @@ impl Generator {
     #[track_caller]
     pub fn words(&mut self, shape: impl Into<NewShape>) -> Tensor {
         let (key, shape) = (self.key(), shape.into());
-        Tensor::build("random", || {
+        Tensor::build("words", || {
             let shape = shape.sizes()?;
             let elements = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
             if elements.is_none_or(|n| n > 1 << 32) {
@@ -69,46 +69,52 @@ impl Generator {
     /// for f64). Bit for bit the same on every device.
     #[track_caller]
     pub fn uniform(&mut self, shape: impl Into<NewShape>, dtype: DType) -> Tensor {
-        let shape = shape.into();
-        match dtype {
-            DType::F64 => self.long_words(&shape).shr(11).cast(DType::F64) * (-53f64).exp2(),
-            DType::F32 => self.words(shape).shr(8).cast(DType::F32) * (-24f64).exp2(),
-            DType::F16 => (self.words(shape).shr(21).cast(DType::F32) * (-11f64).exp2()).cast(DType::F16),
-            DType::BF16 => (self.words(shape).shr(24).cast(DType::F32) * (-8f64).exp2()).cast(DType::BF16),
-            _ => Tensor::build("uniform", || Err(not_float("uniform", dtype))),
-        }
+        Tensor::composed("uniform", || {
+            let shape = shape.into();
+            match dtype {
+                DType::F64 => self.long_words(&shape).shr(11).cast(DType::F64) * (-53f64).exp2(),
+                DType::F32 => self.words(shape).shr(8).cast(DType::F32) * (-24f64).exp2(),
+                DType::F16 => (self.words(shape).shr(21).cast(DType::F32) * (-11f64).exp2()).cast(DType::F16),
+                DType::BF16 => (self.words(shape).shr(24).cast(DType::F32) * (-8f64).exp2()).cast(DType::BF16),
+                _ => Tensor::build("uniform", || Err(not_float("uniform", dtype))),
+            }
+        })
     }
 
     /// Numbers of the normal distribution with mean 0 and variance 1, by the method of Box and Muller. Within the error bounds of
     /// its functions the same on every device; no number is farther from 0 than 5.8 (f32) or 8.6 (f64).
     #[track_caller]
     pub fn normal(&mut self, shape: impl Into<NewShape>, dtype: DType) -> Tensor {
-        let of = match dtype {
-            DType::F16 | DType::BF16 => DType::F32,
-            other => other,
-        };
-        if dtype.kind() != Family::Float {
-            return Tensor::build("normal", || Err(not_float("normal", dtype)));
-        }
-        let shape = shape.into();
-        let (distance, angle) = (self.uniform(shape.clone(), of), self.uniform(shape, of));
-        // One less the number lies above 0, so that its logarithm exists.
-        let distance = ((1.0 - distance).log() * -2.0).sqrt();
-        (distance * (angle * std::f64::consts::TAU).cos()).cast(dtype)
+        Tensor::composed("normal", || {
+            let of = match dtype {
+                DType::F16 | DType::BF16 => DType::F32,
+                other => other,
+            };
+            if dtype.kind() != Family::Float {
+                return Tensor::build("normal", || Err(not_float("normal", dtype)));
+            }
+            let shape = shape.into();
+            let (distance, angle) = (self.uniform(shape.clone(), of), self.uniform(shape, of));
+            // One less the number lies above 0, so that its logarithm exists.
+            let distance = ((1.0 - distance).log() * -2.0).sqrt();
+            (distance * (angle * std::f64::consts::TAU).cos()).cast(dtype)
+        })
     }
 
     /// Integers from `low` up to but without `high`, as i64. Bit for bit the same on every device; none is more likely than
     /// another by more than (high - low) / 2^64.
     #[track_caller]
     pub fn integers(&mut self, shape: impl Into<NewShape>, low: i64, high: i64) -> Tensor {
-        let words = self.long_words(&shape.into());
-        Tensor::build("integers", || {
-            if low >= high {
-                return Err(Error::argument(format!("there is no integer from {low} up to but without {high}")));
-            }
-            let range = Tensor::scalar(high.wrapping_sub(low) as u64);
-            // Sums wrap, so that ranges wider than those of i64 come out right.
-            Ok(words.rem(&range).cast(DType::I64) + low)
+        Tensor::composed("integers", || {
+            let words = self.long_words(&shape.into());
+            Tensor::build("integers", || {
+                if low >= high {
+                    return Err(Error::argument(format!("there is no integer from {low} up to but without {high}")));
+                }
+                let range = Tensor::scalar(high.wrapping_sub(low) as u64);
+                // Sums wrap, so that ranges wider than those of i64 come out right.
+                Ok(words.rem(&range).cast(DType::I64) + low)
+            })
         })
     }
 
@@ -124,42 +130,49 @@ impl Generator {
     /// ```
     #[track_caller]
     pub fn permutation(&mut self, n: usize) -> Tensor {
-        self.long_words(&n.into()).argsort(0, Order::Ascending)
+        Tensor::composed("permutation", || self.long_words(&n.into()).argsort(0, Order::Ascending))
     }
 
     /// The slices of an axis in a random order: [`Generator::permutation`] of its indices.
     #[track_caller]
     pub fn shuffle(&mut self, x: &Tensor, axis: impl Integer) -> Tensor {
-        match x.axis(axis) {
+        Tensor::composed("shuffle", || match x.axis(axis) {
             Ok(at) => x.take(&self.permutation(x.sizes()[at]), axis),
             Err(error) => Tensor::build("shuffle", || x.check().and(Err(error))),
-        }
+        })
     }
 
     /// True with this probability, from 0 to 1, else false.
     #[track_caller]
     pub fn bernoulli(&mut self, shape: impl Into<NewShape>, probability: f64) -> Tensor {
-        if !(0.0..=1.0).contains(&probability) {
-            return Tensor::build("bernoulli", || {
-                Err(Error::argument(format!("a probability of {probability} does not lie from 0 to 1")))
-            });
-        }
-        self.uniform(shape, DType::F32).lt(probability)
+        Tensor::composed("bernoulli", || {
+            if !(0.0..=1.0).contains(&probability) {
+                return Tensor::build("bernoulli", || {
+                    Err(Error::argument(format!("a probability of {probability} does not lie from 0 to 1")))
+                });
+            }
+            self.uniform(shape, DType::F32).lt(probability)
+        })
     }
 }
 
+/// # Dropout
 impl Tensor {
     /// Elements set to 0 with this probability, the others divided by what is left of 1, as in training. Not for inference,
     /// which leaves it out.
     #[track_caller]
     pub fn dropout(&self, probability: f64, generator: &mut Generator) -> Tensor {
-        if !(0.0..1.0).contains(&probability) {
-            return Tensor::build("dropout", || {
-                Err(Error::argument(format!("a probability of {probability} does not lie from 0 up to but without 1")))
-            });
-        }
-        let passed = generator.uniform(self.sizes(), DType::F32).ge(probability);
-        passed.where_(&(self / (1.0 - probability)), 0)
+        Tensor::composed("dropout", || {
+            if !(0.0..1.0).contains(&probability) {
+                return Tensor::build("dropout", || {
+                    Err(Error::argument(format!(
+                        "a probability of {probability} does not lie from 0 up to but without 1"
+                    )))
+                });
+            }
+            let passed = generator.uniform(self.sizes(), DType::F32).ge(probability);
+            passed.where_(&(self / (1.0 - probability)), 0)
+        })
     }
 }
 

@@ -1,5 +1,4 @@
-//! Reductions, and what is made of them. Each has a form that keeps the reduced axes with size 1, so that its result broadcasts
-//! against what was reduced.
+//! Reductions, and what is made of them.
 
 use millstream_core::what::Dims;
 use millstream_core::{DType, Error, Kind as Family, Layout, Reduce};
@@ -19,7 +18,8 @@ pub(crate) enum Keep {
 
 /// A reduction in two forms: one in which the reduced axes go, and one in which they stay with size 1.
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident, $keepdim:ident: |$x:ident $(, $more:ident: $of:ty)*; $axes:ident, $keep:ident| $make:expr;)*) => {
+    ($(#![$head:meta])* $($(#[$doc:meta])* $name:ident, $keepdim:ident: |$x:ident $(, $more:ident: $of:ty)*; $axes:ident, $keep:ident| $make:expr;)*) => {
+        $(#[$head])*
         impl Tensor {
             $($(#[$doc])*
             #[track_caller]
@@ -110,6 +110,11 @@ impl Tensor {
 }
 
 reductions! {
+    //! # Reductions
+    //!
+    //! Axes are one, a list, a range, or all by `..`. Each has a form that keeps the reduced axes with size 1, so that its result broadcasts
+    //! against what was reduced. How a sum is grouped depends on shapes alone: results do not depend on the number of threads.
+
     /// The sum over axes: `1`, `[0, 1]`, or `..` for all. Integers are summed in 64 bits, half types in f32.
     ///
     /// ```
@@ -148,6 +153,9 @@ reductions! {
     std_corrected, std_corrected_keepdim: |x, correction: f64; axes, keep| x.variance(correction, axes, keep).sqrt();
 }
 
+/// # Softmax and layer norm
+///
+/// One kernel each, with what is computed before and after.
 impl Tensor {
     /// `exp(x) / sum(exp(x))` along an axis, safe for large elements.
     #[track_caller]

@@ -6,6 +6,7 @@ use crate::Tensor;
 use crate::arguments::Integer;
 use crate::graph::{Scan, one};
 
+/// # Running sums, products and extremes
 impl Tensor {
     #[track_caller]
     fn scan(&self, name: &'static str, reduce: Reduce, axis: impl Integer) -> Tensor {

@@ -13,6 +13,10 @@ use millstream_host::{self as host, Put, ScatterShape};
 use crate::Tensor;
 use crate::arguments::Integer;
 
+/// # Scattering
+///
+/// The counterpart of looking up: values put or added at indices that other tensors hold, computed on the host. They are taken in their
+/// row-major order, so that results do not depend on the device or on the number of threads.
 impl Tensor {
     /// The tensor with `values` put along an axis at `indices`, one for each value: along the other axes a value stays where it is. Indices
     /// and values broadcast together; along the other axes they are as long as the tensor, or 1. Of several values for one index the last
@@ -103,7 +107,7 @@ impl Tensor {
             let sizes = ScatterShape { outer, n, inner, k: shape[axis], each: true };
             let three = [outer, sizes.k, inner];
             let function = host::scatter(self.dtype(), sizes, put);
-            let inputs = [&self.reshape(&[outer, n, inner]), &indices.reshape(&three), &values.reshape(&three)];
+            let inputs = [&self.reshape([outer, n, inner]), &indices.reshape(three), &values.reshape(three)];
             let [out] = Tensor::host_outputs(function, &inputs, location)?;
             Ok([out.reshape(self.sizes())])
         });
@@ -142,14 +146,14 @@ impl Tensor {
                 flat = flat * size + p;
             }
             let k = count(&common)?;
-            let flat = inside.where_(&flat, -1 - n as i64).reshape(&[1, k]);
+            let flat = inside.where_(&flat, -1 - n as i64).reshape([1, k]);
             let rest = &self.sizes()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
-            let values = values.cast(self.dtype()).broadcast(&shape).reshape(&[1, k, inner]);
+            let values = values.cast(self.dtype()).broadcast(&shape).reshape([1, k, inner]);
             values.check()?;
             let sizes = ScatterShape { outer: 1, n, inner, k, each: false };
             let function = host::scatter(self.dtype(), sizes, put);
-            let [out] = Tensor::host_outputs(function, &[&self.reshape(&[1, n, inner]), &flat, &values], location)?;
+            let [out] = Tensor::host_outputs(function, &[&self.reshape([1, n, inner]), &flat, &values], location)?;
             Ok([out.reshape(self.sizes())])
         });
         out

@@ -1,7 +1,4 @@
 //! Sorting, searching and sets, computed on the host.
-//!
-//! One order holds for all: `false` before `true`, the two zeros equal, NaN larger than every number, complex numbers by
-//! their real part first. All results are exact.
 
 use std::panic::Location;
 
@@ -17,20 +14,11 @@ use crate::plan::{self, Trigger};
 
 pub use millstream_host::{Order, Side};
 
+/// # Sorting, searching and sets
+///
+/// Computed on the host. One order holds for all: `false` before `true`, the two zeros equal, NaN larger than every number, complex numbers
+/// by their real part first. All results are exact.
 impl Tensor {
-    /// Several tensors from a fallible description; an error goes into each of them.
-    pub(crate) fn build_many<const N: usize>(
-        op: &'static str,
-        location: &'static Location<'static>,
-        make: impl FnOnce() -> Result<[Tensor; N]>,
-    ) -> [Tensor; N] {
-        make().unwrap_or_else(|error| {
-            let known = error.location().is_some();
-            let error = if known { error.through(op) } else { error.in_op(op).at(location) };
-            std::array::from_fn(|_| Tensor::failed(error.clone()))
-        })
-    }
-
     /// The outputs of a host function, of which there are `N`.
     pub(crate) fn host_outputs<const N: usize>(
         function: HostFunction,
@@ -49,7 +37,7 @@ impl Tensor {
         let n = self.sizes().get(axis).copied().unwrap_or(1);
         let rest: Dims = order.iter().filter(|&&d| d != axis).map(|&d| self.sizes()[d]).collect();
         let rows = count(&rest)?;
-        let moved = self.permute(&order).reshape(&[rows, n]);
+        let moved = self.permute(&order).reshape([rows, n]);
         moved.check()?;
         Ok((moved, order))
     }
@@ -159,7 +147,7 @@ impl Tensor {
                 return Err(Error::shape(format!("the sorted tensor needs 1 dimension, not {}", self.rank())));
             }
             let dtype = self.dtype().promote(values.dtype())?;
-            let (sorted, flat) = (self.cast(dtype), values.cast(dtype).reshape(&[values.len()]));
+            let (sorted, flat) = (self.cast(dtype), values.cast(dtype).reshape([values.len()]));
             let function = host::searchsorted(dtype, sorted.len(), flat.len(), side);
             let [indices] = Tensor::host_outputs(function, &[&sorted, &flat], location)?;
             Ok([indices.reshape(values.sizes())])
@@ -182,7 +170,7 @@ impl Tensor {
             self.check()?;
             test.check()?;
             let dtype = self.dtype().promote(test.dtype())?;
-            let (x, among) = (self.cast(dtype).reshape(&[self.len()]), test.cast(dtype).reshape(&[test.len()]));
+            let (x, among) = (self.cast(dtype).reshape([self.len()]), test.cast(dtype).reshape([test.len()]));
             let function = host::isin(dtype, x.len(), among.len());
             let [found] = Tensor::host_outputs(function, &[&x, &among], location)?;
             Ok([found.reshape(self.sizes())])
@@ -261,7 +249,7 @@ impl Tensor {
             let (rows, row) = (mask.len(), count(others)?);
             let count = mask.count_nonzero(..).count_now(&[mask])?;
             let function = host::mask(self.dtype(), rows, row, count);
-            let (x, flat) = (self.reshape(&[rows, row]), mask.reshape(&[rows]));
+            let (x, flat) = (self.reshape([rows, row]), mask.reshape([rows]));
             let [picked] = Tensor::host_outputs(function, &[&x, &flat], location)?;
             let shape: SmallVec<[usize; 6]> = [count].into_iter().chain(others.iter().copied()).collect();
             Ok([picked.reshape(&shape)])
@@ -273,7 +261,7 @@ impl Tensor {
     fn unique(&self, op: &'static str, location: &'static Location<'static>) -> [Tensor; 4] {
         Tensor::build_many(op, location, || {
             self.check()?;
-            let flat = self.reshape(&[self.len()]);
+            let flat = self.reshape([self.len()]);
             let function = host::unique(self.dtype(), self.len())?;
             let [values, first, inverse, counts, total] = Tensor::host_outputs(function, &[&flat], location)?;
             let count = total.count_now(&[])?;
@@ -324,6 +312,8 @@ impl Tensor {
 }
 
 reductions! {
+    //! # Counts
+
     /// How many elements are not zero (i64), over axes.
     ///
     /// ```

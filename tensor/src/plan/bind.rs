@@ -9,6 +9,7 @@ use millstream_core::{
 use smallvec::SmallVec;
 
 use super::memory::{Operand, Plan, Slot, Step};
+use crate::cancel;
 use crate::graph::Node;
 
 /// What a plan is run with.
@@ -63,7 +64,12 @@ pub(crate) struct BoundPlan<'a, 'g> {
 impl BoundPlan<'_, '_> {
     /// Queues launches on one device.
     pub fn launch(&self, steps: Range<usize>, stream: &Stream, arenas: &Arenas) -> Result<()> {
+        // What is overwritten in place could not be computed again.
+        let whole = self.plan.outputs.iter().any(|o| o.over.is_some());
         for step in &self.plan.steps[steps] {
+            if !whole {
+                cancel::check()?;
+            }
             let Step::Launch(step) = step else { return Err(Error::internal("a copy among launches")) };
             let (device, arena) = (&self.on.devices[step.device], arenas[step.device].as_deref());
             let prepared = device.prepare(&step.work)?;

@@ -29,6 +29,7 @@ mod memory;
 mod bind;
 mod instance;
 mod run;
+mod shortage;
 
 // Who asks for plans: the device `auto`, compiled functions, and people.
 mod auto;
@@ -318,7 +319,8 @@ fn attempt(
         return again(capture, tensors, device, |capture| auto::run(capture, device, trigger)).map(|_| ());
     }
     let Some((plan, found)) = planned(capture, tensors, device)? else { return Ok(()) };
-    execute(&plan, &given(capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()))?;
+    let ran = execute(&plan, &given(capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()));
+    shortage::explained(ran, capture, &plan)?;
     if let Some(started) = started {
         record(device, started, trigger, found, &plan);
     }

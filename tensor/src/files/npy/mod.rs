@@ -19,8 +19,18 @@ use millstream_core::{DType, Error, Fault, Result};
 
 use crate::Tensor;
 use crate::files::mapped::Mapped;
+use crate::graph::attempt;
 use header::{Header, Order};
 
+/// # Files: npy
+///
+/// Versions 1.0, 2.0 and 3.0 of NumPy's format, both byte orders, both element orders; a column-major file becomes a transposed view. A file is
+/// never believed: everything its header says is checked before it is used, memory is only taken for bytes that are really there, and
+/// what does not fit is an error of kind `Format` that says what and where. Writing goes to a file of its own beside the target that
+/// replaces the target when it is complete, so that neither a crash nor a full disk leaves half a file.
+///
+/// `load_...` reads: what happens to the file afterwards does not matter. `map_...` lets tensors lie in the file, and is `unsafe`: the
+/// caller promises that nobody changes or cuts the file while they live. So for all formats.
 impl Tensor {
     /// The tensor in a `.npy` file. Unlike operations, it gives the error at once instead of a tensor that carries it. A pipe
     /// is read as its data arrives, and waited for.
@@ -31,35 +41,44 @@ impl Tensor {
     /// println!("{} {:?}", x.dtype(), x.shape());
     /// # Ok::<(), millstream::Error>(())
     /// ```
+    #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let path = path.as_ref();
-        let name = path.display().to_string();
-        let mut file = File::open(path).map_err(|e| Error::io(&name, e))?;
-        let meta = file.metadata().map_err(|e| Error::io(&name, e))?;
-        // A pipe has no size: there, only what arrives is counted.
-        let size = meta.is_file().then_some(meta.len());
-        read(&mut file, size).map_err(|failure| match failure {
-            Failure::Io(e) => Error::io(&name, e),
-            Failure::Format(e) => in_file(&name, e),
+        attempt("load_npy", || {
+            let path = path.as_ref();
+            let name = path.display().to_string();
+            let mut file = File::open(path).map_err(|e| Error::io(&name, e))?;
+            let meta = file.metadata().map_err(|e| Error::io(&name, e))?;
+            // A pipe has no size: there, only what arrives is counted.
+            let size = meta.is_file().then_some(meta.len());
+            read(&mut file, size).map_err(|failure| match failure {
+                Failure::Io(e) => Error::io(&name, e),
+                Failure::Format(e) => in_file(&name, e),
+            })
         })
     }
 
     /// The tensor in the bytes of a `.npy` file.
+    #[track_caller]
     pub fn from_npy_bytes(bytes: &[u8]) -> Result<Tensor> {
-        let mut rest = bytes;
-        read(&mut rest, Some(bytes.len() as u64)).map_err(|failure| match failure {
-            Failure::Io(e) => Error::io("npy bytes", e),
-            Failure::Format(e) => e,
+        attempt("from_npy_bytes", || {
+            let mut rest = bytes;
+            read(&mut rest, Some(bytes.len() as u64)).map_err(|failure| match failure {
+                Failure::Io(e) => Error::io("npy bytes", e),
+                Failure::Format(e) => e,
+            })
         })
     }
 
     /// Writes the tensor to a `.npy` file, row-major, in this machine's byte order. Computes it if need be.
     ///
     /// The file appears whole or not at all; a file that was there stays until then. `bf16` does not exist in the format: cast it.
+    #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let (head, data) = self.npy_parts("save_npy")?;
-        replace(path, &[&head, &data]).map_err(|e| Error::io(path.display().to_string(), e))
+        attempt("save_npy", || {
+            let path = path.as_ref();
+            let (head, data) = self.npy_parts("save_npy")?;
+            replace(path, &[&head, &data]).map_err(|e| Error::io(path.display().to_string(), e))
+        })
     }
 }
 
@@ -70,13 +89,16 @@ impl Tensor {
     /// # Safety
     /// Nobody may change or cut the file, in this program or another, as long as the tensor or a view of it lives. Where
     /// somebody does, values change while they are computed with, and a read beyond the new end kills the program (`SIGBUS`).
+    #[track_caller]
     pub unsafe fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let path = path.as_ref();
-        // SAFETY: the caller's promise is passed on.
-        let file = unsafe { Mapped::open(path) }?;
-        map(&file).map_err(|failure| match failure {
-            Failure::Io(e) => Error::io(path.display().to_string(), e),
-            Failure::Format(e) => in_file(&path.display().to_string(), e),
+        attempt("map_npy", || {
+            let path = path.as_ref();
+            // SAFETY: the caller's promise is passed on.
+            let file = unsafe { Mapped::open(path) }?;
+            map(&file).map_err(|failure| match failure {
+                Failure::Io(e) => Error::io(path.display().to_string(), e),
+                Failure::Format(e) => in_file(&path.display().to_string(), e),
+            })
         })
     }
 

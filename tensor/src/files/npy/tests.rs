@@ -181,7 +181,7 @@ fn saving_replaces_a_file_and_leaves_nothing_else() {
     let folder = Folder::new();
     let path = folder.file("x.npy");
     fs::write(&path, b"old").unwrap();
-    let x = Tensor::from_shape(&[2, 2], &[1i16, 2, 3, 4]);
+    let x = Tensor::from_shape([2, 2], &[1i16, 2, 3, 4]);
     x.transpose().save_npy(&path).unwrap();
     assert_eq!(Tensor::load_npy(&path).unwrap().to_vec::<i16>().unwrap(), [1, 3, 2, 4]);
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
@@ -194,7 +194,7 @@ fn a_save_that_fails_keeps_what_was_there() {
     assert_eq!(error.kind(), ErrorKind::Io);
     let path = folder.file("x.npy");
     fs::write(&path, b"old").unwrap();
-    let wrong = Tensor::from_slice(&[1f32]) + Tensor::from_slice(&[1f32, 2.0, 3.0]).reshape(&[7]);
+    let wrong = Tensor::from_slice(&[1f32]) + Tensor::from_slice(&[1f32, 2.0, 3.0]).reshape([7]);
     assert!(wrong.save_npy(&path).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
