@@ -22,7 +22,7 @@ pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
-    AttentionOptions, Axes, Channels, Compiled, Compression, Conv, Ellipsis, Extent, FftNorm, Generator, Index,
+    AttentionOptions, Axes, Cancel, Channels, Compiled, Compression, Conv, Ellipsis, Extent, FftNorm, Generator, Index,
     Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested, NewAxis, NewShape, Operand,
     Order, Padding, Pool, Reduction, Shape, Side, Sizes, Span, Tensor, Tolerance, compile, compile_all,
     default_runtime, step,
@@ -30,8 +30,14 @@ pub use millstream_tensor::{
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;
 
+mod settings;
+
+pub use settings::{empty_cache, set_memory_limit, set_threads};
+
 #[doc = include_str!("../guide.md")]
 pub mod guide {}
+
+use std::panic::Location;
 
 use millstream_core::runtime::RuntimeBuilder;
 use millstream_cpu::{CpuFamily, CpuOptions};
@@ -56,31 +62,44 @@ pub fn runtime() -> RuntimeBuilder {
 /// ```
 pub trait Devices: Sized {
     /// The fastest device of this machine by the cost model.
+    #[track_caller]
     fn best() -> Result<Self>;
 
     /// The device that stands for all: each computation goes where it is done the soonest, its moves included.
+    #[track_caller]
     fn auto() -> Result<Self>;
 
     /// The device of that name: `cpu`, `cuda:0`, `vulkan:0`, ... It is strict: what fails there fails.
+    ///
+    /// # Errors
+    /// A name that no device of this machine has; the error lists those that there are.
+    #[track_caller]
     fn named(name: &str) -> Result<Self>;
 }
 
 impl Devices for Device {
     fn best() -> Result<Device> {
-        default_runtime()?.best()
+        found("best", default_runtime().and_then(Runtime::best))
     }
 
     fn auto() -> Result<Device> {
-        default_runtime()?.auto()
+        found("auto", default_runtime().and_then(Runtime::auto))
     }
 
     fn named(name: &str) -> Result<Device> {
-        default_runtime()?.device(name)
+        found("named", default_runtime().and_then(|r| r.device(name)))
     }
+}
+
+/// A device, or an error of this call.
+#[track_caller]
+fn found(op: &'static str, device: Result<Device>) -> Result<Device> {
+    let location = Location::caller();
+    device.map_err(|e| e.in_op(op).at(location))
 }
 
 /// The runtime of tensors that name no device. The tensor crate declares it; see there.
 #[unsafe(no_mangle)]
 extern "Rust" fn __millstream_default_runtime() -> Runtime {
-    runtime().build()
+    settings::applied(runtime()).build()
 }

@@ -67,7 +67,7 @@ fn tensors(random: &mut Random, without: &[DType]) -> Vec<(String, Tensor)> {
         let values: Vec<i64> = (0..shape.iter().product()).map(|_| random.below(2) as i64).collect();
         (format!("t {i} é"), random.relaid(&Tensor::from_shape(&shape, &values).cast(dtype)))
     })
-    .chain([("scalar".to_string(), Tensor::scalar(7i32)), ("empty".to_string(), Tensor::zeros(&[0, 3], DType::F32))])
+    .chain([("scalar".to_string(), Tensor::scalar(7i32)), ("empty".to_string(), Tensor::zeros([0, 3], DType::F32))])
     .collect()
 }
 
@@ -213,8 +213,8 @@ fn written(name: &str, write: impl FnOnce(&PathBuf) -> Result<()>) -> Vec<u8> {
 }
 
 fn samples() -> [Tensor; 3] {
-    let flags = Tensor::from_shape(&[3], &[true, false, true]);
-    [Tensor::arange(0, 6).reshape(&[2, 3]).cast(DType::F32), flags, Tensor::scalar(2.5f64)]
+    let flags = Tensor::from_shape([3], &[true, false, true]);
+    [Tensor::arange(0, 6).reshape([2, 3]).cast(DType::F32), flags, Tensor::scalar(2.5f64)]
 }
 
 /// What a reader of bytes says, and now and then whether the reader of a mapped file says the same.
@@ -269,7 +269,7 @@ fn damaged_safetensors_files_are_errors() {
 
 #[test]
 fn entries_of_an_archive_that_share_bytes_are_refused() {
-    let x = Tensor::zeros(&[1 << 16], DType::F32);
+    let x = Tensor::zeros([1 << 16], DType::F32);
     let list = [("a", &x), ("b", &x)];
     let mut bytes = written("shared.npz", |p| Tensor::save_npz(p, &list, Compression::Deflated));
     assert_eq!(Tensor::from_npz_bytes(&bytes).unwrap().len(), 2);

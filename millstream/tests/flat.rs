@@ -49,7 +49,7 @@ fn ten_thousand_evaluations_leave_memory_flat() {
     const PIECE: usize = 1 << 20;
     for device in devices() {
         let name = device.name().to_string();
-        let x = Tensor::from_shape(&[64, 64], &[0.01f32; 64 * 64]).to(&device);
+        let x = Tensor::from_shape([64, 64], &[0.01f32; 64 * 64]).to(&device);
         let mut held: VecDeque<Tensor> = VecDeque::new();
         let mut run = |times: usize| {
             let end = Instant::now() + Duration::from_secs(20);

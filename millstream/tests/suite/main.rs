@@ -1,5 +1,7 @@
 //! Whole programs through the public interface. One executable, so that it is linked once; what looks at the memory or the
 //! allocator of the whole process has its own beside it.
+// Borrowed lists and `x = x + y` are forms, too, and 1..-1 ends before the last.
+#![allow(clippy::assign_op_pattern, clippy::needless_borrows_for_generic_args, clippy::reversed_empty_ranges)]
 
 mod common;
 
