@@ -70,9 +70,9 @@ impl World {
             first,
             second,
             x.layernorm(-1, 1e-5),
-            (&wide * 0.25).tanh().reshape(&[128, 256]).softmax(1),
+            (&wide * 0.25).tanh().reshape([128, 256]).softmax(1),
         ];
-        let board = Mutex::new(Tensor::zeros(&[8 * JOBS, columns], DType::F32).to(device));
+        let board = Mutex::new(Tensor::zeros([8 * JOBS, columns], DType::F32).to(device));
         Ok(World { x, kept, pending, board })
     }
 
@@ -84,7 +84,7 @@ impl World {
             8 => f.block.call(c)?.to_bytes(),
             9 => {
                 let [sums, most] = f.pair.call_all([first, second])?;
-                Tensor::eval_all(&[&most, &sums])?;
+                Tensor::eval_all([&most, &sums])?;
                 Ok([sums.to_bytes()?, most.to_bytes()?].concat())
             }
             10 => {
@@ -105,7 +105,7 @@ impl World {
                 drop(b.clone());
                 first.matmul(&kept).to_bytes()
             }
-            _ => (wide.reshape(&[128, 256]).matmul(&wide.reshape(&[256, 128])).max(0)).to_bytes(),
+            _ => (wide.reshape([128, 256]).matmul(&wide.reshape([256, 128])).max(0)).to_bytes(),
         }
     }
 

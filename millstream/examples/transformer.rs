@@ -81,10 +81,10 @@ impl Block {
     fn apply(&self, x: &Tensor) -> Tensor {
         let batch = x.shape()[0];
         let three = self.three.apply(&self.before.apply(x));
-        let three = three.reshape(&[batch, TOKENS, 3, HEADS, WIDTH / HEADS]).permute(&[2, 0, 3, 1, 4]);
+        let three = three.reshape([batch, TOKENS, 3, HEADS, WIDTH / HEADS]).permute([2, 0, 3, 1, 4]);
         let [q, k, v] = [0, 1, 2].map(|i| three.select(0, i));
         let seen = q.attention(&k, &v, &AttentionOptions::default());
-        let seen = seen.permute(&[0, 2, 1, 3]).reshape(&[batch, TOKENS, WIDTH]);
+        let seen = seen.permute([0, 2, 1, 3]).reshape([batch, TOKENS, WIDTH]);
         let x = x + self.joined.apply(&seen);
         let wide = self.wide.apply(&self.between.apply(&x)).gelu();
         &x + self.narrow.apply(&wide)

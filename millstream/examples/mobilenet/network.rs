@@ -68,7 +68,7 @@ impl Network {
             x = if block.around { y + &x } else { y };
         }
         let x = self.head.apply(&x).relu6();
-        x.adaptive_avg_pool2d(1).reshape(&[x.shape()[0], FEATURES]).matmul(&self.last)
+        x.adaptive_avg_pool2d(1).reshape([x.shape()[0], FEATURES]).matmul(&self.last)
     }
 
     /// What it takes for one image.

@@ -69,7 +69,7 @@ impl Network {
             let around = block.around.as_ref().map_or_else(|| x.clone(), |layer| layer.apply(&x));
             x = (c.apply(&b.apply(&a.apply(&x).relu()).relu()) + around).relu();
         }
-        let features = x.adaptive_avg_pool2d(1).reshape(&[x.shape()[0], FEATURES]);
+        let features = x.adaptive_avg_pool2d(1).reshape([x.shape()[0], FEATURES]);
         features.matmul(&self.last) + &self.bias
     }
 
