@@ -20,6 +20,7 @@ use failure::{Exit, Outcome};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    quiet_drivers();
     configure(&cli);
     let outcome = trace::around(|| match &cli.command {
         None => bench::tour(&cli.tour),
@@ -29,6 +30,16 @@ fn main() -> ExitCode {
         Some(Command::Eval(args)) => eval::run(args),
     });
     finish(outcome.and_then(|()| output::flush()))
+}
+
+/// A layer of Mesa's Vulkan drivers asks the desktop which device it prefers. Where there is none it complains on standard error, and is
+/// left out here.
+fn quiet_drivers() {
+    let unset = |name: &str| std::env::var_os(name).is_none();
+    if unset("XDG_RUNTIME_DIR") && unset("NODEVICE_SELECT") {
+        // SAFETY: this is the first thing that main does: no other thread runs that could read the environment.
+        unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
+    }
 }
 
 /// Options that the library takes from the environment, so that child processes get them too.
@@ -41,7 +52,7 @@ fn configure(cli: &Cli) {
         Some(Command::Eval(a)) => (&a.device, a.threads),
     };
     if let Some(name) = device {
-        // SAFETY: this is the first thing that main does: no other thread runs that could read the environment.
+        // SAFETY: no other thread runs yet that could read the environment.
         unsafe { std::env::set_var("MILLSTREAM_DEVICE", name) };
     }
     if let Some(n) = threads {

@@ -177,6 +177,14 @@ fn a_trace_of_the_run_is_written() {
     finish(command, b"").exits(1).says("trace");
 }
 
+#[test]
+fn drivers_that_miss_a_desktop_say_nothing() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["devices"]);
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("NODEVICE_SELECT");
+    assert_eq!(finish(command, b"").exits(0).err, "");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_ends_it_quietly() {

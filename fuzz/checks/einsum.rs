@@ -13,8 +13,8 @@ pub fn check(data: &[u8]) -> bool {
         let hidden = part.contains("...").then_some(2);
         hidden.into_iter().chain(part.chars().filter(|c| c.is_alphabetic()).map(size)).take(10).collect()
     };
-    let operands: Vec<Tensor> = from.split(',').take(12).map(|part| Tensor::ones(&shape(part), DType::F32)).collect();
-    let result = Tensor::einsum(&formula, &operands.iter().collect::<Vec<_>>());
+    let operands: Vec<Tensor> = from.split(',').take(12).map(|part| Tensor::ones(shape(part), DType::F32)).collect();
+    let result = Tensor::einsum(&formula, operands.iter().collect::<Vec<_>>());
     match result.explain() {
         Ok(_) => true,
         Err(error) => {

@@ -78,12 +78,12 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
         }
         Call::Growing => {
             // Every length is new: nothing that was planned before can serve.
-            let sequence = RefCell::new(x.reshape(&[128, 8]));
+            let sequence = RefCell::new(x.reshape([128, 8]));
             let step = || {
-                let next = Tensor::concat(&[&sequence.borrow(), &x.slice(0, ..8).reshape(&[1, 8])], 0);
-                let next = if next.shape()[0] > 4000 { x.reshape(&[128, 8]) } else { next };
+                let next = Tensor::concat([&sequence.borrow(), &x.slice(0, ..8).reshape([1, 8])], 0);
+                let next = if next.shape()[0] > 4000 { x.reshape([128, 8]) } else { next };
                 let sum = next.sum(0);
-                Tensor::eval_all(&[&next, &sum])?;
+                Tensor::eval_all([&next, &sum])?;
                 *sequence.borrow_mut() = next;
                 Ok(())
             };
@@ -106,9 +106,9 @@ pub fn time(call: Call, device: &Device) -> Outcome<Timing> {
             timing.map(|t| t.per(100))
         }
         Call::Reshape => {
-            let m = Tensor::full(&[4096, 4096], 1f32).to(device).copy();
+            let m = Tensor::full([4096, 4096], 1f32).to(device).copy();
             m.eval()?;
-            timing::call(|| Ok(m.reshape(&[2048, 8192]).check()?), finish)
+            timing::call(|| Ok(m.reshape([2048, 8192]).check()?), finish)
         }
     }
 }

@@ -153,20 +153,27 @@ const NAMED: &[(&str, &str, Kind)] = &[
 ];
 
 /// What runs where no case is named: every kind of limit, within seconds.
-pub const STANDARD: &[&str] = &[
-    "copy_f32_16777216",
-    "add_f32_16777216",
-    "chain_f32_4194304",
-    "sum_f32_16777216",
-    "softmax_f32_4096x1024",
-    "layernorm_f32_4096x1024",
-    "transpose_f32_4096x4096",
-    "colsum_f32_4096x4096",
-    "matmul_f32_1024x1024x1024",
-    "matmul_f32_4096x64x256",
-    "linear_f32_512x1024x1024",
-    "addsmall_call",
+pub const STANDARD: &[(&str, &str)] = &[
+    ("copy_f32_16777216", "64 MiB are copied"),
+    ("add_f32_16777216", "x + y of 16M numbers"),
+    ("chain_f32_4194304", "tanh(1.5x + y) * sigmoid(x) - sqrt(abs(y)) of 4M numbers, in one pass"),
+    ("sum_f32_16777216", "the sum of 16M numbers"),
+    ("softmax_f32_4096x1024", "softmax of 4096 rows of 1024"),
+    ("layernorm_f32_4096x1024", "layer norm of 4096 rows of 1024"),
+    ("transpose_f32_4096x4096", "a matrix of 4096 x 4096 is transposed"),
+    ("colsum_f32_4096x4096", "the sums of the columns of such a matrix"),
+    ("matmul_f32_1024x1024x1024", "a product of two square matrices"),
+    ("matmul_f32_4096x64x256", "a thin product: 4096 x 64 by 64 x 256"),
+    ("linear_f32_512x1024x1024", "gelu(x @ w + bias), a layer of a network, in one pass"),
+    ("addsmall_call", "x + x of 1,024 numbers: what an operation costs besides its arithmetic"),
 ];
+
+/// The standard cases in words.
+pub fn explained() -> String {
+    let width = STANDARD.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let line = |(name, about): &(&str, &str)| format!("  {name:<width$}  {about}");
+    STANDARD.iter().map(line).collect::<Vec<_>>().join("\n")
+}
 
 /// A case larger than this many bytes is a slip of the pen.
 const LARGEST: u64 = 1 << 42;
@@ -262,7 +269,7 @@ mod tests {
 
     #[test]
     fn standard_cases_and_the_names_of_peers_exist() {
-        for name in STANDARD.iter().copied().chain([
+        for name in STANDARD.iter().map(|(name, _)| *name).chain([
             "matmul_bf16_1x2x3",
             "linear_bf16_7x5x3",
             "exp_f32_1",

@@ -132,6 +132,9 @@ pub fn tour(args: &args::Tour) -> Outcome {
     let count = devices.len() * cases.len();
     // A third of a minute of measuring at most, so that preparing and checking end within the minute, too.
     let seconds = args.seconds.unwrap_or((20.0 / count as f64).clamp(0.05, 0.75));
+    say("What is timed, each once through the tensor API, in f32:")?;
+    say(cases::explained())?;
+    say("")?;
     let mut report = Report::new(&cases, false, count);
     for device in devices {
         let bench = Bench { runtime, device, seconds, without: Vec::new() };
@@ -146,7 +149,7 @@ pub fn tour(args: &args::Tour) -> Outcome {
 }
 
 fn standard() -> Outcome<Vec<Case>> {
-    cases::STANDARD.iter().copied().map(Case::parse).collect()
+    cases::STANDARD.iter().map(|(name, _)| Case::parse(name)).collect()
 }
 
 /// Prints rows as they come and remembers what went wrong.

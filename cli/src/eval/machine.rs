@@ -162,7 +162,7 @@ mod tests {
 
     fn eval(text: &str) -> Tensor {
         let names = Names::from([
-            ("x".to_string(), Value::Tensor(Tensor::from_shape(&[2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]))),
+            ("x".to_string(), Value::Tensor(Tensor::from_shape([2, 3], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]))),
             ("b".to_string(), Value::Tensor(Tensor::from_slice(&[1u8, 2, 3]))),
             ("d".to_string(), Value::Tensor(Tensor::from_slice(&[0.1f64, 0.2]))),
         ]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn fails(text: &str) -> (usize, String) {
-        let names = Names::from([("x".to_string(), Value::Tensor(Tensor::from_shape(&[2, 3], &[0f32; 6])))]);
+        let names = Names::from([("x".to_string(), Value::Tensor(Tensor::from_shape([2, 3], &[0f32; 6])))]);
         match parse(text).and_then(|p| run(&p, &names)) {
             Ok(tensor) => panic!("{text} gave {tensor:?}"),
             Err(trouble) => (trouble.at, trouble.in_text(text).to_string()),
@@ -344,7 +344,7 @@ mod tests {
             "transpose(",
         ];
         let names = Names::from([
-            ("x".to_string(), Value::Tensor(Tensor::from_shape(&[2, 3], &[0.5f32; 6]))),
+            ("x".to_string(), Value::Tensor(Tensor::from_shape([2, 3], &[0.5f32; 6]))),
             ("b".to_string(), Value::Tensor(Tensor::from_slice(&[true, false]))),
         ]);
         let seed =

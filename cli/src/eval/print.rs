@@ -149,24 +149,21 @@ mod tests {
     #[test]
     fn small_tensors_are_printed_whole() {
         assert_eq!(lines(&Tensor::scalar(2i64)), "i64 []\n2");
-        assert_eq!(lines(&Tensor::from_shape(&[2, 2], &[1i32, 2, 30, 4])), "i32 [2, 2]\n[[ 1,  2],\n [30,  4]]");
-        assert_eq!(
-            lines(&Tensor::from_shape(&[2, 1, 1], &[true, false])),
-            "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]"
-        );
+        assert_eq!(lines(&Tensor::from_shape([2, 2], &[1i32, 2, 30, 4])), "i32 [2, 2]\n[[ 1,  2],\n [30,  4]]");
+        assert_eq!(lines(&Tensor::from_shape([2, 1, 1], &[true, false])), "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]");
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[0], &[])), "f32 [0]\n[]");
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[2, 0], &[])), "f32 [2, 0]\n[]");
-        let wide = Tensor::zeros(&[0, 1 << 40], DType::F32);
+        let wide = Tensor::zeros([0, 1 << 40], DType::F32);
         assert_eq!(lines(&wide), format!("f32 [0, {}]\n[]", 1u64 << 40));
     }
 
     #[test]
     fn long_tensors_are_cut_in_the_middle() {
         assert_eq!(lines(&Tensor::arange(0, 2000)), "i64 [2000]\n[   0,    1,    2, ..., 1997, 1998, 1999]");
-        let text = lines(&Tensor::arange(0, 1 << 20).reshape(&[1024, 1024]));
+        let text = lines(&Tensor::arange(0, 1 << 20).reshape([1024, 1024]));
         assert_eq!(text.lines().count(), 1 + 7);
         assert!(text.len() < 600, "{text}");
-        let text = lines(&Tensor::zeros(&[2; 18], DType::U8));
+        let text = lines(&Tensor::zeros([2; 18], DType::U8));
         assert!(text.contains("too many elements"), "{text}");
     }
 

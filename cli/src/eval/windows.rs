@@ -166,7 +166,7 @@ pub const WINDOWS: &[Function] = &[
         call: |a| {
             let formula = a.text("formula")?;
             let operands = a.tensors(&OPERANDS)?;
-            Ok(Tensor::einsum(&formula, &operands.iter().collect::<Vec<_>>()))
+            Ok(Tensor::einsum(&formula, operands.iter().collect::<Vec<_>>()))
         },
     },
     Function {

@@ -9,7 +9,7 @@ use super::Function;
 /// The parts of a tensor that was taken apart, one after the other, as expressions know only single tensors.
 fn joined(parts: millstream::Result<Vec<Tensor>>, axis: isize) -> Result<Tensor, Trouble> {
     let parts = parts.map_err(|e| Trouble::new(0, e.to_string()))?;
-    Ok(Tensor::concat(&parts.iter().collect::<Vec<_>>(), axis))
+    Ok(Tensor::concat(parts.iter().collect::<Vec<_>>(), axis))
 }
 
 /// A running reduction or another function of a tensor and an axis.
@@ -51,7 +51,7 @@ pub(super) const LOOKUPS: &[Function] = &[
         about: "the elements at indices i of the first axis and j of the second",
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
-            Ok(if a.has("j") { x.index(&[&i, &a.tensor("j")?]) } else { x.index(&[&i]) })
+            Ok(if a.has("j") { x.index([&i, &a.tensor("j")?]) } else { x.index([&i]) })
         },
     },
     Function {
@@ -79,7 +79,7 @@ pub(super) const LOOKUPS: &[Function] = &[
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
             let values = a.values(&x)?;
-            Ok(if a.has("j") { x.index_put(&[&i, &a.tensor("j")?], &values) } else { x.index_put(&[&i], &values) })
+            Ok(if a.has("j") { x.index_put([&i, &a.tensor("j")?], &values) } else { x.index_put([&i], &values) })
         },
     },
     Function {
@@ -89,7 +89,7 @@ pub(super) const LOOKUPS: &[Function] = &[
         call: |a| {
             let (x, i) = (a.tensor("x")?, a.tensor("i")?);
             let values = a.values(&x)?;
-            Ok(if a.has("j") { x.index_add(&[&i, &a.tensor("j")?], &values) } else { x.index_add(&[&i], &values) })
+            Ok(if a.has("j") { x.index_add([&i, &a.tensor("j")?], &values) } else { x.index_add([&i], &values) })
         },
     },
     Function {
@@ -118,13 +118,13 @@ pub(super) const JOINS: &[Function] = &[
         name: "concat",
         form: "x, y, axis=0",
         about: "one after the other along an axis",
-        call: |a| both(a).map(|(x, y, axis)| Tensor::concat(&[&x, &y], axis)),
+        call: |a| both(a).map(|(x, y, axis)| Tensor::concat([&x, &y], axis)),
     },
     Function {
         name: "stack",
         form: "x, y, axis=0",
         about: "side by side along a new axis",
-        call: |a| both(a).map(|(x, y, axis)| Tensor::stack(&[&x, &y], axis)),
+        call: |a| both(a).map(|(x, y, axis)| Tensor::stack([&x, &y], axis)),
     },
     Function {
         name: "unstack",
@@ -148,7 +148,7 @@ pub(super) const JOINS: &[Function] = &[
         name: "broadcast_all",
         form: "x, y",
         about: "both broadcast to one shape, one after the other",
-        call: |a| joined(Tensor::broadcast_all(&[&a.tensor("x")?, &a.tensor("y")?]), 0),
+        call: |a| joined(Tensor::broadcast_all([&a.tensor("x")?, &a.tensor("y")?]), 0),
     },
     Function {
         name: "repeat",
