@@ -10,6 +10,7 @@ use nalgebra::{ComplexField, DMatrix, DVector};
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
+use crate::eigen::eig;
 use crate::slices::{Rows, for_rows, read, write_if};
 
 /// What is computed of each matrix of a batch. Shapes are those of one matrix `[m, n]`; `k` is the smaller of both.
@@ -32,6 +33,8 @@ pub enum Factor {
     },
     /// Eigenvalues (ascending, `[n]`) and eigenvectors (columns of `[n, n]`) of a Hermitian matrix. Reads the lower triangle.
     Eigh,
+    /// Eigenvalues (`[n, 1]`) and eigenvectors (columns of `[n, n]`) of a complex matrix.
+    Eig,
     /// X with `A X = B`, for B `[n, columns]`.
     Solve {
         /// The number of columns of B.
@@ -55,6 +58,7 @@ impl Factor {
             Factor::Qr { .. } => "qr",
             Factor::Svd { .. } => "svd",
             Factor::Eigh => "eigh",
+            Factor::Eig => "eig",
             Factor::Solve { .. } => "solve",
             Factor::Inv => "inv",
             Factor::Det => "det",
@@ -80,6 +84,9 @@ pub fn factor(dtype: DType, batch: usize, m: usize, n: usize, what: Factor) -> R
     if what.is_square() && m != n {
         return Err(Error::shape(format!("{} needs square matrices, not {m} x {n}", what.name())));
     }
+    if what == Factor::Eig && !dtype.is_complex() {
+        return Err(Error::dtype(format!("eig takes c64 and c128, not {dtype}")));
+    }
     let k = m.min(n);
     let matrix = |rows: usize, columns: usize| HostOperand::new(dtype, &[batch, rows, columns]);
     let list = |dtype: DType, n: usize| HostOperand::new(dtype, &[batch, n]);
@@ -92,6 +99,7 @@ pub fn factor(dtype: DType, batch: usize, m: usize, n: usize, what: Factor) -> R
         Factor::Svd { full: false } => vec![matrix(m, k), list(real, k), matrix(k, n)],
         Factor::Svd { full: true } => vec![matrix(m, m), list(real, k), matrix(n, n)],
         Factor::Eigh => vec![list(real, n), matrix(n, n)],
+        Factor::Eig => vec![matrix(n, 1), matrix(n, n)],
         Factor::Solve { columns } => {
             inputs.push(matrix(n, columns));
             vec![matrix(n, columns)]
@@ -107,6 +115,7 @@ pub fn factor(dtype: DType, batch: usize, m: usize, n: usize, what: Factor) -> R
         Factor::Qr { .. } => 4.0 * large * small * small,
         Factor::Svd { .. } | Factor::Pinv { .. } => 20.0 * large * small * small,
         Factor::Eigh => 9.0 * cube,
+        Factor::Eig => 25.0 * cube,
         Factor::Solve { columns } => 2.0 * cube / 3.0 + 2.0 * small * small * columns as f64,
         Factor::Inv => 2.0 * cube,
         Factor::Det => 2.0 * cube / 3.0,
@@ -243,6 +252,13 @@ impl Code {
                 Factor::Eigh => {
                     let (values, vectors) = eigh(a, wanted[1]).map_err(which)?;
                     store_reals::<T>(list, values);
+                    store(second, &vectors);
+                }
+                Factor::Eig => {
+                    finite(&a, "eig").map_err(which)?;
+                    let (a, scale) = scaled(a);
+                    let (values, vectors) = eig(a, wanted[1]).map_err(which)?;
+                    store(first, &values.scale(scale));
                     store(second, &vectors);
                 }
                 Factor::Solve { .. } => {

@@ -22,10 +22,10 @@ pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
-    AttentionOptions, Axes, Cancel, Channels, Compiled, Compression, Conv, Ellipsis, Extent, FftNorm, Generator, Index,
-    Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested, NewAxis, NewShape, Operand,
-    Order, Padding, Pool, Reduction, Shape, Side, Sizes, Span, Tensor, Tolerance, compile, compile_all,
-    default_runtime, step,
+    AttentionOptions, Axes, Cancel, Channels, Compiled, CompiledMany, Compression, Conv, Ellipsis, Extent, FftNorm,
+    Generator, Index, Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested, NewAxis,
+    NewShape, Operand, Order, Padding, Pool, Reduction, Shape, Side, Sizes, Span, Tensor, Tolerance, around_evaluation,
+    compile, compile_all, compile_many, default_runtime, step,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

@@ -36,6 +36,16 @@ impl<'py> FromPyObject<'_, 'py> for Ints {
 }
 
 impl Ints {
+    /// One alone.
+    pub fn one(number: isize) -> Ints {
+        Ints { list: [number].into_iter().collect(), alone: true }
+    }
+
+    /// Several.
+    pub fn many(numbers: impl IntoIterator<Item = isize>) -> Ints {
+        Ints { list: numbers.into_iter().collect(), alone: false }
+    }
+
     /// As axes.
     pub fn axes(&self) -> Axes {
         Axes::from(&self.list[..])

@@ -11,7 +11,7 @@ use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::{R, type_error, value_error};
 use crate::functions::elementwise;
-use crate::released::released;
+use crate::released::{note_python, released};
 use crate::values::Value;
 use crate::{index, values};
 
@@ -35,6 +35,7 @@ impl Array {
     /// The tensor. Where another thread is just assigning, this one lets other Python threads run meanwhile: the assignment may
     /// need the interpreter.
     pub fn get(&self, py: Python<'_>) -> Tensor {
+        note_python();
         if let Some(tensor) = self.tensor.try_read() {
             return tensor.clone();
         }

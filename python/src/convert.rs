@@ -52,7 +52,7 @@ impl Number {
     }
 
     /// The dtype in which it stands beside an array of that one.
-    fn dtype_beside(self, other: DType) -> DType {
+    pub fn dtype_beside(self, other: DType) -> DType {
         match (self, other.kind()) {
             (Number::Bool(_), _) => DType::Bool,
             (Number::Int(_), Kind::Bool) => DType::I64,

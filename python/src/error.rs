@@ -9,6 +9,8 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::released::attached;
+
 pyo3::import_exception!(millstream._errors, AxisError);
 pyo3::import_exception!(millstream._errors, DeviceError);
 
@@ -107,7 +109,7 @@ fn message(error: &Error) -> String {
     if let Some(code) = error.code() {
         text.push_str(&format!(" (driver code {code})"));
     }
-    if let Some(place) = Python::attach(caller) {
+    if let Some(place) = attached(caller) {
         text.push_str(&format!("\n  at {place}"));
     }
     if !error.chain().is_empty() {

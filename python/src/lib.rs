@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _millstream(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    released::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<array::Array>()?;
     module.add_class::<device::PyDevice>()?;

@@ -12,6 +12,7 @@ use millstream_core::what::{Dims, Strides};
 use millstream_core::{DType, Device, Error, Layout, Result};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::graph::{Fusion, HostGroup, HostOutput, Input, Inputs, Kind, Node};
 use crate::{Tensor, plan};
@@ -57,7 +58,23 @@ pub fn compile<'f>(function: impl Fn(&Tensor) -> Tensor + Send + Sync + 'f) -> C
 pub fn compile_all<'f, const N: usize, const M: usize>(
     function: impl Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync + 'f,
 ) -> Compiled<'f, N, M> {
-    Compiled { function: Box::new(function), traces: RwLock::new(Vec::new()) }
+    Compiled(compile_many(move |inputs| {
+        let inputs = inputs.try_into().map_err(|_| Error::internal("another number of arguments"))?;
+        Ok(function(inputs).into())
+    }))
+}
+
+/// Compiles a function whose numbers of arguments and results its calls decide, and which may fail by itself. See [`Compiled`].
+///
+/// ```
+/// use millstream::{Tensor, compile_many};
+/// let sum = compile_many(|list| Ok(vec![list.iter().copied().sum()]));
+/// let x = Tensor::new([1.0f32, 2.0]);
+/// assert_eq!(sum.call(&[&x, &x, &x])?[0].to_vec::<f32>()?, [3.0, 6.0]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
+pub fn compile_many<'f>(function: impl Fn(&[&Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'f) -> CompiledMany<'f> {
+    CompiledMany { function: Box::new(function), traces: RwLock::new(Vec::new()) }
 }
 
 /// A function of `N` tensors that gives `M`, whose graph is built once for each kind of arguments.
@@ -71,11 +88,14 @@ pub fn compile_all<'f, const N: usize, const M: usize>(
 /// an argument (`item`, `nonzero`, a branch on a number) cannot be compiled: its call gives an error.
 ///
 /// Arguments are never overwritten. Calls from several threads run at the same time.
-pub struct Compiled<'f, const N: usize, const M: usize> {
+pub struct Compiled<'f, const N: usize, const M: usize>(CompiledMany<'f>);
+
+/// A compiled function whose numbers of arguments and results its calls decide. See [`Compiled`] and [`compile_many`].
+pub struct CompiledMany<'f> {
     #[allow(clippy::type_complexity)]
-    function: Box<dyn Fn([&Tensor; N]) -> [Tensor; M] + Send + Sync + 'f>,
+    function: Box<dyn Fn(&[&Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'f>,
     /// The latest first.
-    traces: RwLock<Vec<Arc<Trace<N, M>>>>,
+    traces: RwLock<Vec<Arc<Trace>>>,
 }
 
 /// What is the same for all arguments that share a graph.
@@ -111,11 +131,11 @@ impl Signature {
 }
 
 /// The graph for one kind of arguments.
-struct Trace<const N: usize, const M: usize> {
-    signatures: [Signature; N],
+struct Trace {
+    signatures: Vec<Signature>,
     /// What stood for the arguments.
-    inputs: [Tensor; N],
-    outputs: [Tensor; M],
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
     /// The plan, where one plan on one device computes all of it.
     ready: Option<plan::Ready>,
 }
@@ -128,20 +148,36 @@ impl<const N: usize, const M: usize> Compiled<'_, N, M> {
     /// when tensors are computed.
     #[track_caller]
     pub fn call_all(&self, inputs: [&Tensor; N]) -> Result<[Tensor; M]> {
+        let outputs = self.0.call(&inputs)?;
+        outputs.try_into().map_err(|_| Error::internal("a compiled function lost a result"))
+    }
+
+    /// How many kinds of arguments are remembered.
+    pub fn kinds(&self) -> usize {
+        self.0.kinds()
+    }
+}
+
+impl CompiledMany<'_> {
+    /// Calls the function.
+    ///
+    /// # Errors
+    /// As [`Compiled::call_all`].
+    #[track_caller]
+    pub fn call(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         let location = Location::caller();
         for input in inputs {
             input.check()?;
         }
         // What the arguments wait for is no part of the function.
         if inputs.iter().any(|t| t.node.value().is_none()) {
-            plan::evaluate(&inputs, plan::Trigger::Call, None)?;
+            plan::evaluate(inputs, plan::Trigger::Call, None)?;
         }
-        let trace = match self.find(&inputs) {
+        let trace = match self.find(inputs) {
             Some(trace) => trace,
-            None => self.trace(&inputs)?,
+            None => self.trace(inputs)?,
         };
-        let outputs = trace.call(&inputs, location)?;
-        Ok(outputs)
+        trace.call(inputs, location)
     }
 
     /// How many kinds of arguments are remembered.
@@ -149,28 +185,33 @@ impl<const N: usize, const M: usize> Compiled<'_, N, M> {
         self.traces.read().len()
     }
 
-    fn find(&self, inputs: &[&Tensor; N]) -> Option<Arc<Trace<N, M>>> {
-        let fits = |t: &Arc<Trace<N, M>>| t.signatures.iter().zip(inputs).all(|(s, i)| s.fits(i));
+    fn find(&self, inputs: &[&Tensor]) -> Option<Arc<Trace>> {
+        let fits = |t: &Arc<Trace>| {
+            t.signatures.len() == inputs.len() && t.signatures.iter().zip(inputs).all(|(s, i)| s.fits(i))
+        };
         self.traces.read().iter().find(|t| fits(t)).cloned()
     }
 
     /// Builds the graph for arguments like these.
-    fn trace(&self, inputs: &[&Tensor; N]) -> Result<Arc<Trace<N, M>>> {
-        let signatures = inputs.map(Signature::of);
-        let stand_ins = inputs.map(|input| {
+    fn trace(&self, inputs: &[&Tensor]) -> Result<Arc<Trace>> {
+        let signatures = inputs.iter().map(|input| Signature::of(input)).collect();
+        let stand_in = |input: &&Tensor| {
             let (shape, device) = (input.sizes().into(), input.node.device.clone());
             let node = Node::pending(Input.into(), shape, input.dtype(), device, Inputs::new(), input.node.location);
             Tensor { node, layout: input.layout.clone() }
-        });
+        };
+        let stand_ins: Vec<Tensor> = inputs.iter().map(stand_in).collect();
+        let arguments: Vec<&Tensor> = stand_ins.iter().collect();
         let before = TRACING.replace(true);
         let restore = Restore(before);
-        let outputs = (self.function)(stand_ins.each_ref());
+        let outputs = (self.function)(&arguments);
         drop(restore);
+        let outputs = outputs?;
         for output in &outputs {
             output.check()?;
         }
         fold_constants(&outputs, &stand_ins)?;
-        let ready = plan::Ready::new(&outputs.each_ref(), &stand_ins.each_ref())?;
+        let ready = plan::Ready::new(&outputs.iter().collect::<Vec<_>>(), &arguments)?;
         let trace = Arc::new(Trace { signatures, inputs: stand_ins, outputs, ready });
         let mut traces = self.traces.write();
         traces.insert(0, trace.clone());
@@ -191,6 +232,12 @@ impl Compiled<'_, 1, 1> {
     }
 }
 
+impl std::fmt::Debug for CompiledMany<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CompiledMany({} kinds of arguments)", self.kinds())
+    }
+}
+
 impl<const N: usize, const M: usize> std::fmt::Debug for Compiled<'_, N, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Compiled({N} -> {M}, {} kinds of arguments)", self.kinds())
@@ -206,31 +253,26 @@ impl Drop for Restore {
     }
 }
 
-impl<const N: usize, const M: usize> Trace<N, M> {
-    fn call(&self, inputs: &[&Tensor; N], location: &'static Location<'static>) -> Result<[Tensor; M]> {
+impl Trace {
+    fn call(&self, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<Vec<Tensor>> {
         let bind = Bind { stand_ins: &self.inputs, inputs };
-        let outputs: [Tensor; M] = match &self.ready {
+        match &self.ready {
             Some(ready) if ready.is_current() => {
-                let fresh = ready.run(inputs, &self.inputs.each_ref(), location)?;
+                let stand_ins: SmallVec<[&Tensor; 4]> = self.inputs.iter().collect();
+                let fresh = ready.run(inputs, &stand_ins, location)?;
                 let find = |t: &Tensor| match ready.number(&t.node) {
                     Some(n) => Ok(Tensor { node: fresh[n].clone(), layout: t.layout.clone() }),
                     None => bind.view(t),
                 };
-                collect(self.outputs.iter().map(find))?
+                self.outputs.iter().map(find).collect()
             }
             _ => {
                 let built = bind.build(&self.outputs)?;
                 plan::evaluate(&built.iter().collect::<Vec<_>>(), plan::Trigger::Call, None)?;
-                collect(built.into_iter().map(Ok))?
+                Ok(built)
             }
-        };
-        Ok(outputs)
+        }
     }
-}
-
-fn collect<const M: usize>(items: impl Iterator<Item = Result<Tensor>>) -> Result<[Tensor; M]> {
-    let list: Vec<Tensor> = items.collect::<Result<_>>()?;
-    list.try_into().map_err(|_| Error::internal("a compiled function lost a result"))
 }
 
 /// Arguments in place of what stood for them.

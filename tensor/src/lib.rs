@@ -30,13 +30,14 @@ pub use arguments::{
     Axes, Ellipsis, Extent, Index, Integer, Integers, IntoDevice, IntoIndex, NewAxis, NewShape, Shape, Span, step,
 };
 pub use cancel::Cancel;
-pub use compiled::{Compiled, compile, compile_all};
+pub use compiled::{Compiled, CompiledMany, compile, compile_all, compile_many};
 pub use files::Compression;
 pub use nested::Nested;
 pub use ops::{
     AttentionOptions, Channels, Conv, FftNorm, Generator, Indexing, Interpolation, MatrixNorm, Operand, Order, Padding,
     Pool, Reduction, Side, Sizes, Tolerance,
 };
+pub use plan::around_evaluation;
 pub use tensor::Tensor;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Linear algebra: factors multiply to what they are factors of, and structure is as promised.
 
 use crate::common::Random;
-use millstream::{DType, ErrorKind, MatrixNorm, Result, Tensor};
+use millstream::{DType, ErrorKind, Generator, MatrixNorm, Result, Tensor};
 use num_complex::Complex;
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
@@ -195,6 +195,34 @@ fn matrices_without_a_result_are_errors_of_kind_numeric() {
     assert_eq!(Tensor::arange(0, 4).svdvals().check().unwrap_err().kind(), ErrorKind::Shape);
     assert_eq!(Tensor::zeros(&[2, 2], DType::I32).inv().check().unwrap_err().kind(), ErrorKind::DType);
     assert!(wrong.solve(&Tensor::zeros(&[3], DType::F32)).check().is_err());
+}
+
+#[test]
+fn eigenvectors_of_any_matrix_keep_their_direction() -> Result<()> {
+    let mut g = Generator::new(11);
+    for (n, dtype) in
+        [(0, DType::F32), (1, DType::F64), (2, DType::F64), (5, DType::F32), (17, DType::C128), (40, DType::F64)]
+    {
+        let real = dtype.real();
+        let parts = [g.normal([3, n, n], real), g.normal([3, n, n], real)];
+        let a = if dtype.is_complex() { Tensor::complex(&parts[0], &parts[1]) } else { parts[0].clone() };
+        let (values, vectors) = a.eig();
+        assert_eq!((values.shape().as_slice(), vectors.shape().as_slice()), (&[3, n][..], &[3, n, n][..]));
+        if n == 0 {
+            continue;
+        }
+        close(&a.cast(vectors.dtype()).matmul(&vectors), &(&vectors * values.unsqueeze(-2)), 40.0 * n as f64)?;
+        let trace = values.sum(-1);
+        close(&trace, &a.cast(trace.dtype()).trace(0), 40.0 * n as f64)?;
+        close(&a.eigvals().sum(-1), &trace, 40.0 * n as f64)?;
+    }
+    // Two equal eigenvalues and one direction only.
+    let jordan = Tensor::new([[2.0f64, 1.0], [0.0, 2.0]]);
+    let (values, vectors) = jordan.eig();
+    let moved = jordan.matmul(&vectors) - &vectors * values.unsqueeze(0);
+    assert!(moved.abs().max(..).item::<f64>()? < 1e-14);
+    assert_eq!(Tensor::new([[f64::NAN]]).eigvals().eval().unwrap_err().kind(), ErrorKind::Numeric);
+    Ok(())
 }
 
 #[test]

@@ -172,6 +172,39 @@ impl Tensor {
         (values, vectors)
     }
 
+    /// Eigenvalues, in no order, and eigenvectors (columns, of length 1) of any square matrix; complex numbers always.
+    ///
+    /// ```
+    /// use millstream::Tensor;
+    /// let turn = Tensor::new([[0.0f64, -1.0], [1.0, 0.0]]);
+    /// let (values, vectors) = turn.eig();
+    /// let moved = turn.matmul(&vectors) - &vectors * values.unsqueeze(0);
+    /// assert!(moved.abs().max(..).item::<f64>()? < 1e-15);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn eig(&self) -> (Tensor, Tensor) {
+        let [values, vectors] = self.as_complex().factors("eig", Location::caller(), |_, _| Factor::Eig);
+        (values.squeeze(-1), vectors)
+    }
+
+    /// The eigenvalues of any square matrix, in no order; complex numbers always. See [`Tensor::eig`].
+    #[track_caller]
+    pub fn eigvals(&self) -> Tensor {
+        let [values, _] = self.as_complex().factors("eigvals", Location::caller(), |_, _| Factor::Eig);
+        values.squeeze(-1)
+    }
+
+    /// f32 and f64 as complex numbers of such parts.
+    #[track_caller]
+    fn as_complex(&self) -> Tensor {
+        match self.dtype() {
+            DType::F32 => self.cast(DType::C64),
+            DType::F64 => self.cast(DType::C128),
+            _ => self.clone(),
+        }
+    }
+
     /// The eigenvalues of a symmetric (Hermitian) matrix, ascending; see [`Tensor::eigh`].
     #[track_caller]
     pub fn eigvalsh(&self) -> Tensor {
