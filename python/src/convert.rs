@@ -5,7 +5,7 @@ use millstream::{DType, Operand, Scalar, Tensor};
 use num_complex::Complex;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple};
 
 use crate::array::{Array, Made};
 use crate::device::{self, DeviceArg};
@@ -190,7 +190,7 @@ pub fn made(obj: &Bound<'_, PyAny>, dtype: Option<DType>) -> R<Tensor> {
 }
 
 fn is_sequence(obj: &Bound<'_, PyAny>) -> bool {
-    !obj.is_instance_of::<PyString>() && obj.len().is_ok() && obj.hasattr("__getitem__").unwrap_or(false)
+    !obj.is_instance_of::<PyString>() && obj.cast::<PySequence>().is_ok()
 }
 
 /// Lists of lists of numbers; where arrays are among them, those are stacked.

@@ -1,12 +1,12 @@
 //! `x[...]`: what stands between the brackets.
 
-use millstream::{Ellipsis, ErrorKind, Index, NewAxis, Tensor, step};
+use millstream::{DType, Ellipsis, ErrorKind, Index, NewAxis, Tensor, step};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array::Array;
-use crate::convert::{Arg, made};
+use crate::convert::{Arg, Number, made};
 use crate::error::{Fail, R};
 use crate::foreign;
 
@@ -39,7 +39,7 @@ fn one(part: &Bound<'_, PyAny>) -> R<Index> {
     if part.is_instance_of::<PyBool>() || part.is_instance_of::<PyList>() {
         let list = made(part, None)?;
         // An empty list is one of floats by itself.
-        return Ok(Index::from(if list.is_empty() { list.cast(millstream::DType::I64) } else { list }));
+        return Ok(Index::from(if list.is_empty() { list.cast(DType::I64) } else { list }));
     }
     if let Some(tensor) = foreign::import(part)? {
         return Ok(Index::from(tensor));
@@ -88,16 +88,22 @@ pub fn get(x: &Tensor, key: &Bound<'_, PyAny>) -> R<Tensor> {
     Ok(found)
 }
 
+/// Whether numbers of a dtype may have fractions.
+fn is_fractional(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex()
+}
+
 /// `x[key] = value`.
 pub fn set(array: &Array, key: &Bound<'_, PyAny>, value: Arg) -> R<()> {
     let py = key.py();
     let parts = parts(key)?;
+    // As NumPy does: the array's dtype is what counts.
     let value = match value {
-        // As NumPy does: the array's dtype is what counts.
         Arg::Tensor(t) => {
             let of = array.get(py).dtype();
             Arg::Tensor(if t.dtype() == of { t } else { t.cast(of) })
         }
+        Arg::Number(Number::Float(v)) if !is_fractional(array.get(py).dtype()) => Arg::Number(Number::Int(v as i128)),
         number => number,
     };
     array

@@ -96,7 +96,7 @@ unary! {
     /// `1 / sqrt(x)`.
     rsqrt |x| x.rsqrt();
     /// -1, 0 or 1; of complex numbers, x / |x|.
-    sign |x| x.sign();
+    sign |x| if x.dtype().is_float() { x.sign() + 0.0 } else { x.sign() };
     /// True where the sign bit is set.
     signbit |x| x.signbit();
     /// The sine of radians.

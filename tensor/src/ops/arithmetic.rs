@@ -139,6 +139,7 @@ impl Tensor {
             let of = self.dtype();
             let exact = matches!(of.kind(), Family::Signed | Family::Unsigned | Family::Bool);
             match op.result(of) {
+                Some(_) if of.is_complex() => Ok(complex::settled(op, self, Tensor::new_node(op, one(self))?)),
                 Some(_) => Tensor::new_node(op, one(self)),
                 // Integers are whole.
                 None if exact && matches!(op, Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round) => {

@@ -1,11 +1,58 @@
 //! Functions of complex numbers that are made of functions of their parts and of complex square roots.
 //!
-//! Their error is relative to the modulus of the result, some ten roundoffs away from poles and branch points. Branch cuts are
-//! those of C and of the Python Array API; infinities and NaN inside of a formula may spread.
+//! Their error is relative to the modulus of the result, some ten roundoffs away from poles and branch points. Branch cuts and the
+//! values at infinities, zeros and NaN are those of C and of the Python Array API: where a formula has none, the result is put in.
 
-use millstream_core::Unary;
+use std::f64::consts::FRAC_PI_2;
+
+use millstream_core::{Scalar, Unary};
 
 use crate::Tensor;
+use crate::graph::one;
+
+const INF: f64 = f64::INFINITY;
+
+/// A function that devices have, as they compute it.
+#[track_caller]
+fn raw(op: Unary, z: &Tensor) -> Tensor {
+    Tensor::build(op.name(), || Tensor::new_node(op, one(z)))
+}
+
+/// A number with the signs of a tensor.
+#[track_caller]
+fn signed(number: f64, x: &Tensor) -> Tensor {
+    x.full_like(Scalar::from_f64(number, x.dtype())).copysign(x)
+}
+
+/// A product in which a zero wins over infinity and NaN.
+#[track_caller]
+fn product(a: &Tensor, b: &Tensor) -> Tensor {
+    let plain = a * b;
+    plain.isnan().and(&a.eq(0).or(&b.eq(0))).where_(0, &plain)
+}
+
+/// What a device gives for a function, with the values at infinities, zeros and NaN put in.
+#[track_caller]
+pub(crate) fn settled(op: Unary, z: &Tensor, made: Tensor) -> Tensor {
+    let (x, y, re, im) = (|| z.real(), || z.imag(), || made.real(), || made.imag());
+    match op {
+        Unary::Sqrt => {
+            let (x, y) = (x(), y());
+            let re = x.eq(-INF).where_(&(y.abs() * 0.0), &re());
+            let re = y.isinf().or(&x.eq(INF)).where_(INF, &re);
+            let im = x.eq(INF).where_(&(&y * 0.0), &x.eq(-INF).where_(&signed(INF, &y), &im()));
+            Tensor::complex(&re, &y.isinf().where_(&y, &im))
+        }
+        Unary::Tanh => {
+            let (x, y) = (x(), y());
+            // Of large x devices do not look at y.
+            let lost = x.isfinite().and(&y.isfinite().not());
+            let (re, im) = (lost.where_(f64::NAN, &re()), lost.where_(f64::NAN, &im()));
+            Tensor::complex(&x.eq(0).where_(&x, &re), &y.eq(0).where_(&y, &im))
+        }
+        _ => made,
+    }
+}
 
 /// `i z`.
 fn rotated(z: &Tensor) -> Tensor {
@@ -42,7 +89,12 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
         Unary::Expm1 => {
             // e^x cos y - 1 = (e^x - 1) cos y - 2 sin^2(y/2).
             let (e, h) = (x().expm1(), (y() * 0.5).sin());
-            Tensor::complex(&(&e * y().cos() - h.square() * 2.0), &(x().exp() * y().sin()))
+            let (x, y) = (x(), y());
+            let re = &e * y.cos() - h.square() * 2.0;
+            let re = x.isinf().and(&y.isfinite().not()).where_(&e, &re);
+            let im = x.exp() * y.sin();
+            let zero = im.isnan().and(&y.eq(0).or(&x.eq(-INF)));
+            Tensor::complex(&re, &zero.where_(0, &im))
         }
         Unary::Log1p => {
             // |1 + z|^2 = 1 + (2x + x^2 + y^2), but 1 + x is exact where that sum cancels.
@@ -50,7 +102,8 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
             let near = x.lt(-0.5).and(&x.gt(-2.0));
             let far = ((&x * (&x + 2.0)) + y.square()).log1p() * 0.5;
             let shifted = &x + 1.0;
-            Tensor::complex(&near.where_(&shifted.hypot(&y).log(), &far), &y.atan2(&shifted))
+            let re = near.where_(&shifted.hypot(&y).log(), &far);
+            Tensor::complex(&x.isinf().or(&y.isinf()).where_(INF, &re), &y.atan2(&shifted))
         }
         Unary::Sigmoid => {
             // The other sign where e^-z would overflow.
@@ -58,20 +111,38 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
             let inverse = (&e + 1.0).recip();
             x().lt(0.0).where_(&(&e * &inverse), &inverse)
         }
-        Unary::Sinh => Tensor::complex(&(x().sinh() * y().cos()), &(x().cosh() * y().sin())),
-        Unary::Cosh => Tensor::complex(&(x().cosh() * y().cos()), &(x().sinh() * y().sin())),
+        Unary::Sinh => {
+            let (x, y) = (x(), y());
+            let far = x.isinf().and(&y.isfinite().not());
+            let re = far.where_(&x, &product(&x.sinh(), &y.cos()));
+            Tensor::complex(&re, &product(&x.cosh(), &y.sin()))
+        }
+        Unary::Cosh => {
+            let (x, y) = (x(), y());
+            let far = x.isinf().and(&y.isfinite().not());
+            let re = far.where_(INF, &product(&x.cosh(), &y.cos()));
+            Tensor::complex(&re, &product(&x.sinh(), &y.sin()))
+        }
         Unary::Tan => rotated_back(&rotated(z).tanh()),
         Unary::Asin => asin(z),
         Unary::Asinh => rotated_back(&asin(&rotated(z))),
         Unary::Acos => {
-            let (plus, minus) = ((z + 1.0).sqrt(), (1.0 - z).sqrt());
+            let (plus, minus) = (raw(Unary::Sqrt, &(z + 1.0)), raw(Unary::Sqrt, &(1.0 - z)));
+            let (x, y) = (x(), y());
+            let far = x.isinf().or(&y.isinf());
             let re = minus.real().atan2(&plus.real()) * 2.0;
-            Tensor::complex(&re, &(plus.conj() * &minus).imag().asinh())
+            let re = far.where_(&y.abs().atan2(&x), &x.eq(0).and(&y.isnan()).where_(FRAC_PI_2, &re));
+            let im = far.where_(INF, &(plus.conj() * &minus).imag().asinh().abs());
+            Tensor::complex(&re, &im.copysign(&-y))
         }
         Unary::Acosh => {
-            let (plus, minus) = ((z + 1.0).sqrt(), (z - 1.0).sqrt());
-            let im = minus.imag().atan2(&plus.real()) * 2.0;
-            Tensor::complex(&(minus.conj() * &plus).real().asinh(), &im)
+            let (plus, minus) = (raw(Unary::Sqrt, &(z + 1.0)), raw(Unary::Sqrt, &(z - 1.0)));
+            let (x, y) = (x(), y());
+            let far = x.isinf().or(&y.isinf());
+            let re = far.where_(INF, &(minus.conj() * &plus).real().asinh());
+            let im = (minus.imag().atan2(&plus.real()) * 2.0).abs();
+            let im = far.where_(&y.abs().atan2(&x), &x.eq(0).and(&y.isnan()).where_(FRAC_PI_2, &im));
+            Tensor::complex(&re, &im.copysign(&y))
         }
         Unary::Atanh => atanh(z),
         Unary::Atan => rotated_back(&atanh(&rotated(z))),
@@ -79,19 +150,27 @@ pub(crate) fn unary(op: Unary, z: &Tensor) -> Option<Tensor> {
     })
 }
 
+#[track_caller]
 fn asin(z: &Tensor) -> Tensor {
-    let (plus, minus) = ((z + 1.0).sqrt(), (1.0 - z).sqrt());
-    let re = z.real().atan2(&(&minus * &plus).real());
-    Tensor::complex(&re, &(minus.conj() * &plus).imag().asinh())
+    let (plus, minus) = (raw(Unary::Sqrt, &(z + 1.0)), raw(Unary::Sqrt, &(1.0 - z)));
+    let (x, y) = (z.real(), z.imag());
+    let far = x.isinf().or(&y.isinf());
+    let re = x.atan2(&(&minus * &plus).real());
+    let re = far.where_(&x.atan2(&y.abs()), &x.eq(0).where_(&x, &re));
+    let im = far.where_(INF, &(minus.conj() * &plus).imag().asinh().abs());
+    Tensor::complex(&re, &im.copysign(&y))
 }
 
+#[track_caller]
 fn atanh(z: &Tensor) -> Tensor {
     let (x, y) = (z.real(), z.imag());
+    let far = x.isinf().or(&y.isinf());
     let square = y.square();
     // The real part is odd, the imaginary one even in x: of negative x the logarithm would cancel.
     let size = x.abs();
     let rest = 1.0 - &size;
-    let re = ((&size * 4.0 / (rest.square() + &square)).log1p() * 0.25).copysign(&x);
-    let im = (&y * 2.0).atan2(&(&rest * (&size + 1.0) - &square)) * 0.5;
-    Tensor::complex(&re, &im)
+    let re = (&size * 4.0 / (rest.square() + &square)).log1p() * 0.25;
+    let re = far.or(&x.eq(0)).where_(0, &re).copysign(&x);
+    let im = ((&y * 2.0).atan2(&(&rest * (&size + 1.0) - &square)) * 0.5).abs().copysign(&y);
+    Tensor::complex(&re, &far.and(&y.isnan().not()).where_(&signed(FRAC_PI_2, &y), &im))
 }
