@@ -5,6 +5,7 @@ underneath and eager to the eye. The default float dtype is float32; arrays of N
 """
 
 import math as _math
+import os as _os
 from collections import namedtuple as _namedtuple
 
 from . import _millstream
@@ -22,6 +23,9 @@ newaxis = None
 pi = _math.pi
 
 __array_api_version__ = "2025.12"
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_millstream._forked)
 
 UniqueAllResult = _namedtuple("UniqueAllResult", ["values", "indices", "inverse_indices", "counts"])
 UniqueCountsResult = _namedtuple("UniqueCountsResult", ["values", "counts"])

@@ -13,7 +13,7 @@ use crate::error::{R, type_error, value_error};
 use crate::functions::elementwise;
 use crate::released::{note_python, released};
 use crate::values::Value;
-use crate::{index, values};
+use crate::{forked, index, values};
 
 /// An array of one element type, computed when its values are needed.
 ///
@@ -29,6 +29,7 @@ impl Array {
     /// The array of a tensor; the tensor's error, if it carries one.
     pub fn new(tensor: Tensor) -> R<Array> {
         tensor.check()?;
+        forked::check(&tensor)?;
         Ok(Array { tensor: RwLock::new(tensor) })
     }
 
@@ -403,6 +404,7 @@ impl Array {
     fn eval<'py>(slf: Bound<'py, Self>) -> R<Bound<'py, Self>> {
         let py = slf.py();
         let x = slf.get().get(py);
+        forked::check(&x)?;
         released(py, || x.eval())?;
         Ok(slf)
     }

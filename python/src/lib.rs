@@ -14,6 +14,7 @@ mod device;
 mod dtype;
 mod error;
 mod foreign;
+mod forked;
 mod functions;
 mod index;
 mod released;
@@ -30,5 +31,6 @@ fn _millstream(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(module)?;
     device::register(module)?;
     convert::register(module)?;
+    forked::register(module)?;
     functions::register(module)
 }

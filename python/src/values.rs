@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyList};
 
 use crate::error::R;
+use crate::forked;
 use crate::released::released;
 
 /// One value of any dtype.
@@ -35,6 +36,7 @@ impl Value {
 
 /// The only element of a tensor of one.
 pub fn item(py: Python<'_>, t: &Tensor) -> R<Value> {
+    forked::check(t)?;
     Ok(released(py, || {
         Ok::<_, Error>(match t.dtype() {
             DType::Bool => Value::Bool(t.item()?),
@@ -64,6 +66,7 @@ pub fn values(py: Python<'_>, t: &Tensor) -> R<Vec<Value>> {
     fn all<T: millstream::Element>(t: &Tensor, value: impl Fn(T) -> Value) -> Result<Vec<Value>, Error> {
         Ok(t.to_vec::<T>()?.into_iter().map(value).collect())
     }
+    forked::check(t)?;
     Ok(released(py, || match t.dtype() {
         DType::Bool => all(t, Value::Bool),
         DType::I8 => all(t, |v: i8| Value::Int(v.into())),
@@ -98,6 +101,7 @@ fn part<'py>(py: Python<'py>, values: &[Value], shape: &[usize]) -> PyResult<Bou
 
 /// The bytes of the elements, row-major.
 pub fn bytes<'py>(py: Python<'py>, t: &Tensor) -> R<Bound<'py, PyBytes>> {
+    forked::check(t)?;
     let bytes = released(py, || t.to_bytes())?;
     Ok(PyBytes::new(py, &bytes))
 }

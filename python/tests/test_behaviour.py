@@ -193,6 +193,28 @@ def test_a_fork_computes_on(threads):
     assert ran.stdout == "True\n", ran.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_cannot_use_the_gpu_of_its_parent():
+    names = [name for name in ms.devices() if name.startswith(("cuda", "vulkan"))]
+    if not names:
+        pytest.skip("no GPU and no driver of one in software")
+    program = f"""
+        import os, millstream as ms
+        x = ms.ones(4, device="{names[0]}") + 1
+        x.eval()
+        child = os.fork()
+        if child == 0:
+            try:
+                (x + 1).tolist()
+            except ms.DeviceError as error:
+                os._exit(0 if "spawn" in str(error) and ms.ones(3).tolist() == [1.0, 1.0, 1.0] else 1)
+            os._exit(2)
+        print(os.waitpid(child, 0)[1], x.tolist())
+    """
+    ran = run(program)
+    assert ran.stdout == "0 [2.0, 2.0, 2.0, 2.0]\n", ran.stdout + ran.stderr
+
+
 def square(x):
     return x * x
 

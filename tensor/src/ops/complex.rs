@@ -45,10 +45,17 @@ pub(crate) fn settled(op: Unary, z: &Tensor, made: Tensor) -> Tensor {
         }
         Unary::Tanh => {
             let (x, y) = (x(), y());
-            // Of large x devices do not look at y.
+            // Of large x some devices do not look at y; of infinite ones some look at it.
             let lost = x.isfinite().and(&y.isfinite().not());
             let (re, im) = (lost.where_(f64::NAN, &re()), lost.where_(f64::NAN, &im()));
+            let far = x.isinf();
+            let (re, im) = (far.where_(&signed(1.0, &x), &re), far.where_(&signed(0.0, &y), &im));
             Tensor::complex(&x.eq(0).where_(&x, &re), &y.eq(0).where_(&y, &im))
+        }
+        Unary::Exp => {
+            let (x, y) = (x(), y());
+            let far = x.eq(INF).and(&y.isfinite().not());
+            Tensor::complex(&far.where_(INF, &re()), &far.where_(f64::NAN, &im()))
         }
         _ => made,
     }
