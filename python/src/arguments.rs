@@ -58,13 +58,8 @@ impl Ints {
 }
 
 /// `axis=`: none for all, one, or several.
+#[derive(Default)]
 pub struct AxisArg(Option<Ints>);
-
-impl Default for AxisArg {
-    fn default() -> AxisArg {
-        AxisArg(None)
-    }
-}
 
 impl<'py> FromPyObject<'_, 'py> for AxisArg {
     type Error = PyErr;

@@ -142,9 +142,9 @@ fn can_cast(from_: &Bound<'_, PyAny>, to: DTypeArg) -> Result<bool, Fail> {
         Ok(array) => array.get().get(from_.py()).dtype(),
         Err(_) => from_.extract::<DTypeArg>()?.0,
     };
-    let exact = |d: DType| d.is_integer();
     // A float type does not hold every integer.
-    Ok(from.promote(to.0).is_ok_and(|d| d == to.0) && !(exact(from) && !exact(to.0)))
+    let exact = to.0.is_integer() || !from.is_integer();
+    Ok(exact && from.promote(to.0).is_ok_and(|d| d == to.0))
 }
 
 #[pymethods]
