@@ -70,7 +70,8 @@ fn is_wide(op: &Op) -> bool {
     };
     // A table is reached wherever a lookup may lead.
     let far = match &op.body {
-        Body::Gather(lookups) => lookups
+        Body::Gather(g) => g
+            .lookups
             .iter()
             .fold(0usize, |r, l| r.saturating_add(l.size.saturating_sub(1).saturating_mul(l.stride.unsigned_abs()))),
         _ => 0,

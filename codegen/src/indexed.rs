@@ -1,5 +1,6 @@
 //! Kernels that look elements up in a table, and running reductions along rows.
 
+use millstream_core::what::Gather;
 use millstream_core::{Access, Binary, Body, DType, Error, Op, Reduce, Result};
 
 use crate::frame::{Frame, Word};
@@ -20,7 +21,7 @@ const EACH: usize = 4;
 
 /// A walk along the result; each element is read where the indices say.
 pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Program> {
-    let Body::Gather(lookups) = &op.body else {
+    let Body::Gather(Gather { lookups, .. }) = &op.body else {
         return Err(Error::internal("a kernel for lookups was asked to do something else"));
     };
     let mut frame = Frame::new(op, target, wide);

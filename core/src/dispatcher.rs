@@ -19,7 +19,7 @@ use crate::profiler::{Profiler, Record, RecordKind};
 use crate::ring::{Hit, Ring};
 use crate::runtime::{Idea, Ideas};
 use crate::stream::Stream;
-use crate::what::{Access, Body, Op};
+use crate::what::{Access, Body, Gather, Op};
 
 /// An operation and the way to compute it: what a plan step asks for.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ fn reach(access: &Access, dims: &[usize], alone: bool) -> (isize, isize) {
 fn input_reach(op: &Op, input: usize) -> (isize, isize) {
     let access = &op.inputs[input];
     let (mut low, mut high) = reach(access, &op.dims, matches!(op.body, Body::Host(_)));
-    if let (Body::Gather(lookups), 0, true) = (&op.body, input, high > low) {
+    if let (Body::Gather(Gather { lookups, .. }), 0, true) = (&op.body, input, high > low) {
         if lookups.iter().any(|l| l.size == 0) {
             // Every index is out of range: nothing is read.
             return (0, 0);

@@ -24,6 +24,8 @@ pub enum ErrorKind {
     DType,
     /// Any other argument out of its range: an axis, a slice, a name, a number of threads.
     Argument,
+    /// An index that an axis does not have.
+    Index,
     /// The values have no such result: a singular matrix has no inverse.
     Numeric,
     /// There is no such device, or it cannot be opened here.
@@ -52,10 +54,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of their declaration.
-    pub const ALL: [ErrorKind; 15] = [
+    pub const ALL: [ErrorKind; 16] = [
         ErrorKind::Shape,
         ErrorKind::DType,
         ErrorKind::Argument,
+        ErrorKind::Index,
         ErrorKind::Numeric,
         ErrorKind::NoDevice,
         ErrorKind::Unsupported,
@@ -93,6 +96,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Shape => "shape error",
             ErrorKind::DType => "dtype error",
             ErrorKind::Argument => "bad argument",
+            ErrorKind::Index => "bad index",
             ErrorKind::Numeric => "no result",
             ErrorKind::NoDevice => "no such device",
             ErrorKind::Unsupported => "unsupported",
@@ -136,6 +140,16 @@ pub enum Fault {
         /// The tensor's number of dimensions.
         rank: usize,
     },
+    /// An index that an axis does not have.
+    #[error("index {index} is out of range for an axis of {size}{}", beside(.at))]
+    IndexOutOfRange {
+        /// The index; negative ones count from the end.
+        index: i128,
+        /// The length of the axis.
+        size: usize,
+        /// Its number among the indices, row by row, if they are a tensor.
+        at: Option<usize>,
+    },
     /// The device could not give so many bytes.
     #[error("{device}: could not allocate {bytes} bytes ({in_use} in use, {reserved} reserved)")]
     OutOfMemory {
@@ -159,6 +173,11 @@ pub enum Fault {
     /// Anything that a sentence says best.
     #[error("{0}")]
     Message(String),
+}
+
+/// Where an index stands among others.
+fn beside(at: &Option<usize>) -> String {
+    at.map(|at| format!(" (number {at} of the indices)")).unwrap_or_default()
 }
 
 /// An error: its kind, what went wrong, where, and what to do.
@@ -248,6 +267,11 @@ impl Error {
     /// An axis that is not there.
     pub fn axis(axis: isize, rank: usize) -> Error {
         Error::new(ErrorKind::Argument, Fault::AxisOutOfRange { axis, rank })
+    }
+
+    /// An index that an axis does not have, and its number among the indices, row by row, if they are a tensor.
+    pub fn index(index: i128, size: usize, at: Option<usize>) -> Error {
+        Error::new(ErrorKind::Index, Fault::IndexOutOfRange { index, size, at })
     }
 
     /// A file that could not be read or written.

@@ -46,5 +46,5 @@ pub use runtime::{Idea, Runtime};
 pub use stream::Stream;
 pub use what::{
     Access, Accuracy, Attention, Binary, Body, Contract, DType, Dims, Element, Expr, ExprBuilder, Guard, HostFunction,
-    HostOperand, HostRun, Id, Kind, Layout, Lookup, Node, Op, Reduce, Scalar, Strides, Unary,
+    HostOperand, HostRun, Id, Kind, Layout, Lookup, Node, Op, Outside, Reduce, Scalar, Strides, Unary,
 };

@@ -5,7 +5,7 @@ mod common;
 use common::{Random, check_with, default_stream, extent, run};
 use millstream_core::backend::Backend;
 use millstream_core::what::{HostTensor, row_major};
-use millstream_core::{Access, DType, Kind, Lookup, Op, Scalar};
+use millstream_core::{Access, DType, Kind, Lookup, Op, Outside, Scalar};
 use millstream_cpu::{CpuBackend, CpuOptions, Isa};
 
 const DTYPES: [DType; 8] =
@@ -44,6 +44,7 @@ fn check(random: &mut Random, dtype: DType, dims: &[usize], table: Access, axes:
     let mut table = table;
     table.fill = random.scalar(dtype);
     let lookups: Vec<Lookup> = axes.iter().map(|(_, l)| *l).collect();
+    let none = lookups.iter().any(|l| l.size == 0);
     for all_exist in [true, false] {
         let (mut len, mut offset) = extent(&table, dims);
         for l in &lookups {
@@ -58,7 +59,8 @@ fn check(random: &mut Random, dtype: DType, dims: &[usize], table: Access, axes:
             inputs.push(indices(random, access.dtype, len, lookup.size, all_exist).with_offset(offset));
             accesses.push(access.clone());
         }
-        let op = Op::gather(dims, accesses, out.clone(), &lookups).unwrap();
+        let outside = if all_exist && !none { Outside::Error } else { Outside::Fill };
+        let op = Op::gather(dims, accesses, out.clone(), &lookups, outside).unwrap();
         check_with(&op, &inputs, &[]);
     }
 }
@@ -161,7 +163,7 @@ fn check_large(rows: usize, bytes: usize, size: usize, alignment: usize) {
     let (pitch, dims) = (bytes as isize, [size, bytes]);
     let lookup = Lookup { stride: pitch, size: rows };
     let (from, to) = (Access::new(DType::U8, &[0, 1]), Access::new(DType::U8, &[pitch, 1]));
-    let op = Op::gather(&dims, vec![from, Access::new(DType::I64, &[1, 0])], to, &[lookup]).unwrap();
+    let op = Op::gather(&dims, vec![from, Access::new(DType::I64, &[1, 0])], to, &[lookup], Outside::Error).unwrap();
     for isa in Isa::available() {
         let backend = CpuBackend::open(CpuOptions { threads: Some(3), isa: Some(isa) }).unwrap();
         let alignment = if alignment == 0 { common::Alignment::Aligned } else { common::Alignment::Misaligned };

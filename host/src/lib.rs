@@ -23,6 +23,6 @@ mod vectors;
 pub use fft::{Transform, fft, fft_error};
 pub use linalg::{Factor, factor};
 pub use pick::{mask, nonzero};
-pub use scatter::{Put, ScatterShape, scatter};
+pub use scatter::{Indexed, Put, ScatterShape, scatter};
 pub use sets::{Side, isin, searchsorted, unique};
 pub use sort::{Order, sort, topk};

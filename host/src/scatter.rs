@@ -1,5 +1,6 @@
 //! Elements put at indices that other tensors say.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use millstream_core::what::Fork;
@@ -21,30 +22,38 @@ pub enum Put {
     Sum,
 }
 
-/// The sizes of a call: a tensor of `[outer, n, inner]`, and `k` indices for each of `outer`, or also for each of `inner`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The sizes of a call: a tensor of `[outer, n, inner]`, and `k` values of `inner` elements for each of `outer`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScatterShape {
     /// Independent parts.
     pub outer: usize,
-    /// Elements along the axis.
+    /// Elements along the axis, or along all that are indexed together.
     pub n: usize,
     /// Elements behind each of them.
     pub inner: usize,
-    /// Indices in each part.
+    /// Values in each part.
     pub k: usize,
-    /// Whether each element behind has indices of its own.
-    pub each: bool,
+    /// What the indices belong to.
+    pub indices: Indexed,
 }
 
-/// A tensor `[outer, n, inner]` with values `[outer, k, inner]` put at indices (i64, `[outer, k]` or `[outer, k, inner]`) along its
-/// middle axis. A negative index counts from the end; a value for an index out of range goes nowhere. Inputs are the tensor, the indices, the
-/// values, in this order.
+/// What the indices of values belong to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Indexed {
+    /// To each element, indices `[outer, k, inner]` along the axis.
+    Elements,
+    /// To each value as a whole, indices `[axes, k]`, one for each of these axes, which are `n` elements together. There is one part.
+    Axes(SmallVec<[usize; 4]>),
+}
+
+/// A tensor `[outer, n, inner]` with values `[outer, k, inner]` put at indices (i64) along its middle axis. A negative index counts from
+/// the end; one that is out of range is an error. Inputs are the tensor, the indices, the values, in this order.
 pub fn scatter(dtype: DType, sizes: ScatterShape, put: Put) -> HostFunction {
-    let ScatterShape { outer, n, inner, k, each } = sizes;
+    let ScatterShape { outer, n, inner, k, .. } = sizes;
     let whole = HostOperand::new(dtype, &[outer, n, inner]);
-    let indices = match each {
-        true => HostOperand::new(DType::I64, &[outer, k, inner]),
-        false => HostOperand::new(DType::I64, &[outer, k]),
+    let indices = match &sizes.indices {
+        Indexed::Elements => HostOperand::new(DType::I64, &[outer, k, inner]),
+        Indexed::Axes(lengths) => HostOperand::new(DType::I64, &[lengths.len(), k]),
     };
     let values = HostOperand::new(dtype, &[outer, k, inner]);
     let work = (values.len() + whole.len()) as u64;
@@ -120,12 +129,17 @@ impl HostRun for Scatter {
     }
 
     fn words(&self) -> SmallVec<[u64; 4]> {
-        smallvec![self.put as u64, u64::from(self.sizes.each)]
+        let mut words = smallvec![self.put as u64];
+        if let Indexed::Axes(lengths) = &self.sizes.indices {
+            words.extend(lengths.iter().map(|&n| n as u64));
+        }
+        words
     }
 
     fn run(&self, inputs: &[&[u8]], outputs: &mut [Option<&mut [u8]>], fork: &dyn Fork) -> Result<()> {
         let [x, indices, values] = inputs else { return Err(Error::internal("scatter has three inputs")) };
-        let indices = read::<i64>(indices)?;
+        let indices = self.sizes.flat(read(indices)?)?;
+        let indices = &indices[..];
         with_type!(self.dtype, T => self.typed::<T>(read(x)?, indices, read(values)?, outputs, fork))
     }
 }
@@ -136,6 +150,30 @@ fn found(index: i64, n: usize) -> Option<usize> {
     let index = index.wrapping_add(index >> 63 & n as i64);
     // What is negative still is larger than any length.
     ((index as u64) < n as u64).then_some(index as usize)
+}
+
+impl ScatterShape {
+    /// The indices along the axis, after a check that it has them all.
+    fn flat<'a>(&self, indices: &'a [i64]) -> Result<Cow<'a, [i64]>> {
+        let lengths = match &self.indices {
+            Indexed::Elements => {
+                let missing = indices.iter().position(|&i| found(i, self.n).is_none());
+                return match missing {
+                    Some(at) => Err(Error::index(indices[at].into(), self.n, Some(at))),
+                    None => Ok(Cow::Borrowed(indices)),
+                };
+            }
+            Indexed::Axes(lengths) => lengths,
+        };
+        let one = |j: usize| {
+            lengths.iter().enumerate().try_fold(0, |flat, (a, &n)| {
+                let index = indices[a * self.k + j];
+                let at = found(index, n).ok_or_else(|| Error::index(index.into(), n, Some(j)))?;
+                Ok(flat * n + at)
+            })
+        };
+        (0..self.k).map(|j| one(j).map(|at| at as i64)).collect()
+    }
 }
 
 impl Scatter {
@@ -170,7 +208,8 @@ impl Scatter {
     /// # Safety
     /// The sizes are those of the slices, `to` is as long as `x`, and nobody else uses these elements of it.
     unsafe fn cut<T: Sum>(&self, o: usize, range: Range<usize>, x: &[T], indices: &[i64], values: &[T], to: Raw<T>) {
-        let ScatterShape { n, inner, k, each, .. } = self.sizes;
+        let ScatterShape { n, inner, k, .. } = self.sizes;
+        let each = self.sizes.indices == Indexed::Elements;
         let rows = |list: usize, j: usize| (o * list + j) * inner + range.start..(o * list + j) * inner + range.end;
         // SAFETY: the caller's promise; rows of a part and ranges inside them are inside it.
         let row = |p: usize| unsafe { to.slice(rows(n, p)) };

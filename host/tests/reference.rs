@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, HostFunction};
-use millstream_host::{Order, Put, ScatterShape, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique};
+use millstream_host::{Indexed, Order, Put, ScatterShape, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique};
 
 /// Two threads, of which each takes the next task.
 struct Two;
@@ -354,16 +354,15 @@ fn picked_elements_come_in_order_whatever_their_width() {
 fn values_are_put_in_order_whatever_lies_behind_the_axis() {
     let mut r = Random::fresh();
     for _ in 0..60 {
-        let (outer, n, inner) = (1 + r.below(3), 1 + r.below(40), [1, 2, 63, 64, 65, 200][r.below(6)]);
         let (k, each) = (r.below(60), r.below(2) == 0);
-        let sizes = ScatterShape { outer, n, inner, k, each };
+        let outer = if each { 1 + r.below(3) } else { 1 };
+        let (n, inner) = (1 + r.below(40), [1, 2, 63, 64, 65, 200][r.below(6)]);
+        let of = if each { Indexed::Elements } else { Indexed::Axes([n].into_iter().collect()) };
+        let sizes = ScatterShape { outer, n, inner, k, indices: of };
         let x: Vec<f32> = (0..outer * n * inner).map(|_| f32::any(&mut r, 1)).collect();
         let v: Vec<f32> = (0..outer * k * inner).map(|_| f32::any(&mut r, 1)).collect();
         let count = outer * k * if each { inner } else { 1 };
-        let limits = [i64::MIN, i64::MAX, n as i64, -(n as i64) - 1];
-        let indices: Vec<i64> = (0..count)
-            .map(|_| if r.below(9) == 0 { limits[r.below(4)] } else { r.below(2 * n) as i64 - n as i64 })
-            .collect();
+        let mut indices: Vec<i64> = (0..count).map(|_| r.below(2 * n) as i64 - n as i64).collect();
         let (mut put, mut sum) = (x.clone(), x.clone());
         for o in 0..outer {
             for j in 0..k {
@@ -379,7 +378,7 @@ fn values_are_put_in_order_whatever_lies_behind_the_axis() {
             }
         }
         let inputs = [&Bytes::of(&x), &Bytes::of(&indices), &Bytes::of(&v)];
-        let got = |how| run(&scatter(DType::F32, sizes, how), &inputs, &[true])[0].list::<f32>();
+        let got = |how| run(&scatter(DType::F32, sizes.clone(), how), &inputs, &[true])[0].list::<f32>();
         assert!(same(&got(Put::Last), &put), "{sizes:?}");
         assert!(same(&got(Put::Sum), &sum), "{sizes:?}");
         // Halves that hold these sums exactly.
@@ -387,9 +386,20 @@ fn values_are_put_in_order_whatever_lies_behind_the_axis() {
         let wide = |list: &[f32]| list.iter().map(|v| (v * 8.0).round()).collect::<Vec<_>>();
         let halves = [&Bytes::of(&few(&x)), &Bytes::of(&indices), &Bytes::of(&few(&v))];
         let floats = [&Bytes::of(&wide(&x)), &Bytes::of(&indices), &Bytes::of(&wide(&v))];
-        let a = run(&scatter(DType::F16, sizes, Put::Sum), &halves, &[true])[0].list::<half::f16>();
-        let b = run(&scatter(DType::F32, sizes, Put::Sum), &floats, &[true])[0].list::<f32>();
+        let a = run(&scatter(DType::F16, sizes.clone(), Put::Sum), &halves, &[true])[0].list::<half::f16>();
+        let b = run(&scatter(DType::F32, sizes.clone(), Put::Sum), &floats, &[true])[0].list::<f32>();
         assert!(a.iter().zip(&b).all(|(a, b)| a.to_f32() == *b), "{sizes:?}");
+        // One index that the axis does not have.
+        if count > 0 {
+            let at = r.below(count);
+            indices[at] = [i64::MIN, i64::MAX, n as i64, -(n as i64) - 1][r.below(4)];
+            let inputs = [Bytes::of(&x), Bytes::of(&indices), Bytes::of(&v)];
+            let inputs: Vec<&[u8]> = inputs.iter().map(Bytes::read).collect();
+            let mut out = Bytes::poisoned(4 * x.len());
+            let function = scatter(DType::F32, sizes.clone(), Put::Last);
+            let error = function.run(&inputs, &mut [Some(out.write())], &Serial).unwrap_err();
+            assert!(error.to_string().contains(&indices[at].to_string()), "{error}");
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl Tensor {
             let n = self.sizes()[a];
             let at = if index < 0 { index.saturating_add(n as isize) } else { index };
             if at < 0 || at as usize >= n {
-                return Err(Error::argument(format!("index {index} is out of range for axis {axis} of {n}")));
+                return Err(Error::index(index as i128, n, None));
             }
             let one = self.layout.slice(a, at as usize, 1, 1)?;
             let mut shape: Dims = one.shape().into();

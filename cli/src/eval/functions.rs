@@ -470,6 +470,9 @@ mod tests {
     /// Functions of `Tensor` that compute no tensor from tensors and numbers: constructors from Rust data, questions, reads.
     const NOT_FOR_EXPRESSIONS: &[&str] = &[
         "assign_at",
+        "set",
+        "new",
+        "from_vec",
         "from_slice",
         "from_shape",
         "from_bytes",
@@ -487,6 +490,9 @@ mod tests {
         "from_safetensors_bytes",
         "save_safetensors",
         "shape",
+        "dims",
+        "i",
+        "rows",
         "rank",
         "len",
         "is_empty",
@@ -500,12 +506,17 @@ mod tests {
         "eval_async",
         "eval_on",
         "to_vec",
+        "to_vec2",
+        "to_vec3",
         "to_vec_async",
         "item",
         "to_bytes",
         "explain",
         "buffer",
         "keep",
+        "take_unchecked",
+        "take_along_axis_unchecked",
+        "index_unchecked",
         "runtime",
     ];
 

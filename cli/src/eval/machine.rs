@@ -275,7 +275,7 @@ mod tests {
             ("sum(axis=0, x)", 12, "follows"),
             ("sum(axis=0)", 0, "needs the argument"),
             ("sum(x, axes=[])", 12, "empty"),
-            ("reshape(x, [-1])", 11, "negative"),
+            ("reshape(x, [-2])", 11, "size of -2"),
             ("reshape(x, 1.5)", 11, "whole number"),
             ("cast(x, 3)", 8, "dtype"),
             ("f32", 0, "dtype"),

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(lines(&Tensor::from_shape([2, 1, 1], &[true, false])), "bool [2, 1, 1]\n[[[ true]],\n\n [[false]]]");
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[0], &[])), "f32 [0]\n[]");
         assert_eq!(lines(&Tensor::from_shape::<f32>(&[2, 0], &[])), "f32 [2, 0]\n[]");
-        let wide = Tensor::zeros([0, 1 << 40], DType::F32);
+        let wide = Tensor::zeros([0, 1usize << 40], DType::F32);
         assert_eq!(lines(&wide), format!("f32 [0, {}]\n[]", 1u64 << 40));
     }
 

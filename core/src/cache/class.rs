@@ -32,7 +32,7 @@ impl<'a> Form<&'a Body> {
     fn of(body: &'a Body) -> Form<&'a Body> {
         match body {
             Body::Host(_) => Form::Host,
-            Body::Gather(lookups) => Form::Gather(lookups.len()),
+            Body::Gather(g) => Form::Gather(g.lookups.len()),
             body => Form::Other(body),
         }
     }

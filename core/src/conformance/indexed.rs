@@ -3,7 +3,7 @@
 use super::case::{Case, Operand};
 use super::random::{Domain, Random};
 use crate::error::Result;
-use crate::what::{DType, Lookup, Op, Reduce, Scalar, row_major};
+use crate::what::{DType, Lookup, Op, Outside, Reduce, Scalar, row_major};
 
 pub(super) fn cases(random: &mut Random) -> Result<Vec<Case>> {
     let mut out = gathers(random)?;
@@ -61,13 +61,15 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
             let mut inputs =
                 vec![Operand::sized(dtype, &table.strides, table.len, i % 2).random(random, Domain::Ordinary)?];
             inputs[0].access.fill = random.value(dtype, Domain::Small);
+            let outside = if (t + i) % 2 == 0 { Outside::Fill } else { Outside::Error };
+            let beyond = i64::from(outside == Outside::Fill);
             for (strides, lookup) in &table.axes {
                 let mut operand = Operand::new(dtype_of_indices, &table.dims, strides, 0);
                 for element in operand.owned.clone() {
-                    // Most indices exist, counted from the front or from the end; some do not.
+                    // Most indices exist, counted from the front or from the end; some do not, where that is no error.
                     let size = lookup.size as i64;
-                    let from = if dtype_of_indices.kind() == crate::Kind::Unsigned { 0 } else { -size - 1 };
-                    let value = from + random.below((size + 2 - from) as usize) as i64;
+                    let from = if dtype_of_indices.kind() == crate::Kind::Unsigned { 0 } else { -size - beyond };
+                    let value = from + random.below((size + 2 * beyond - from) as usize) as i64;
                     operand.tensor.set(element, Scalar::from_int(value, dtype_of_indices))?;
                 }
                 inputs.push(operand);
@@ -76,7 +78,7 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
             let lookups: Vec<Lookup> = table.axes.iter().map(|(_, l)| *l).collect();
             let name = format!("gather by {dtype_of_indices}");
             out.push(Case::new(name, dtype, table.layout, inputs, vec![output], |i, mut o| {
-                Op::gather(&table.dims, i, o.remove(0), &lookups)
+                Op::gather(&table.dims, i, o.remove(0), &lookups, outside)
             })?);
         }
     }

@@ -19,7 +19,7 @@ pub use dtype::{DType, Element, Kind};
 pub use expr::{Binary, Expr, ExprBuilder, Id, Node, Reduce, Unary, philox};
 pub use host::{Fork, HostBody, HostFunction, HostOperand, HostRun, Serial, alignment};
 pub use layout::{Dims, Layout, MAX_RANK, Strides, broadcast_shapes, count, elements, row_major};
-pub use op::{Accuracy, Attention, Body, Contract, Lookup, Op};
+pub use op::{Accuracy, Attention, Body, Contract, Gather, Lookup, Op, Outside};
 pub use reference::{Exact, Expected, HostTensor, Tolerance, acosh, asinh, atanh, erf, evaluate};
 pub use scalar::{Scalar, to_odd};
 pub use windows::{ImageSide, WindowAxis, Windows};

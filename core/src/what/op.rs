@@ -58,9 +58,8 @@ pub enum Body {
     /// `outputs[o][b, m, n] = epilogue.outputs[o](sum over k of lhs[b, m, k] * rhs[b, k, n])`.
     Contract(Box<Contract>),
     /// `outputs[0][i]` is the element of `inputs[0]` (the table) at its own offset for `i`, moved along one axis of the table for
-    /// each further input, by the integer that this input holds for `i`. A negative integer counts from the axis' end; one
-    /// that is out of range gives the table's fill value.
-    Gather(SmallVec<[Lookup; 2]>),
+    /// each further input, by the integer that this input holds for `i`. A negative integer counts from the axis' end.
+    Gather(Gather),
     /// `outputs[0][r, i]` is the reduction of `inputs[0][r, 0..=i]`: `Sum`, `Prod`, `Max` or `Min`.
     Scan {
         /// The dimension that is walked, the last; the rank itself for rows of one element.
@@ -86,6 +85,25 @@ pub struct Attention {
     pub causal: bool,
     /// Whether there is a mask.
     pub mask: bool,
+}
+
+/// Lookups in a table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gather {
+    /// The axes in which indices are looked up, one for each input after the table.
+    pub lookups: SmallVec<[Lookup; 2]>,
+    /// What an index leads to that no axis has.
+    pub outside: Outside,
+}
+
+/// What an index out of range leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Outside {
+    /// The launch fails, on devices whose kernels can fail: the CPU. Elsewhere as with [`Outside::Fill`].
+    #[default]
+    Error,
+    /// The table's fill value.
+    Fill,
 }
 
 /// An axis of a table in which indices are looked up.
@@ -188,8 +206,14 @@ impl Op {
     }
 
     /// Elements of a table (the first input) at indices that the further inputs say, one axis for each.
-    pub fn gather(dims: &[usize], inputs: Vec<Access>, output: Access, lookups: &[Lookup]) -> Result<Op> {
-        let body = Body::Gather(lookups.into());
+    pub fn gather(
+        dims: &[usize],
+        inputs: Vec<Access>,
+        output: Access,
+        lookups: &[Lookup],
+        outside: Outside,
+    ) -> Result<Op> {
+        let body = Body::Gather(Gather { lookups: lookups.into(), outside });
         Op { dims: dims.into(), inputs, outputs: vec![output], body }.prepared()
     }
 
@@ -340,7 +364,7 @@ impl Op {
                     + c.epilogue.flop() * b * m * n
             }
             Body::Host(h) => h.function.flop,
-            Body::Gather(lookups) => lookups.len() as u64 * size(0..all),
+            Body::Gather(g) => g.lookups.len() as u64 * size(0..all),
             Body::Scan { .. } => size(0..all),
             Body::Attention(a) => {
                 let scores = size(0..all - 2) / if a.causal { 2 } else { 1 };
@@ -359,8 +383,8 @@ impl Op {
         }
         let distinct = |i: usize, a: &Access| match &self.body {
             // A table gives at most an element for each of the result, and no more than it has.
-            Body::Gather(lookups) if i == 0 => {
-                let indices = lookups.iter().fold(1usize, |p, l| p.saturating_mul(l.size));
+            Body::Gather(g) if i == 0 => {
+                let indices = g.lookups.iter().fold(1usize, |p, l| p.saturating_mul(l.size));
                 a.distinct(&self.dims).saturating_mul(indices).min(self.output_len(0))
             }
             _ => a.distinct(&self.dims),
@@ -455,9 +479,9 @@ impl Op {
                 (operands != (self.inputs.len(), self.outputs.len()) || rank != operands.0 + operands.1)
                     .then_some("it has another number of operands than its function")
             }
-            Body::Gather(lookups) => {
+            Body::Gather(g) => {
                 let [output] = &self.outputs[..] else { return Some("it has one output") };
-                if self.inputs.len() != lookups.len() + 1 || self.inputs.iter().any(|a| !a.is_plain()) {
+                if self.inputs.len() != g.lookups.len() + 1 || self.inputs.iter().any(|a| !a.is_plain()) {
                     return Some("it reads a table and one input for each axis, without guards");
                 }
                 if self.inputs[0].dtype != output.dtype {

@@ -32,6 +32,24 @@ pub(super) unsafe fn look_up(
     }
 }
 
+/// The index of this dtype that lies here.
+///
+/// # Safety
+/// There is one.
+pub(super) unsafe fn read(dtype: DType, at: *const u8) -> i128 {
+    macro_rules! by {
+        ($($name:ident $t:ty),+; $rest:ty) => {
+            match dtype {
+                // SAFETY: the caller's promise.
+                $(DType::$name => unsafe { at.cast::<$t>().read_unaligned() }.into(),)+
+                // SAFETY: as above.
+                _ => unsafe { at.cast::<$rest>().read_unaligned() }.into(),
+            }
+        };
+    }
+    by!(I8 i8, I16 i16, I32 i32, U8 u8, U16 u16, U32 u32, U64 u64; i64)
+}
+
 /// An integer as a index; one that is larger than all indices stays so.
 pub(super) trait TableIndex: Copy {
     fn as_index(self) -> i64;

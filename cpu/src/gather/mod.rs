@@ -7,6 +7,8 @@
 //! - `indices`: from indices to positions in the table, a block at a time.
 //! - `moves`: runs from their positions to the result.
 //! - `vectors`: both at once for elements of 4 and 8 bytes, with the processor's own gathers.
+//!
+//! Tasks only note that an index was out of range. Which one that is, and where it stands, is looked for when all are through.
 
 mod indices;
 mod moves;
@@ -14,10 +16,12 @@ mod moves;
 mod vectors;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_core::backend::{Bindings, Kernel, Launch};
 use millstream_core::how::Schedule;
-use millstream_core::{Body, DType, Dims, Error, Lookup, Op, Result};
+use millstream_core::what::Gather;
+use millstream_core::{Body, DType, Dims, Error, Lookup, Op, Outside, Result};
 use smallvec::SmallVec;
 
 use crate::backend::Machine;
@@ -52,7 +56,7 @@ impl Kernel for GatherKernel {
     }
 
     fn prepare(&self, op: &Op, _: &Schedule) -> Result<Arc<dyn Launch>> {
-        let Body::Gather(lookups) = &op.body else {
+        let Body::Gather(Gather { lookups, outside }) = &op.body else {
             return Err(Error::internal(format!("a {} operation is no lookup", op.name())));
         };
         let size = op.inputs[0].dtype.size();
@@ -98,7 +102,8 @@ impl Kernel for GatherKernel {
         let lines = (below.saturating_add(above).unsigned_abs() + bytes).div_ceil(moves::LINE);
         let alone = pieces * cuts == 1 && groups > 1 && walk.is_some_and(|d| operands[0].ignores(d));
         let soon = if alone && lines <= length && lines <= topology.l2().size / 4 / moves::LINE { lines } else { 0 };
-        Ok(Arc::new(CpuLaunch(Arc::new(Gather {
+        Ok(Arc::new(CpuLaunch(Arc::new(Lookups {
+            fails: *outside == Outside::Error,
             soon,
             lowest: -below,
             machine: self.machine.clone(),
@@ -123,7 +128,9 @@ impl Kernel for GatherKernel {
     }
 }
 
-struct Gather {
+struct Lookups {
+    /// Whether an index out of range is an error.
+    fails: bool,
     machine: Arc<Machine>,
     dims: Dims,
     empty: bool,
@@ -157,29 +164,55 @@ struct Gather {
     lowest: isize,
 }
 
-impl Run for Gather {
+impl Run for Lookups {
     fn execute(&self, bindings: &Bindings<'_>) -> Result<()> {
         if self.empty {
             return Ok(());
         }
         let bases = bases(bindings, &self.operands)?;
         let isa = self.machine.isa;
+        let beyond = AtomicBool::new(false);
         self.machine.workers.run(self.units.div_ceil(self.per_task), &|t| {
             let from = t * self.per_task;
             let to = self.units.min(from + self.per_task);
-            vectorize(isa, Task { gather: self, bases: &bases, isa, from, to });
+            vectorize(isa, Task { gather: self, bases: &bases, beyond: &beyond, isa, from, to });
             if self.moves.streams {
                 fence();
             }
         });
-        Ok(())
+        if self.fails && beyond.into_inner() { Err(self.missing(&bases)) } else { Ok(()) }
+    }
+}
+
+impl Lookups {
+    /// The error of the first index, in row-major order, that its axis does not have.
+    fn missing(&self, bases: &[Base]) -> Error {
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+        let all: SmallVec<[usize; 6]> = (0..self.dims.len()).collect();
+        for _ in 0..self.dims.iter().product::<usize>() {
+            for (j, (dtype, lookup)) in self.indices.iter().zip(&self.lookups).enumerate() {
+                let at = bases[j + 1].first.offset(self.operands[j + 1].offset(&index));
+                // SAFETY: the dispatcher checked that all indices of the index space lie in their binding.
+                let wanted = unsafe { indices::read(*dtype, at) };
+                let size = lookup.size as i128;
+                if !(-size..size).contains(&wanted) {
+                    let own = all.iter().filter(|&&d| !self.operands[j + 1].ignores(d));
+                    let at = own.fold(0, |at, &d| at * self.dims[d] + index[d]);
+                    return Error::index(wanted, lookup.size, Some(at));
+                }
+            }
+            step(&mut index, &self.dims, &all);
+        }
+        Error::internal("an index out of range is not found again")
     }
 }
 
 /// Some units of a lookup.
 struct Task<'a> {
-    gather: &'a Gather,
+    gather: &'a Lookups,
     bases: &'a [Base],
+    /// Whether an index was out of range.
+    beyond: &'a AtomicBool,
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Gathers are used there only.
     isa: Isa,
     from: usize,
@@ -229,7 +262,8 @@ impl Task<'_> {
             let steps = [g.steps[0], g.steps[1], g.steps[last]];
             let mut all = vectors::Indices { from: at(1), dtype: g.indices[0], lookup, count, soon };
             // SAFETY: the machine has AVX-512, which `vectorize` checked; for the rest as below.
-            if unsafe { vectors::look_up(&mut all, table, result, steps, bytes, &g.moves) } {
+            if let Some(inside) = unsafe { vectors::look_up(&mut all, table, result, steps, bytes, &g.moves) } {
+                self.note(inside);
                 return;
             }
         }
@@ -253,8 +287,17 @@ impl Task<'_> {
             // SAFETY: the dispatcher checked the result's bounds and the table's reach over all lookups; a position that is
             // not `NOWHERE` is within that reach, and there is none where all indices are inside.
             unsafe { g.moves.run(s, table, positions, inside, to, g.steps[last], bytes) };
+            self.note(inside);
             soon.prefetch(n);
             done += n;
+        }
+    }
+
+    /// Notes whether all indices were inside their axes.
+    #[inline(always)]
+    fn note(&self, inside: bool) {
+        if !inside {
+            self.beyond.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -18,7 +18,8 @@ pub(super) struct Indices<'a> {
     pub soon: Soon,
 }
 
-/// Looks up all indices; `false` where this way does not serve. Steps are those of the table, the indices and the result.
+/// Looks up all indices: whether all are inside their axis; `None` where this way does not serve. Steps are those of the table, the
+/// indices and the result.
 ///
 /// # Safety
 /// The machine has AVX-512 F, BW, DQ and VL. The indices, and `bytes` bytes of the result for each, exist; so does what each index that
@@ -30,9 +31,9 @@ pub(super) unsafe fn look_up(
     steps: [isize; 3],
     bytes: usize,
     moves: &Moves,
-) -> bool {
+) -> Option<bool> {
     if steps[1] != indices.dtype.size() as isize || steps[2] != bytes as isize {
-        return false;
+        return None;
     }
     let streams = moves.streams && (to as usize).is_multiple_of(64);
     macro_rules! by {
@@ -46,11 +47,11 @@ pub(super) unsafe fn look_up(
                 (8, false) => unsafe { elements::<$load, Eight, false>(indices, table, to, steps[0], moves) },
                 // SAFETY: as above.
                 (8, true) => unsafe { elements::<$load, Eight, true>(indices, table, to, steps[0], moves) },
-                _ => return false,
+                _ => return None,
             }
         };
     }
-    match indices.dtype {
+    Some(match indices.dtype {
         DType::I8 => by!(I8),
         DType::I16 => by!(I16),
         DType::I32 => by!(I32),
@@ -59,8 +60,7 @@ pub(super) unsafe fn look_up(
         DType::U32 => by!(U32),
         DType::U64 => by!(U64),
         _ => by!(I64),
-    }
-    true
+    })
 }
 
 /// Eight neighbouring indices as i64; one that is larger than all indices stays so.
@@ -181,7 +181,7 @@ unsafe fn elements<L: Load, E: GatherElement, const STREAM: bool>(
     to: *mut u8,
     step: isize,
     moves: &Moves,
-) {
+) -> bool {
     let from = indices.from.cast::<L::Index>();
     let step = step as i64;
     let (size, stride) = (indices.lookup.size as i64, indices.lookup.stride as i64);
@@ -198,6 +198,7 @@ unsafe fn elements<L: Load, E: GatherElement, const STREAM: bool>(
         let mut lanes = _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(step));
         let next = _mm512_set1_epi64(step.wrapping_mul(LANES as i64));
         let later = _mm512_set1_epi64(step.wrapping_mul(AHEAD as i64));
+        let mut all = __mmask8::MAX;
         let mut i = 0;
         while i + Soon::SHARE <= indices.count {
             let mut both = [fill; 2];
@@ -207,6 +208,7 @@ unsafe fn elements<L: Load, E: GatherElement, const STREAM: bool>(
                     prefetch_run(table, _mm512_maskz_mov_epi64(inside, at));
                 }
                 let (inside, at) = look(L::load(from.add(i)), lanes);
+                all &= inside;
                 *x = E::gather(fill, inside, at, table);
                 lanes = _mm512_add_epi64(lanes, next);
                 i += LANES;
@@ -221,10 +223,12 @@ unsafe fn elements<L: Load, E: GatherElement, const STREAM: bool>(
             std::ptr::copy_nonoverlapping(from.add(i).cast::<u8>(), rest.as_mut_ptr().cast(), bytes);
             let (inside, at) = look(L::load(rest.as_ptr()), lanes);
             let some = u8::MAX >> (LANES - left);
+            all &= inside | !some;
             E::store_some(to.add(i * E::BYTES), some, E::gather(fill, inside & some, at, table));
             lanes = _mm512_add_epi64(lanes, next);
             i += LANES;
         }
+        all == __mmask8::MAX
     }
 }
 

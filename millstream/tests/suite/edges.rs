@@ -12,15 +12,15 @@ fn lookups_in_an_axis_without_elements_find_nothing() {
         let none: [f32; 0] = [];
         let table = Tensor::from_shape(&[0, 3], &none).to(&device);
         let indices = Tensor::from_slice(&[0i32, -1]).to(&device);
-        let found = table.take(&indices, 0).to_vec::<f32>().unwrap();
+        let found = table.take_unchecked(&indices, 0).to_vec::<f32>().unwrap();
         assert!(found.len() == 6 && found.iter().all(|v| v.is_nan()), "{}: {found:?}", device.name());
         let cut = Tensor::from_shape(&[4, 3], &[1i32; 12]).to(&device).slice(0, 2..2);
-        assert_eq!(cut.take(&indices, 0).to_vec::<i32>().unwrap(), [0; 6]);
-        assert_eq!(cut.index(&[&indices, &indices]).to_vec::<i32>().unwrap(), [0; 2]);
-        assert_eq!(cut.take(&indices, 1).shape(), [0, 2]);
-        assert!(cut.take(&indices, 1).to_vec::<i32>().unwrap().is_empty());
+        assert_eq!(cut.take_unchecked(&indices, 0).to_vec::<i32>().unwrap(), [0; 6]);
+        assert_eq!(cut.index_unchecked(&[&indices, &indices]).to_vec::<i32>().unwrap(), [0; 2]);
+        assert_eq!(cut.take_unchecked(&indices, 1).shape(), [0, 2]);
+        assert!(cut.take_unchecked(&indices, 1).to_vec::<i32>().unwrap().is_empty());
         let nowhere = indices.slice(0, ..0);
-        assert_eq!(cut.take(&nowhere, 0).to_vec::<i32>().unwrap(), [0i32; 0]);
+        assert_eq!(cut.take_unchecked(&nowhere, 0).to_vec::<i32>().unwrap(), [0i32; 0]);
     }
 }
 
@@ -29,12 +29,12 @@ fn indices_far_out_of_range_are_not_taken_for_near_ones() {
     let host = &devices()[0];
     let table = Tensor::from_slice(&[10i32, 11, 12]).to(host);
     let signed = [1i64 << 31, 1 << 32, (1 << 32) + 1, i64::MAX, i64::MIN, i64::MIN + 1, -(1 << 32) - 1, -4, -3, 2];
-    let found = table.take(&Tensor::from_slice(&signed), 0).to_vec::<i32>().unwrap();
+    let found = table.take_unchecked(&Tensor::from_slice(&signed), 0).to_vec::<i32>().unwrap();
     assert_eq!(found, [0, 0, 0, 0, 0, 0, 0, 0, 10, 12]);
     let unsigned = [1u64 << 63, u64::MAX, u64::MAX - 2, 1 << 32, 3, 2];
-    assert_eq!(table.take(&Tensor::from_slice(&unsigned), 0).to_vec::<i32>().unwrap(), [0, 0, 0, 0, 0, 12]);
+    assert_eq!(table.take_unchecked(&Tensor::from_slice(&unsigned), 0).to_vec::<i32>().unwrap(), [0, 0, 0, 0, 0, 12]);
     let narrow = [255u8, 253, 2];
-    assert_eq!(table.take(&Tensor::from_slice(&narrow), 0).to_vec::<i32>().unwrap(), [0, 0, 12]);
+    assert_eq!(table.take_unchecked(&Tensor::from_slice(&narrow), 0).to_vec::<i32>().unwrap(), [0, 0, 12]);
 }
 
 #[test]

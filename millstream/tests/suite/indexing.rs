@@ -1,6 +1,6 @@
 //! Joining, lookups, running reductions and random numbers, on every device.
 
-use millstream::{DType, Device, Generator, Tensor};
+use millstream::{DType, Device, ErrorKind, Generator, Reduction, Tensor, compile};
 
 use crate::common::{Random, devices};
 
@@ -69,7 +69,7 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
             let indices: Vec<i32> = (0..7).map(|_| random.below(2 * rows + 2) as i32 - rows as i32 - 1).collect();
             let index = Tensor::from_slice(&indices).to(&device);
             let at = |p: i32| if p < 0 { p + rows as i32 } else { p };
-            let found = (&table * 3.0).embedding(&index).to_vec::<f32>().unwrap();
+            let found = (&table * 3.0).take_unchecked(&index, 0).to_vec::<f32>().unwrap();
             for (i, &p) in indices.iter().enumerate() {
                 for j in 0..width {
                     let got = found[i * width + j];
@@ -80,7 +80,7 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
                 }
             }
             // Through a transposed view, along the other axis.
-            let columns = table.transpose().take(&index, 1).transpose().to_vec::<f32>().unwrap();
+            let columns = table.transpose().take_unchecked(&index, 1).transpose().to_vec::<f32>().unwrap();
             for (a, b) in columns.iter().zip(&found) {
                 assert!(a * 3.0 == *b || (a.is_nan() && b.is_nan()), "{}", device.name());
             }
@@ -89,6 +89,46 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
         }
     }
     assert!(Tensor::arange(0, 3).take(&Tensor::from_slice(&[0.5f32]), 0).check().is_err());
+}
+
+#[test]
+fn an_index_out_of_range_is_an_error_of_the_call_that_looked_it_up() {
+    let x = Tensor::arange(0, 12).reshape([3, 4]).cast(DType::F32).to("cpu");
+    let rows = Tensor::new([[0, 2], [-3, 3]]);
+    let (y, line) = (x.take(&rows, 0), line!());
+    // A value that was computed from it knows, too, at each read.
+    let z = (&y * 2.0).exp().sum(..);
+    for _ in 0..2 {
+        let error = z.item::<f32>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Index);
+        assert_eq!(error.location().map(|l| l.line()), Some(line));
+        let text = error.to_string();
+        assert!(text.contains("index 3 is out of range for an axis of 3") && text.contains("number 3 of"), "{text}");
+    }
+    assert!(y.to_vec::<f32>().is_err());
+    // What does not need it is computed.
+    assert_eq!(x.sum(..).item::<f32>().unwrap(), 66.0);
+    let two = x.index([&Tensor::new([0, 1]), &Tensor::new([3, -5])]);
+    assert!(two.eval().unwrap_err().to_string().contains("index -5 is out of range for an axis of 4"));
+    let along = x.take_along_axis(&Tensor::new([[0u8], [1], [4]]), 1);
+    assert!(along.eval_async().and_then(|e| e.wait()).is_err() || along.to_vec::<f32>().is_err());
+    let f = compile(|i| x.take(i, 0).sum(..));
+    assert_eq!(f.call(&Tensor::new([1, 1])).unwrap().item::<f32>().unwrap(), 44.0);
+    assert_eq!(f.call(&Tensor::new([1, 7])).unwrap_err().kind(), ErrorKind::Index);
+    assert_eq!(f.call(&Tensor::new([0, 0])).unwrap().item::<f32>().unwrap(), 12.0);
+    // Nothing is looked up in nothing.
+    assert!(Tensor::zeros([0, 2], DType::F32).to("cpu").take(&Tensor::new([0]), 0).eval().is_err());
+    assert!(x.take(&Tensor::zeros(0, DType::I64), 0).eval().is_ok());
+    for bad in [i64::MIN, -4, 3, i64::MAX] {
+        let bad = Tensor::new([0, bad]);
+        assert_eq!(x.take(&bad, 0).eval().unwrap_err().kind(), ErrorKind::Index);
+        let ones = Tensor::ones([2, 4], DType::F32);
+        assert_eq!(x.index_put([&bad], &ones).eval().unwrap_err().kind(), ErrorKind::Index);
+        assert_eq!(x.scatter_add(0, &bad.unsqueeze(1), &ones).eval().unwrap_err().kind(), ErrorKind::Index);
+    }
+    // Loss of a class that is not there.
+    let loss = x.cross_entropy(&Tensor::new([0, 1, 4]), Reduction::Mean).to("cpu");
+    assert_eq!(loss.item::<f32>().unwrap_err().kind(), ErrorKind::Index);
 }
 
 #[test]

@@ -75,17 +75,17 @@ fn each_has_its_own(what: &str, list: &[Graph]) {
 #[test]
 fn lookups_differ_in_the_axis_its_length_and_its_step() {
     let list = graphs([
-        |g| g.x.take(&g.indices, 0).select(-1, 0),
-        |g| g.x.take(&g.indices, 1).select(-1, 0),
-        |g| g.x.take_along_axis(&g.indices, 0),
-        |g| g.x.take_along_axis(&g.indices, 1),
-        |g| g.x.slice(0, ..5).take_along_axis(&g.indices, 0),
-        |g| g.x.slice(0, ..3).take_along_axis(&g.indices, 0),
-        |g| g.x.slice(0, step(..N as isize, 2)).take_along_axis(&g.indices, 0),
-        |g| g.x.flip(0).take_along_axis(&g.indices, 0),
-        |g| g.x.index(&[&g.indices, &g.indices.transpose()]),
-        |g| g.x.index(&[&g.indices.transpose(), &g.indices]),
-        |g| g.x.slice(1, ..4).index(&[&g.indices, &g.indices.transpose()]),
+        |g| g.x.take_unchecked(&g.indices, 0).select(-1, 0),
+        |g| g.x.take_unchecked(&g.indices, 1).select(-1, 0),
+        |g| g.x.take_along_axis_unchecked(&g.indices, 0),
+        |g| g.x.take_along_axis_unchecked(&g.indices, 1),
+        |g| g.x.slice(0, ..5).take_along_axis_unchecked(&g.indices, 0),
+        |g| g.x.slice(0, ..3).take_along_axis_unchecked(&g.indices, 0),
+        |g| g.x.slice(0, step(..N as isize, 2)).take_along_axis_unchecked(&g.indices, 0),
+        |g| g.x.flip(0).take_along_axis_unchecked(&g.indices, 0),
+        |g| g.x.index_unchecked(&[&g.indices, &g.indices.transpose()]),
+        |g| g.x.index_unchecked(&[&g.indices.transpose(), &g.indices]),
+        |g| g.x.slice(1, ..4).index_unchecked(&[&g.indices, &g.indices.transpose()]),
     ]);
     each_has_its_own("lookup", &list);
 }

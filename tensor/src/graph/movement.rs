@@ -1,7 +1,7 @@
 //! Operations that move elements: padding, joining, assigning to a part, lookups by index.
 
 use millstream_core::what::Dims;
-use millstream_core::{DType, Error, Layout, Lookup, Result, Scalar};
+use millstream_core::{DType, Error, Layout, Lookup, Outside, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::operation::{Fusion, InputShapes, Key, Operation, like};
@@ -112,6 +112,7 @@ impl Operation for Assign {
 #[derive(Clone, Debug)]
 pub(crate) struct Gather {
     pub lookups: SmallVec<[Lookup; 2]>,
+    pub outside: Outside,
 }
 
 impl Operation for Gather {
@@ -132,7 +133,7 @@ impl Operation for Gather {
     }
 
     fn key(&self, key: &mut Key) {
-        key.push(self.lookups.len() as u64);
+        key.push((self.outside as u64) << 32 | self.lookups.len() as u64);
         for lookup in &self.lookups {
             key.extend([lookup.stride as u64, lookup.size as u64]);
         }

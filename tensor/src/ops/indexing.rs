@@ -1,10 +1,9 @@
 //! Gathering: elements at indices that other tensors hold.
 //!
-//! Indices are integers of any type. A negative one counts from the end of its axis; one that is out of range gives NaN for
-//! floats and complex numbers, 0 for other types: a kernel cannot stop to report it.
+//! Indices are integers of any type. A negative one counts from the end of its axis.
 
 use millstream_core::what::{Dims, Strides, broadcast_shapes};
-use millstream_core::{Error, Layout, Lookup, Result};
+use millstream_core::{Error, Layout, Lookup, Outside, Result};
 use smallvec::SmallVec;
 
 use crate::Tensor;
@@ -27,28 +26,50 @@ impl Tensor {
 
     /// A lookup: `shape` and `strides` say how the table itself moves along the result, `indices` lie like the result, one for
     /// each of `axes`.
-    fn look_up(&self, shape: Dims, strides: Strides, indices: &[Tensor], axes: &[usize]) -> Result<Tensor> {
+    fn look_up(
+        &self,
+        (shape, strides): (Dims, Strides),
+        indices: &[Tensor],
+        axes: &[usize],
+        outside: Outside,
+    ) -> Result<Tensor> {
         let table = Tensor { layout: Layout::new(&shape, &strides, self.layout.offset())?, node: self.node.clone() };
         let lookups: SmallVec<[Lookup; 2]> =
             axes.iter().map(|&a| Lookup { stride: self.layout.strides()[a], size: self.sizes()[a] }).collect();
         let mut inputs = Inputs::new();
         inputs.push(table);
         inputs.extend(indices.iter().cloned());
-        Tensor::new_node(Gather { lookups }, inputs)
+        Tensor::new_node(Gather { lookups, outside }, inputs)
     }
 
-    /// The slices of an axis at these indices. The axis becomes the axes of `indices`.
+    /// The slices of an axis at these indices. The axis becomes the axes of `indices`. A negative index counts from the end.
+    ///
+    /// An index out of range is an error at the read, on the CPU; kernels of other devices cannot report it yet and give what
+    /// [`Tensor::take_unchecked`] gives.
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     /// let y = x.take(&Tensor::from_slice(&[2i64, 0, -1]), 0);
     /// assert_eq!(y.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
+    /// let error = x.to("cpu").take(&Tensor::new([0, 3]), 0).eval().unwrap_err();
+    /// assert!(error.to_string().contains("index 3 is out of range for an axis of 3"));
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
     pub fn take(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
-        Tensor::build("take", || {
+        self.slices_at("take", indices, axis, Outside::Error)
+    }
+
+    /// Like [`Tensor::take`], where an index out of range gives NaN for floats and complex numbers, 0 for other types.
+    #[track_caller]
+    pub fn take_unchecked(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
+        self.slices_at("take_unchecked", indices, axis, Outside::Fill)
+    }
+
+    #[track_caller]
+    fn slices_at(&self, op: &'static str, indices: &Tensor, axis: impl Integer, outside: Outside) -> Tensor {
+        Tensor::build(op, || {
             self.check()?;
             indices.check_indices()?;
             let axis = self.axis(axis)?;
@@ -66,11 +87,12 @@ impl Tensor {
             }
             let indices = indices.reshape(&thin).broadcast(&shape);
             indices.check()?;
-            self.look_up(shape, strides, &[indices], &[axis])
+            self.look_up((shape, strides), &[indices], &[axis], outside)
         })
     }
 
-    /// The elements of an axis at these indices, with an index for each element of the result. All other axes broadcast.
+    /// The elements of an axis at these indices, with an index for each element of the result. All other axes broadcast. Indices
+    /// are as in [`Tensor::take`].
     ///
     /// ```
     /// use millstream::Tensor;
@@ -81,7 +103,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn take_along_axis(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
-        Tensor::build("take_along_axis", || {
+        self.elements_at("take_along_axis", indices, axis, Outside::Error)
+    }
+
+    /// Like [`Tensor::take_along_axis`], where an index out of range gives NaN for floats and complex numbers, 0 for other types.
+    #[track_caller]
+    pub fn take_along_axis_unchecked(&self, indices: &Tensor, axis: impl Integer) -> Tensor {
+        self.elements_at("take_along_axis_unchecked", indices, axis, Outside::Fill)
+    }
+
+    #[track_caller]
+    fn elements_at(&self, op: &'static str, indices: &Tensor, axis: impl Integer, outside: Outside) -> Tensor {
+        Tensor::build(op, || {
             self.check()?;
             indices.check_indices()?;
             let axis = self.axis(axis)?;
@@ -101,12 +134,12 @@ impl Tensor {
             strides[axis] = 0;
             let indices = indices.broadcast(&shape);
             indices.check()?;
-            self.look_up(shape, strides, &[indices], &[axis])
+            self.look_up((shape, strides), &[indices], &[axis], outside)
         })
     }
 
     /// The elements at these indices of the first axes, one tensor of indices for each; they broadcast together. The result has
-    /// their axes, then the tensor's remaining ones: `x[i, j]` of NumPy.
+    /// their axes, then the tensor's remaining ones: `x[i, j]` of NumPy. Indices are as in [`Tensor::take`].
     ///
     /// ```
     /// use millstream::Tensor;
@@ -117,9 +150,25 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index<T: AsRef<Tensor>>(&self, indices: impl IntoIterator<Item = T>) -> Tensor {
+        self.all_at("index", indices, Outside::Error)
+    }
+
+    /// Like [`Tensor::index`], where an index out of range gives NaN for floats and complex numbers, 0 for other types.
+    #[track_caller]
+    pub fn index_unchecked<T: AsRef<Tensor>>(&self, indices: impl IntoIterator<Item = T>) -> Tensor {
+        self.all_at("index_unchecked", indices, Outside::Fill)
+    }
+
+    #[track_caller]
+    fn all_at<T: AsRef<Tensor>>(
+        &self,
+        op: &'static str,
+        indices: impl IntoIterator<Item = T>,
+        outside: Outside,
+    ) -> Tensor {
         let indices: SmallVec<[T; 2]> = indices.into_iter().collect();
         let indices: SmallVec<[&Tensor; 2]> = indices.iter().map(T::as_ref).collect();
-        Tensor::build("index", || {
+        Tensor::build(op, || {
             self.check()?;
             let rank = self.rank();
             if indices.is_empty() || indices.len() > rank {
@@ -142,7 +191,7 @@ impl Tensor {
                 wide.push(p);
             }
             let axes: SmallVec<[usize; 4]> = (0..indices.len()).collect();
-            self.look_up(shape, strides, &wide, &axes)
+            self.look_up((shape, strides), &wide, &axes, outside)
         })
     }
 

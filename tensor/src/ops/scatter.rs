@@ -1,14 +1,13 @@
 //! Scattering: elements put at indices that other tensors hold, computed on the host.
 //!
 //! The counterpart of lookups. Values are taken in their row-major order, so that results do not depend on the device or on
-//! the number of threads. A negative index counts from the end of its axis; a value for an index out of range goes nowhere, as a lookup
-//! out of range finds nothing.
+//! the number of threads.
 
 use std::panic::Location;
 
 use millstream_core::what::{Dims, broadcast_shapes, count};
 use millstream_core::{DType, Error, Result};
-use millstream_host::{self as host, Put, ScatterShape};
+use millstream_host::{self as host, Indexed, Put, ScatterShape};
 
 use crate::Tensor;
 use crate::arguments::Integer;
@@ -20,7 +19,7 @@ use crate::arguments::Integer;
 impl Tensor {
     /// The tensor with `values` put along an axis at `indices`, one for each value: along the other axes a value stays where it is. Indices
     /// and values broadcast together; along the other axes they are as long as the tensor, or 1. Of several values for one index the last
-    /// stays. The inverse of [`Tensor::take_along_axis`].
+    /// stays. A negative index counts from the end; one out of range is an error at the read. The inverse of [`Tensor::take_along_axis`].
     ///
     /// ```
     /// use millstream::Tensor;
@@ -50,7 +49,8 @@ impl Tensor {
     }
 
     /// The tensor with `values` at these indices of the first axes, one tensor of indices for each axis; they broadcast together, and
-    /// values to them and the remaining axes. Of several values for one index the last stays: `x[i, j] = values` of NumPy.
+    /// values to them and the remaining axes. Of several values for one index the last stays: `x[i, j] = values` of NumPy. A negative
+    /// index counts from the end; one out of range is an error at the read.
     ///
     /// ```
     /// use millstream::Tensor;
@@ -104,7 +104,7 @@ impl Tensor {
                 (indices.cast(DType::I64).broadcast(&shape), values.cast(self.dtype()).broadcast(&shape));
             indices.check()?;
             let (outer, n, inner) = self.around(axis, axis + 1)?;
-            let sizes = ScatterShape { outer, n, inner, k: shape[axis], each: true };
+            let sizes = ScatterShape { outer, n, inner, k: shape[axis], indices: Indexed::Elements };
             let three = [outer, sizes.k, inner];
             let function = host::scatter(self.dtype(), sizes, put);
             let inputs = [&self.reshape([outer, n, inner]), &indices.reshape(three), &values.reshape(three)];
@@ -135,25 +135,18 @@ impl Tensor {
                 p.check_indices()?;
                 common = broadcast_shapes(&common, p.sizes())?;
             }
-            // One number for all axes; -1 - n, which is out of any range, where one of them is out of its own.
             let (_, n, inner) = self.around(0, indices.len())?;
-            let mut flat = Tensor::zeros(&common, DType::I64);
-            let mut inside = Tensor::full(&common, true);
-            for (p, &size) in indices.iter().zip(self.sizes()) {
-                let (p, size) = (p.cast(DType::I64), size as i64);
-                let p = p.lt(0).where_(&(&p + size), &p);
-                inside = inside.and(&p.ge(0).and(&p.lt(size)));
-                flat = flat * size + p;
-            }
             let k = count(&common)?;
-            let flat = inside.where_(&flat, -1 - n as i64).reshape([1, k]);
+            let wide = indices.iter().map(|p| p.cast(DType::I64).broadcast(&common).reshape(k));
+            let of_axes = Tensor::stack(wide, 0);
             let rest = &self.sizes()[indices.len()..];
             let shape: Dims = common.iter().chain(rest).copied().collect();
             let values = values.cast(self.dtype()).broadcast(&shape).reshape([1, k, inner]);
             values.check()?;
-            let sizes = ScatterShape { outer: 1, n, inner, k, each: false };
+            let lengths = self.sizes()[..indices.len()].into();
+            let sizes = ScatterShape { outer: 1, n, inner, k, indices: Indexed::Axes(lengths) };
             let function = host::scatter(self.dtype(), sizes, put);
-            let [out] = Tensor::host_outputs(function, &[&self.reshape([1, n, inner]), &flat, &values], location)?;
+            let [out] = Tensor::host_outputs(function, &[&self.reshape([1, n, inner]), &of_axes, &values], location)?;
             Ok([out.reshape(self.sizes())])
         });
         out

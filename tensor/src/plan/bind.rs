@@ -1,6 +1,7 @@
 //! A plan bound to the memory and numbers of one run: what its steps are launched from, one by one or to be captured.
 
 use std::ops::Range;
+use std::panic::Location;
 use std::sync::Arc;
 
 use millstream_core::{
@@ -22,6 +23,31 @@ pub(crate) struct Given<'a> {
     pub params: &'a [Scalar],
     /// The nodes that get the results, in the order of the plan's outputs.
     pub results: SmallVec<[&'a Arc<Node>; 2]>,
+    /// Where each captured node was called for.
+    pub calls: Calls<'a>,
+}
+
+/// Where each captured node was called for.
+#[derive(Clone, Copy)]
+pub(crate) enum Calls<'a> {
+    /// As the nodes say.
+    Nodes(&'a [Arc<Node>]),
+    /// The nodes themselves are gone.
+    Listed(&'a [&'static Location<'static>]),
+}
+
+impl Calls<'_> {
+    /// An error of what computes a node, with the place of its call.
+    fn place(&self, node: usize, error: Error) -> Error {
+        let location = match self {
+            Calls::Nodes(nodes) => nodes.get(node).map(|n| n.location),
+            Calls::Listed(list) => list.get(node).copied(),
+        };
+        match location {
+            Some(location) => error.at(location),
+            None => error,
+        }
+    }
 }
 
 /// For each device of a plan, the memory of its intermediate values.
@@ -88,7 +114,8 @@ impl BoundPlan<'_, '_> {
             }
             let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
             let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
-            device.launch(&prepared, &bindings, stream)?;
+            let launched = device.launch(&prepared, &bindings, stream);
+            launched.map_err(|e| self.given.calls.place(step.node, e))?;
         }
         Ok(())
     }

@@ -64,6 +64,8 @@ impl Step {
 pub(crate) struct Launch {
     /// The device, by its number in [`Plan::sites`].
     pub device: usize,
+    /// What it writes first, by its number among the captured nodes; beyond all where no node was captured for it.
+    pub node: usize,
     pub work: Arc<Work>,
     pub inputs: SmallVec<[Operand; 4]>,
     pub outputs: SmallVec<[Operand; 2]>,
@@ -396,7 +398,8 @@ impl<'a> Layer<'a> {
         let workspace =
             scratch.and_then(|slot| if let Slot::Arena(at, bytes) = *slot { Some((at, bytes)) } else { None });
         let outputs = l.writes.iter().map(output).collect();
-        Launch { device, work, inputs, outputs, params: l.params.iter().copied().collect(), workspace, cost }
+        let node = l.writes.first().and_then(|&n| self.chosen.origin.get(n)).copied().unwrap_or(usize::MAX);
+        Launch { device, node, work, inputs, outputs, params: l.params.iter().copied().collect(), workspace, cost }
     }
 
     fn copy(&self, from: usize, to: usize) -> Copy {

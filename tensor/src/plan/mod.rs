@@ -49,7 +49,7 @@ use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::{SmallVec, smallvec};
 
 use crate::Tensor;
-use bind::{Given, On};
+use bind::{Calls, Given, On};
 use capture::{Capture, Planned, Unplanned};
 pub(crate) use explain::explain;
 use instance::Runnable;
@@ -380,7 +380,8 @@ fn again<R>(
 /// What a run of a plan for a captured graph needs.
 fn given<'a>(capture: &'a Capture, plan: &Plan) -> Given<'a> {
     let results = plan.outputs.iter().map(|o| &capture.nodes[o.node]).collect();
-    Given { leaves: &capture.leaves, edges: &capture.edges, params: &capture.params, results }
+    let calls = Calls::Nodes(&capture.nodes);
+    Given { leaves: &capture.leaves, edges: &capture.edges, params: &capture.params, results, calls }
 }
 
 /// The buffer of a tensor's node, computed if need be.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use millstream_core::{Device, Result, Scalar};
 use smallvec::SmallVec;
 
-use super::bind::Given;
+use super::bind::{Calls, Given};
 use super::capture::{Capture, NO_LEAF};
 use super::instance::Runnable;
 use super::{Found, Trigger, execute, ideas, planned, record};
@@ -34,6 +34,8 @@ pub(crate) struct Ready {
     params: Vec<Scalar>,
     /// The nodes that the plan computes.
     results: Vec<Arc<Node>>,
+    /// Where each captured node was called for.
+    calls: Vec<&'static Location<'static>>,
 }
 
 impl Ready {
@@ -62,6 +64,7 @@ impl Ready {
             edges: capture.edges.to_vec(),
             params: capture.params.to_vec(),
             results: plan.outputs.iter().map(|o| capture.nodes[o.node].clone()).collect(),
+            calls: capture.nodes.iter().map(|n| n.location).collect(),
             others: capture.others.to_vec(),
             device,
             plan,
@@ -105,7 +108,8 @@ impl Ready {
             Node::pending(Leaf.into(), shape, old.dtype, device, Inputs::new(), location)
         };
         let results: SmallVec<[Arc<Node>; 2]> = self.results.iter().map(fresh).collect();
-        let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: results.iter().collect() };
+        let (nodes, calls) = (results.iter().collect(), Calls::Listed(&self.calls));
+        let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: nodes, calls };
         let outcome = execute(&self.plan, &given, device, &self.others, device.stream());
         drop(given);
         outcome.map_err(|error| device.errors().note(error.at(location)))?;

@@ -30,7 +30,7 @@ use super::access::Access;
 use super::dtype::DType;
 use super::expr::{Binary, Expr, Id, Node, Reduce, Unary};
 use super::host::{HostBody, HostOperand, Serial};
-use super::op::{Accuracy, Attention, Body, Contract, Lookup, Op};
+use super::op::{Accuracy, Attention, Body, Contract, Gather, Op, Outside};
 use super::scalar::Scalar;
 use crate::error::{Error, Result};
 
@@ -152,7 +152,7 @@ pub fn evaluate(op: &Op, inputs: &[HostTensor], params: &[Scalar], tolerance: To
         Body::Rows { inner, expr } => run.rows(*inner, expr),
         Body::Contract(c) => run.contract(c),
         Body::Host(h) => run.host(h),
-        Body::Gather(lookups) => run.gather(lookups),
+        Body::Gather(gather) => run.gather(gather),
         Body::Scan { inner, reduce } => run.scan(*inner, *reduce),
         Body::Attention(a) => run.attention(*a),
     }
@@ -388,7 +388,7 @@ impl Run<'_> {
         Ok(out)
     }
 
-    fn gather(&self, lookups: &[Lookup]) -> Result<Vec<Vec<Expected>>> {
+    fn gather(&self, gather: &Gather) -> Result<Vec<Vec<Expected>>> {
         let op = self.op;
         let mut out = Vec::new();
         let input = |n: usize, at: isize| {
@@ -399,12 +399,15 @@ impl Run<'_> {
         walk(&op.dims, |index| {
             let offset = |n: usize| op.inputs[n].position(index).unwrap_or(0);
             let mut at = Some(offset(0));
-            for (j, l) in lookups.iter().enumerate() {
+            for (j, l) in gather.lookups.iter().enumerate() {
                 let Exact::Int(wanted) = Exact::from(input(j + 1, offset(j + 1))?) else {
                     return Err(Error::internal("an index that is no integer"));
                 };
                 let wanted = if wanted < 0 { wanted + l.size as i128 } else { wanted };
                 let inside = (0..l.size as i128).contains(&wanted);
+                if !inside && gather.outside == Outside::Error {
+                    return Err(Error::index(wanted, l.size, None));
+                }
                 at = at.filter(|_| inside).map(|p| p + wanted as isize * l.stride);
             }
             let scalar = match at {

@@ -25,9 +25,9 @@ pub(super) fn alone(graph: &Graph, fused: &Fused, v: usize) -> Lowering<Lowered>
     }
     let output = Access::new(node.dtype, &row_major(&node.shape));
     let op = match &node.kind {
-        Kind::Gather(Gather { lookups }) => {
+        Kind::Gather(Gather { lookups, outside }) => {
             inputs[0].fill = missing(node.dtype);
-            Op::gather(&node.shape, inputs, output, lookups)?
+            Op::gather(&node.shape, inputs, output, lookups, *outside)?
         }
         Kind::Scan(Scan { reduce, axis }) => {
             // The dimension that is walked is the last of an operation, wherever it lies in memory.
