@@ -258,7 +258,9 @@ impl Program {
                 self.plan_contract(op, blocks, splits, vec4)
             }
             Shape::Gather { threads } => {
-                let Body::Gather(Gather { lookups, .. }) = &op.body else { return Err(Error::internal("not a lookup")) };
+                let Body::Gather(Gather { lookups, .. }) = &op.body else {
+                    return Err(Error::internal("not a lookup"));
+                };
                 let axes = lookups.iter().flat_map(|l| [l.stride as i64, l.size as i64]);
                 let list: Vec<i64> = [all as i64].into_iter().chain(axes).collect();
                 Ok(Plan::simple(if all == 0 { Vec::new() } else { vec![(0, self.groups_for(all, threads), list)] }))

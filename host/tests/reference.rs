@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, HostFunction};
-use millstream_host::{Indexed, Order, Put, ScatterShape, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique};
+use millstream_host::{
+    Indexed, Order, Put, ScatterShape, Side, isin, mask, nonzero, scatter, searchsorted, sort, topk, unique,
+};
 
 /// Two threads, of which each takes the next task.
 struct Two;
