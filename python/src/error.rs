@@ -71,6 +71,7 @@ fn exception(error: &Error, index: bool) -> PyErr {
     let text = message(error);
     match (error.kind(), error.fault()) {
         (_, Fault::AxisOutOfRange { .. }) => AxisError::new_err(text),
+        (ErrorKind::Index, _) => PyIndexError::new_err(text),
         (ErrorKind::Argument, _) if index => PyIndexError::new_err(text),
         (ErrorKind::Shape, _) if index => PyIndexError::new_err(text),
         (ErrorKind::DType, _) if index => PyIndexError::new_err(text),
