@@ -11,8 +11,10 @@
 //! ```
 //!
 //! This crate brings together the tensors, the machinery below them ([`core`]) and the devices. Each family of devices is a
-//! cargo feature; the CPU is always there.
+//! cargo feature; the CPU is always there. The features `ndarray` and `image` add conversions of the arrays and images of these crates.
+//! [`guide`] is the place to begin.
 
+pub use half::{bf16, f16};
 pub use millstream_core as core;
 pub use millstream_core::{
     Accuracy, Binary, Buffer, DType, Device, DeviceKind, DeviceProfile, Element, Error, ErrorKind, Event, Idea, Layout,
@@ -29,6 +31,7 @@ pub use millstream_tensor::{
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;
+pub use num_complex::Complex;
 
 mod settings;
 

@@ -1,12 +1,10 @@
 //! What people write in their first hour, in all its forms: each line compiles and does what it says.
 #![allow(clippy::op_ref, clippy::needless_borrows_for_generic_args, clippy::reversed_empty_ranges)]
 
-use half::{bf16, f16};
 use millstream::{
-    Compression, DType, Device, Devices, Ellipsis, ErrorKind, Generator, NewAxis, Order, Reduction, Result, Tensor,
-    compile, compile_all, default_runtime, step,
+    Complex, Compression, DType, Device, Devices, Ellipsis, ErrorKind, Generator, NewAxis, Order, Reduction, Result,
+    Tensor, bf16, compile, compile_all, default_runtime, f16, step,
 };
-use num_complex::Complex;
 
 fn x() -> Tensor {
     Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])

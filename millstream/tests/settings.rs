@@ -29,7 +29,7 @@ fn settings_count_from_before_the_first_use() -> Result<()> {
     }
     drop(big);
     assert!(empty_cache()? >= 32 << 20);
-    assert!(device.pool().stats().reserved < 32 << 20);
+    assert!(device.pool().stats().reserved <= 32 << 20, "{}", device.pool().stats());
     assert_eq!(small.sum(..).item::<f32>()?, (1 << 20) as f32);
 
     // A runtime of its own writes its trace when the last handle is dropped.
