@@ -51,9 +51,15 @@ pub trait Backend: Send + Sync + 'static {
     /// Gives memory back. Called by the pool only, when no stream uses it any more.
     fn free(&self, memory: RawMemory);
 
-    /// Makes host memory that somebody else owns addressable by this device without a copy; `None` where that is impossible
-    /// and a copy is needed. The caller keeps the memory alive; its alignment may be anything.
-    fn import(&self, host: &RawMemory) -> Option<RawMemory>;
+    /// Makes memory that somebody else owns usable by this device without a copy: the host's, or, where `host` is not set, memory at an
+    /// address of the device's own, after all that was queued to write there. `None` where that is impossible and a copy is
+    /// needed. The caller keeps the memory alive; its alignment may be anything.
+    fn import(&self, memory: &RawMemory) -> Option<RawMemory>;
+
+    /// The address by which others outside can use this memory, if they can.
+    fn pointer(&self, memory: &RawMemory) -> Option<u64> {
+        memory.host.map(|host| host.as_ptr() as usize as u64)
+    }
 
     /// Queues a copy of `bytes` bytes. One side at least is this device's memory; the other may be the host's, or that of a
     /// device for which [`Backend::peer`] says that it can.

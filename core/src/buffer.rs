@@ -4,10 +4,16 @@
 //! replica is stale, asynchronously, by the shortest way (direct, or staged through the host). Writing makes all other
 //! replicas stale. Each replica carries the event of its last write and of its uses on other streams, so that neither
 //! a reader nor the reuse of freed memory can race.
+//!
+//! Memory can be shared with others outside: taken over ([`Buffer::import`]) or lent ([`Buffer::lend`]). Where they may write, the
+//! buffer is *volatile* ([`Buffer::is_volatile`]): its value is what lies there at this moment, so nothing that is derived from
+//! it (replicas, packed forms) is kept, and whoever reads it has to do so before the call in which he was asked to returns. It
+//! is never overwritten by us, and its memory is not reused as long as it is lent.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -17,7 +23,7 @@ use crate::backend::{MemoryAt, Support};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::memory::{MemoryKind, RawMemory};
+use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::pack_cache::PackCache;
 use crate::pool::Block;
 use crate::profiler::{Record, RecordKind};
@@ -35,6 +41,15 @@ pub enum Mode {
     Unified,
 }
 
+/// What others do with memory that a buffer shares with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// They read it; nobody writes there as long as it is shared.
+    ReadOnly,
+    /// They may write to it at any time.
+    Writable,
+}
+
 /// The memory of one replica.
 pub struct Storage {
     device: Device,
@@ -43,11 +58,32 @@ pub struct Storage {
 
 enum Held {
     Pooled(Block),
-    /// Somebody else's memory and what keeps it alive.
-    Foreign {
-        memory: RawMemory,
-        _keep: Box<dyn Any + Send + Sync>,
-    },
+    Foreign(Foreign),
+}
+
+/// Somebody else's memory and what keeps it alive.
+struct Foreign {
+    memory: RawMemory,
+    /// For each stream the last use that may still be running.
+    uses: Mutex<SmallVec<[(StreamId, Event); 1]>>,
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Foreign {
+    fn used_on(&self, stream: StreamId, event: Event) {
+        let mut uses = self.uses.lock();
+        uses.retain(|(user, event)| *user != stream && !event.is_complete());
+        uses.push((stream, event));
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        // The owner may free it at once: what is queued has to be through. A failed use has ended, too.
+        for (_, event) in self.uses.get_mut().drain(..) {
+            let _ = event.wait();
+        }
+    }
 }
 
 impl Storage {
@@ -73,7 +109,7 @@ impl Storage {
     pub fn memory(&self) -> &RawMemory {
         match &self.held {
             Held::Pooled(block) => block.memory(),
-            Held::Foreign { memory, .. } => memory,
+            Held::Foreign(foreign) => &foreign.memory,
         }
     }
 
@@ -81,14 +117,15 @@ impl Storage {
     pub fn offset(&self) -> usize {
         match &self.held {
             Held::Pooled(block) => block.offset(),
-            Held::Foreign { .. } => 0,
+            Held::Foreign(_) => 0,
         }
     }
 
     /// Notes that a stream uses the memory until the event completes.
     pub fn used_on(&self, stream: &Stream, event: &Event) {
-        if let Held::Pooled(block) = &self.held {
-            block.used_on(stream.id(), event.clone());
+        match &self.held {
+            Held::Pooled(block) => block.used_on(stream.id(), event.clone()),
+            Held::Foreign(foreign) => foreign.used_on(stream.id(), event.clone()),
         }
     }
 
@@ -128,8 +165,26 @@ impl Storage {
     pub fn after_uses(&self, stream: &Stream) -> Result<()> {
         match &self.held {
             Held::Pooled(block) => block.uses_by_others(stream.id()).iter().try_for_each(|event| stream.depend(event)),
-            Held::Foreign { .. } => Ok(()),
+            // Nobody of us writes there.
+            Held::Foreign(_) => Ok(()),
         }
+    }
+
+    /// Waits until all that was queued with the memory is through.
+    fn wait_for_uses(&self) -> Result<()> {
+        match &self.held {
+            Held::Pooled(block) => block.uses_by_others(NO_STREAM).iter().try_for_each(Event::wait),
+            Held::Foreign(foreign) => {
+                let uses = foreign.uses.lock().clone();
+                uses.iter().try_for_each(|(_, event)| event.wait())
+            }
+        }
+    }
+
+    /// The address of the first byte, where that is one that others can use: the host's, or the device's.
+    fn address(&self) -> Option<u64> {
+        let start = self.device.backend().pointer(self.memory())?;
+        Some(start + self.offset() as u64)
     }
 
     /// The first byte, where the host can address it.
@@ -138,6 +193,9 @@ impl Storage {
         self.memory().host.map(|p| unsafe { p.as_ptr().add(self.offset()) })
     }
 }
+
+/// A number that no stream has.
+const NO_STREAM: StreamId = StreamId(u64::MAX);
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,6 +249,8 @@ struct State {
 struct Inner {
     bytes: usize,
     mode: Mode,
+    /// How many outside may write to the memory. It grows under the lock of the state.
+    writers: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -210,7 +270,7 @@ impl Buffer {
     pub fn from_storage(storage: Arc<Storage>, bytes: usize, mode: Mode) -> Buffer {
         let replica = Replica::new(storage, 0, None);
         let state = State { version: 0, keeps_forms: false, replicas: SmallVec::from_buf([replica]) };
-        Buffer(Arc::new(Inner { bytes, mode, state: Mutex::new(state) }))
+        Buffer(Arc::new(Inner { bytes, mode, writers: AtomicUsize::new(0), state: Mutex::new(state) }))
     }
 
     /// A buffer on the host with a copy of these bytes.
@@ -223,20 +283,69 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// A buffer over host memory that somebody else owns; `keep` keeps it alive. Nothing is copied, whatever the alignment.
+    /// A buffer over memory that somebody else owns; `keep` keeps it alive. Nothing is copied, whatever the alignment. The address is
+    /// one of the device's.
     ///
     /// # Safety
-    /// `pointer` must be valid for reads of `bytes` bytes until `keep` is dropped, and nobody may write there meanwhile.
+    /// `address` must be valid for reads of `bytes` bytes on the device until `keep` is dropped, and all that was queued to write there
+    /// must be through. Nobody may write there meanwhile, unless it is shared as [`Sharing::Writable`]; and even then not while a
+    /// call of this library reads it.
     pub unsafe fn import(
-        host: &Device,
-        pointer: *const u8,
+        device: &Device,
+        address: *const u8,
         bytes: usize,
+        sharing: Sharing,
         keep: Box<dyn Any + Send + Sync>,
     ) -> Result<Buffer> {
-        let memory = RawMemory::foreign(pointer, bytes);
-        let memory = host.backend().import(&memory).ok_or_else(|| not_host(host))?;
-        let storage = Arc::new(Storage { device: host.clone(), held: Held::Foreign { memory, _keep: keep } });
-        Ok(Buffer::from_storage(storage, bytes, Mode::Automatic))
+        let memory = if device.is_host() {
+            RawMemory::foreign(address, bytes)
+        } else {
+            RawMemory { address: address as usize as u64, bytes, host: None, owner: None }
+        };
+        let memory = device.backend().import(&memory).ok_or_else(|| {
+            Error::unsupported(format!("{} cannot take over memory of others", device.name()))
+                .suggest("give it through the host's memory")
+        })?;
+        let foreign = Foreign { memory, uses: Mutex::default(), _keep: keep };
+        let storage = Arc::new(Storage { device: device.clone(), held: Held::Foreign(foreign) });
+        let buffer = Buffer::from_storage(storage, bytes, Mode::Automatic);
+        buffer.0.writers.store(usize::from(sharing == Sharing::Writable), Ordering::Release);
+        Ok(buffer)
+    }
+
+    /// Whether somebody outside may write to the memory at any time. What it holds then is read within the call that is asked to, or
+    /// never; who has asked that before knows.
+    #[inline]
+    pub fn is_volatile(&self) -> bool {
+        self.0.writers.load(Ordering::Acquire) > 0
+    }
+
+    /// Gives the memory of the current value to somebody outside, with the value in it, for as long as what is returned lives.
+    /// Meanwhile it is neither overwritten nor reused. Who may write is given memory that nobody else relies on: the caller sees to
+    /// it that nobody has another clone of the buffer, or only who accepts it to be volatile.
+    pub fn lend(&self, device: &Device, sharing: Sharing) -> Result<Lent> {
+        let resident = self.on(device, device.stream())?;
+        resident.wait()?;
+        if sharing == Sharing::Writable {
+            let mut state = self.0.state.lock();
+            let is_here = |r: &Replica| Arc::ptr_eq(&r.storage, &resident.storage);
+            if !state.replicas.iter().any(is_here) {
+                return Err(Error::argument(format!(
+                    "the value is volatile, and its memory is not on {}",
+                    device.name()
+                )));
+            }
+            self.0.writers.fetch_add(1, Ordering::AcqRel);
+            // What lies elsewhere, or is derived, would not be what is written here.
+            state.replicas.retain(|r| is_here(r));
+            state.replicas.iter_mut().for_each(|r| r.pack_cache = None);
+        }
+        let lent = Lent { buffer: self.clone(), storage: resident.storage, sharing };
+        if sharing == Sharing::Writable {
+            // What was queued before reads the value as it is now.
+            lent.storage.wait_for_uses()?;
+        }
+        Ok(lent)
     }
 
     /// Its size.
@@ -309,7 +418,7 @@ impl Buffer {
         let mut state = self.0.state.lock();
         let (version, keeps_forms) = (state.version, state.keeps_forms);
         if let Some(r) = state.replicas.iter_mut().find(|r| r.version == version && self.serves(r, device)) {
-            if keeps_forms && r.pack_cache.is_none() {
+            if keeps_forms && r.pack_cache.is_none() && !self.is_volatile() {
                 r.pack_cache = Some(Arc::new(PackCache::new(&r.storage.device, self.0.bytes)));
             }
             return Ok(r.resident());
@@ -336,10 +445,14 @@ impl Buffer {
         sizes.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
-    /// Moves the current value to a device ahead of its use. Returns at once; the copy is queued.
+    /// Moves the current value to a device ahead of its use. Returns at once; the copy is queued. A volatile value is only moved by its
+    /// use.
     pub fn move_to(&self, device: &Device) -> Result<()> {
         let mut state = self.0.state.lock();
         let version = state.version;
+        if self.is_volatile() {
+            return Ok(());
+        }
         if !state.replicas.iter().any(|r| r.version == version && self.serves(r, device)) {
             self.bring(&mut state, device, device.stream())?;
         }
@@ -409,15 +522,21 @@ impl Buffer {
                     .suggest("compute the value again from inputs that live on the host or another device")
             })?;
         let direct = source.storage.memory().host.is_some() || source.storage.device.reaches(device) == Support::Native;
+        let kept = !self.is_volatile();
         let resident = if direct {
             self.transfer(&source, device, stream)?
         } else {
             // Neither side is the host, and they share no way: stage through it.
             let host = device.host();
             let staged = self.transfer(&source, &host, host.stream())?;
-            state.replicas.push(Replica::new(staged.storage.clone(), version, staged.ready.clone()));
+            if kept {
+                state.replicas.push(Replica::new(staged.storage.clone(), version, staged.ready.clone()));
+            }
             self.transfer(&staged, device, stream)?
         };
+        if !kept {
+            return Ok(resident);
+        }
         state.replicas.retain(|r| !r.storage.device.same(device));
         let mut replica = Replica::new(resident.storage, version, resident.ready);
         replica.pack_cache = state.keeps_forms.then(|| Arc::new(PackCache::new(device, self.0.bytes)));
@@ -459,6 +578,34 @@ impl Buffer {
             });
         }
         Ok(Resident { storage: to, ready, pack_cache: None })
+    }
+}
+
+/// Memory of a buffer in the hands of somebody outside: see [`Buffer::lend`]. Dropping it says that he has let go.
+pub struct Lent {
+    buffer: Buffer,
+    storage: Arc<Storage>,
+    sharing: Sharing,
+}
+
+impl Lent {
+    /// The address of the first byte, where that is one that others can use: the host's, or the device's.
+    pub fn address(&self) -> Option<u64> {
+        self.storage.address()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.sharing == Sharing::Writable {
+            self.buffer.0.writers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lent({:?}, {:?})", self.storage, self.sharing)
     }
 }
 

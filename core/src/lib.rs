@@ -33,7 +33,7 @@ pub mod testing;
 pub mod what;
 
 pub use backend::{Backend, Binding, Bindings, Priority, Support};
-pub use buffer::{Buffer, Mode, Resident, Storage};
+pub use buffer::{Buffer, Lent, Mode, Resident, Sharing, Storage};
 pub use device::Device;
 pub use dispatcher::{Prepared, Work};
 pub use error::{Error, ErrorKind, ErrorLog, Fault, Result};

@@ -204,9 +204,17 @@ impl Backend for CudaBackend {
         memory::free(&memory);
     }
 
-    fn import(&self, host: &RawMemory) -> Option<RawMemory> {
-        // Only a device that walks the host's own page tables reads ordinary memory at a useful speed.
-        (self.context.properties.host_page_tables && host.host.is_some()).then(|| host.clone())
+    fn import(&self, memory: &RawMemory) -> Option<RawMemory> {
+        // Of the host's memory, only a device that walks the host's own page tables reads it at a useful speed.
+        let usable = match memory.host {
+            Some(_) => self.context.properties.host_page_tables,
+            None => memory::settled_here(&self.context, memory.address),
+        };
+        usable.then(|| memory.clone())
+    }
+
+    fn pointer(&self, memory: &RawMemory) -> Option<u64> {
+        Some(memory.address)
     }
 
     fn copy(&self, from: MemoryAt<'_>, to: MemoryAt<'_>, bytes: usize, stream: &dyn BackendStream) -> Result<()> {

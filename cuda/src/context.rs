@@ -186,6 +186,11 @@ impl Context {
         error
     }
 
+    /// The device's number.
+    pub(crate) fn ordinal(&self) -> i32 {
+        self.device
+    }
+
     /// Free and total memory of the device.
     pub(crate) fn memory_info(&self) -> Result<(usize, usize)> {
         self.enter()?;

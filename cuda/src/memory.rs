@@ -7,7 +7,7 @@ use millstream_core::memory::{HostPtr, MemoryKind, RawMemory};
 use millstream_core::{Error, ErrorKind, Fault, Result};
 
 use crate::context::Context;
-use crate::sys::driver::number;
+use crate::sys::driver::{Stream, number};
 
 /// How a piece of memory was allocated; also keeps its context alive.
 pub(crate) struct Allocation {
@@ -123,4 +123,23 @@ pub(crate) fn is_pinned(context: &Context, memory: &RawMemory, address: u64) -> 
     let status =
         unsafe { (context.driver.pointer_attribute)((&raw mut kind).cast(), number::POINTER_MEMORY_TYPE, address) };
     status == 0 && kind == number::MEMORY_HOST
+}
+
+/// Whether an address that somebody else gave is one of this device; waits for what was queued to write there, on the legacy default
+/// stream, as array libraries agreed (DLPack).
+pub(crate) fn settled_here(context: &Context, address: u64) -> bool {
+    if context.enter().is_err() {
+        return false;
+    }
+    let mut ordinal = -1i32;
+    let driver = context.driver;
+    // SAFETY: the driver writes one number; for memory it does not know it gives an error and writes nothing.
+    let status =
+        unsafe { (driver.pointer_attribute)((&raw mut ordinal).cast(), number::POINTER_DEVICE_ORDINAL, address) };
+    if status != 0 || ordinal != context.ordinal() {
+        return false;
+    }
+    // SAFETY: the null handle is the legacy default stream of the current context.
+    let status = unsafe { (driver.stream_synchronize)(Stream::NULL) };
+    context.check(status, "waiting for the default stream").is_ok()
 }

@@ -18,16 +18,16 @@ pub use half::{bf16, f16};
 pub use millstream_core as core;
 pub use millstream_core::{
     Accuracy, Binary, Buffer, DType, Device, DeviceKind, DeviceProfile, Element, Error, ErrorKind, Event, Idea, Layout,
-    Mode, Profiler, Reduce, Result, Runtime, Scalar, Stream, Unary,
+    Mode, Profiler, Reduce, Result, Runtime, Scalar, Sharing, Stream, Unary,
 };
 pub use millstream_cpu as cpu;
 #[cfg(feature = "cuda")]
 pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
-    AttentionOptions, Axes, Cancel, Channels, Compiled, CompiledMany, Compression, Conv, Ellipsis, Extent, FftNorm,
-    Generator, Index, Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested, NewAxis,
-    NewShape, Operand, Order, Padding, Pool, Reduction, Shape, Side, Sizes, Span, Tensor, Tolerance, around_evaluation,
-    compile, compile_all, compile_many, default_runtime, step,
+    AttentionOptions, Axes, Cancel, Channels, Compiled, CompiledMany, Compression, Conv, Ellipsis, Exported, Extent,
+    FftNorm, Generator, Index, Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested,
+    NewAxis, NewShape, Operand, Order, Padding, Pool, RawTensor, Reduction, Shape, Side, Sizes, Span, Tensor,
+    Tolerance, around_evaluation, compile, compile_all, compile_many, default_runtime, step,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

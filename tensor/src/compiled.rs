@@ -14,7 +14,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::graph::{Fusion, HostGroup, HostOutput, Input, Inputs, Kind, Node};
+use crate::graph::{Fusion, HostGroup, HostOutput, Input, Inputs, Kind, Node, volatile};
 use crate::{Tensor, plan};
 
 /// How many kinds of arguments a function remembers.
@@ -177,7 +177,12 @@ impl CompiledMany<'_> {
             Some(trace) => trace,
             None => self.trace(inputs)?,
         };
-        trace.call(inputs, location)
+        let outputs = trace.call(inputs, location)?;
+        if inputs.iter().any(|t| volatile::is_volatile(t)) {
+            // Others may write there as soon as this call returns.
+            volatile::finish(&outputs)?;
+        }
+        Ok(outputs)
     }
 
     /// How many kinds of arguments are remembered.

@@ -12,6 +12,8 @@ mod ops;
 
 mod files;
 
+mod exchange;
+
 mod convert;
 
 mod arguments;
@@ -31,6 +33,7 @@ pub use arguments::{
 };
 pub use cancel::Cancel;
 pub use compiled::{Compiled, CompiledMany, compile, compile_all, compile_many};
+pub use exchange::{Exported, RawTensor};
 pub use files::Compression;
 pub use nested::Nested;
 pub use ops::{

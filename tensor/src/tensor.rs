@@ -4,6 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::arguments::{Integer, IntoDevice, NewShape, Shape, axis_of};
+use crate::graph::volatile::{is_volatile, snapshot};
 use crate::graph::{Fusion, Inputs, Node, attempt};
 use crate::nested::Nested;
 use crate::plan;
@@ -275,6 +276,10 @@ impl Tensor {
                 );
                 return Ok(Tensor { node, layout: self.layout.clone() });
             }
+            if is_volatile(self) {
+                // What moves later would be what lies there later.
+                return Ok(snapshot(self)?.to(device));
+            }
             let whole = Tensor { node: self.node.clone(), layout: Layout::contiguous(&self.node.shape)? };
             let buffer = plan::value(&whole, None)?;
             let node =
@@ -470,9 +475,15 @@ impl Tensor {
         buffer.with_host(&host, |bytes| {
             let bytes = &bytes[range];
             let mut out: Vec<T> = Vec::with_capacity(len);
-            // SAFETY: `bytes` holds `len` valid elements of T (bool bytes are 0 or 1 by construction), and `out` has room for them.
+            let to = out.as_mut_ptr().cast::<u8>();
+            // SAFETY: `bytes` holds `len` elements of T, and `out` has room for them. Those of bool are made valid, because others may
+            // have written them.
             unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast::<u8>(), bytes.len());
+                if T::DTYPE == DType::Bool {
+                    bytes.iter().enumerate().for_each(|(i, &b)| to.add(i).write(u8::from(b != 0)));
+                } else {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+                }
                 out.set_len(len);
             }
             out

@@ -190,6 +190,7 @@ pub(crate) mod number {
     pub(crate) const CAPTURE_ACTIVE: c_int = 1;
     pub(crate) const LAUNCH_OVERLAPPING: c_int = 6;
     pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
+    pub(crate) const POINTER_DEVICE_ORDINAL: c_int = 9;
     pub(crate) const MEMORY_HOST: c_uint = 1;
     pub(crate) const JIT_ERROR_LOG: c_int = 5;
     pub(crate) const JIT_ERROR_LOG_BYTES: c_int = 6;

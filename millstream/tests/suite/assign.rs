@@ -8,7 +8,7 @@ use crate::common::Random;
 use millstream::core::Priority;
 use millstream::core::sim::{Call, Faults, Sim, SimFamily};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{Buffer, DType, Device, ErrorKind, Layout, Result, Runtime, Tensor, step};
+use millstream::{Buffer, DType, Device, ErrorKind, Layout, Result, Runtime, Sharing, Tensor, step};
 
 /// A runtime of the test's own, so that its counts are the test's.
 fn own() -> (Runtime, Device) {
@@ -118,7 +118,7 @@ fn memory_of_others_is_never_written() -> Result<()> {
     let data: Box<[f32]> = (0..8).map(|i| i as f32).collect();
     let pointer = data.as_ptr();
     // SAFETY: the box stays where it is and unchanged while the buffer keeps it.
-    let buffer = unsafe { Buffer::import(&host, pointer.cast(), 32, Box::new(data))? };
+    let buffer = unsafe { Buffer::import(&host, pointer.cast(), 32, Sharing::ReadOnly, Box::new(data))? };
     let watch = buffer.clone();
     let mut x = Tensor::from_buffer(buffer, DType::F32, Layout::contiguous(&[8])?);
     x.slice_assign(0, ..4, 9.0)?;

@@ -7,7 +7,7 @@ use millstream::core::sim::{Sim, SimFamily};
 use millstream::core::{Priority, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{
-    AttentionOptions, Buffer, Conv, DType, Device, ErrorKind, Generator, Layout, Mode, Order, Result, Tensor,
+    AttentionOptions, Buffer, Conv, DType, Device, ErrorKind, Generator, Layout, Mode, Order, Result, Sharing, Tensor,
 };
 
 fn devices() -> (Device, Device, Sim) {
@@ -77,7 +77,7 @@ fn foreign_memory_is_used_in_place_and_let_go() -> Result<()> {
     let owner = Box::new(Owner(bytes, gone.clone()));
     let pointer = owner.0[1..].as_ptr();
     // SAFETY: the owner keeps the 40 bytes alive and nobody writes them.
-    let buffer = unsafe { Buffer::import(&host, pointer, 40, owner) }?;
+    let buffer = unsafe { Buffer::import(&host, pointer, 40, Sharing::ReadOnly, owner) }?;
     let x = Tensor::from_buffer(buffer, DType::F32, Layout::contiguous(&[10])?);
     assert_eq!((&x * 2.0).to_vec::<f32>()?[9], 18.0);
     assert!(!gone.load(Ordering::SeqCst));
@@ -173,7 +173,7 @@ fn at_odd_address(x: &Tensor, host: &Device) -> Result<Tensor> {
     owner[start..start + bytes.len()].copy_from_slice(&bytes);
     let pointer = owner[start..].as_ptr();
     // SAFETY: the owner keeps the bytes alive and nobody writes them.
-    let buffer = unsafe { Buffer::import(host, pointer, bytes.len(), owner) }?;
+    let buffer = unsafe { Buffer::import(host, pointer, bytes.len(), Sharing::ReadOnly, owner) }?;
     Ok(Tensor::from_buffer(buffer, x.dtype(), Layout::contiguous(&x.shape())?))
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use millstream::core::sim::{Call, Faults, Late, Sim, SimFamily};
-use millstream::core::{Buffer, Layout, Priority, block_on};
+use millstream::core::{Buffer, Layout, Priority, Sharing, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
 use millstream::{DType, Device, ErrorKind, Result, Runtime, Tensor};
 
@@ -328,7 +328,8 @@ fn memory_of_others_is_let_go_whatever_fails() -> Result<()> {
             {
                 let keep = Box::new(values.clone());
                 // SAFETY: the values live as long as what is held, and nobody writes to them.
-                let buffer = unsafe { Buffer::import(&runtime.host()?, values.as_ptr().cast(), 256, keep) }?;
+                let buffer =
+                    unsafe { Buffer::import(&runtime.host()?, values.as_ptr().cast(), 256, Sharing::ReadOnly, keep) }?;
                 let x = Tensor::from_buffer(buffer, DType::F32, Layout::contiguous(&[64])?);
                 if lost {
                     sim.set(Faults { lost_at: Some((call, 1)), ..Faults::default() });

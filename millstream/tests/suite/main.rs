@@ -15,6 +15,7 @@ mod devices;
 mod edges;
 mod elementwise;
 mod errors;
+mod exchange;
 mod failures;
 mod faults;
 mod fft;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions};
 use millstream_core::what::alignment;
-use millstream_core::{Buffer, DType, Error, Layout, Result};
+use millstream_core::{Buffer, DType, Error, Layout, Result, Sharing};
 
 use super::input;
 use crate::Tensor;
@@ -48,7 +48,8 @@ impl Mapped {
         }
         let runtime = crate::default_runtime()?;
         // SAFETY: the mapping lives as long as the clone that the buffer keeps; nothing writes to it.
-        let buffer = unsafe { Buffer::import(&runtime.host()?, data.as_ptr(), len, Box::new(self.clone())) }?;
+        let buffer =
+            unsafe { Buffer::import(&runtime.host()?, data.as_ptr(), len, Sharing::ReadOnly, Box::new(self.clone())) }?;
         let made = Ok((layout, buffer, runtime.default_device()?));
         Ok(Tensor::leaf(made, dtype, "map", std::panic::Location::caller()))
     }

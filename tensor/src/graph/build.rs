@@ -1,7 +1,7 @@
 //! Appending to the graph: how methods of [`Tensor`] make nodes.
 //!
-//! This is the only module that makes a pending node of an operation. It asks the planner for nothing but one trigger, where
-//! too much waits.
+//! This is the only module that makes a pending node of an operation. It asks the planner for nothing but two triggers: where
+//! too much waits, and where others may write to what is read ([`super::volatile`]).
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -11,6 +11,7 @@ use millstream_core::what::Dims;
 use millstream_core::{Buffer, DType, Device, Error, HostFunction, HostOperand, Layout, Result};
 use smallvec::SmallVec;
 
+use super::volatile::{self, is_volatile, snapshot};
 use super::{HostGroup, HostOutput, Inputs, Kind, Node, Waiting, below};
 use crate::Tensor;
 use crate::compiled::is_tracing;
@@ -121,9 +122,11 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn composed(op: &'static str, make: impl FnOnce() -> Tensor) -> Tensor {
         called(op, Location::caller(), |call| {
+            let reading = volatile::Call::enter();
             let made = make();
-            match made.node.error() {
-                Some(error) => Tensor::failed(call.passed_on(error.clone())),
+            let ended = reading.leave([&made]);
+            match ended.err().or_else(|| made.node.error().cloned()) {
+                Some(error) => Tensor::failed(call.passed_on(error)),
                 None => made,
             }
         })
@@ -142,15 +145,17 @@ impl Tensor {
         location: &'static Location<'static>,
         make: impl FnOnce() -> Result<Tensor>,
     ) -> Tensor {
-        called(op, location, |call| match make() {
-            Ok(mut tensor) => {
+        called(op, location, |call| {
+            let reading = volatile::Call::enter();
+            let made = make().and_then(|mut tensor| {
                 // The caller's location does not reach through the closure: give it to what the closure made.
                 if let Some(node) = Arc::get_mut(&mut tensor.node) {
                     node.location = call.location;
                 }
-                tensor
-            }
-            Err(error) => Tensor::failed(call.passed_on(error)),
+                reading.leave([&tensor])?;
+                Ok(tensor)
+            });
+            made.unwrap_or_else(|error| Tensor::failed(call.passed_on(error)))
         })
     }
 
@@ -161,7 +166,9 @@ impl Tensor {
         make: impl FnOnce() -> Result<[Tensor; N]>,
     ) -> [Tensor; N] {
         called(op, location, |call| {
-            make().unwrap_or_else(|error| {
+            let reading = volatile::Call::enter();
+            let made = make().and_then(|tensors| reading.leave(&tensors).map(|()| tensors));
+            made.unwrap_or_else(|error| {
                 let error = call.passed_on(error);
                 std::array::from_fn(|_| Tensor::failed(error.clone()))
             })
@@ -170,12 +177,15 @@ impl Tensor {
 
     /// A new node over inputs, seen whole. An input's error is passed on; where too much waits, the inputs are computed first.
     #[track_caller]
-    pub(crate) fn new_node(operation: impl Into<Kind>, inputs: Inputs) -> Result<Tensor> {
+    pub(crate) fn new_node(operation: impl Into<Kind>, mut inputs: Inputs) -> Result<Tensor> {
         let kind = operation.into();
         let mut device = None;
+        let mut volatile = false;
         for input in &inputs {
-            if let Some(error) = input.node.error() {
-                return Err(error.clone());
+            match input.node.value() {
+                Some(Err(error)) => return Err(error.clone()),
+                Some(Ok(buffer)) => volatile |= buffer.is_volatile(),
+                None => {}
             }
             if let Some(d) = &input.node.device {
                 match &device {
@@ -187,10 +197,20 @@ impl Tensor {
         }
         let (shape, dtype) = kind.result(&inputs)?;
         let layout = Layout::contiguous(&shape)?;
-        // While a function is compiled, nothing is computed.
-        let below = if is_tracing() { Waiting::default() } else { below(&inputs)? };
+        // While a function is compiled, nothing of it is computed; what it holds is that of this time.
+        let tracing = is_tracing();
+        if tracing && volatile {
+            for input in inputs.iter_mut().filter(|t| is_volatile(t)) {
+                *input = snapshot(input)?;
+            }
+        }
+        let below = if tracing { Waiting::default() } else { below(&inputs)? };
         let node = Node::waiting(kind, shape, dtype, device, inputs, Location::caller(), below);
-        Ok(Tensor { node, layout })
+        let tensor = Tensor { node, layout };
+        if volatile && !tracing {
+            volatile::made(&tensor)?;
+        }
+        Ok(tensor)
     }
 
     /// The outputs of a function that only the host computes. Views are copied first.
@@ -206,6 +226,7 @@ impl Tensor {
         if inputs.len() != function.inputs.len() || !inputs.iter().zip(&function.inputs).all(same) {
             return Err(Error::internal(format!("{function:?}: the inputs are others")));
         }
+        let reading = volatile::Call::enter();
         let inputs: Inputs = inputs.iter().map(|t| t.dense()).collect();
         let group = Arc::new(HostGroup { function: Arc::new(function), nodes: OnceLock::new() });
         let mut outputs: SmallVec<[Tensor; 4]> = SmallVec::new();
@@ -217,6 +238,7 @@ impl Tensor {
             outputs.push(output);
         }
         let _ = group.nodes.set(outputs.iter().map(|t| Arc::downgrade(&t.node)).collect());
+        reading.leave(&outputs)?;
         Ok(outputs)
     }
 }

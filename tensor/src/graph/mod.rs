@@ -18,6 +18,7 @@ mod node;
 mod operation;
 mod reductions;
 mod sources;
+pub(crate) mod volatile;
 mod waiting;
 
 pub(crate) use attention::Attention;

@@ -143,7 +143,7 @@ impl Tensor {
                 Some(_) => Tensor::new_node(op, one(self)),
                 // Integers are whole.
                 None if exact && matches!(op, Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round) => {
-                    Ok(self.clone())
+                    Ok(self.same())
                 }
                 None if exact && op.result(DType::F32).is_some() && op != Unary::Neg => {
                     Ok(self.cast(DType::F32).unary(op))
@@ -177,8 +177,8 @@ impl Tensor {
             Binary::Ne => all(true),
             Binary::Lt | Binary::Le => all(above),
             Binary::Gt | Binary::Ge => all(!above),
-            Binary::Min if above => self.clone(),
-            Binary::Max if !above => self.clone(),
+            Binary::Min if above => self.same(),
+            Binary::Max if !above => self.same(),
             Binary::Add | Binary::Sub | Binary::Mul | Binary::And | Binary::Or | Binary::Xor => {
                 self.pair(op, &Tensor::scalar(Scalar::from_int(number, self.dtype())))
             }

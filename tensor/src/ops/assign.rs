@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 
 use crate::arguments::{Integer, Span};
 use crate::compiled::is_tracing;
+use crate::graph::volatile::{self, is_volatile, snapshot};
 use crate::graph::{Assign, Input, Inputs, Kind, Node, compose, is_whole};
 use crate::ops::padding::number;
 use crate::{Operand, Tensor, plan};
@@ -110,6 +111,8 @@ impl Tensor {
                     return Err(Error::dtype(format!("{} into a tensor of {}", value.dtype(), self.dtype()))
                         .suggest("cast the value if what is lost does not matter"));
                 }
+                // What others may write to is read now: only that, not the tensor that it goes into.
+                let value = if is_volatile(value) { snapshot(value)? } else { value.clone() };
                 value.cast(self.dtype())
             }
             plain => Tensor::scalar(number(plain, self.dtype())?),
@@ -134,6 +137,7 @@ impl Tensor {
             return Err(Error::argument("the function did not return a view of the tensor that it was given")
                 .suggest("use views only: slice, select, permute, reshape, flip"));
         }
+        let call = volatile::Call::enter();
         let mut value = self.assignable(value, region.sizes())?;
         if region.is_empty() {
             return Ok(self.clone());
@@ -171,7 +175,9 @@ impl Tensor {
         if let Some(node) = Arc::get_mut(&mut new.node) {
             node.location = location;
         }
-        Ok(Tensor { layout, node: new.node })
+        let new = Tensor { layout, node: new.node };
+        call.leave([&new])?;
+        Ok(new)
     }
 
     /// Whether the waiting operations below a value read this tensor, and whether anybody else has it.
@@ -252,7 +258,7 @@ fn reordered(layout: &Layout, order: &[(usize, bool)]) -> Result<Layout> {
 
 /// Whether no two indices show the same element, as far as strides tell: each stride reaches beyond all that shorter ones
 /// cover. That is so of every view made by slicing, reordering and reshaping.
-fn is_distinct(layout: &Layout) -> bool {
+pub(crate) fn is_distinct(layout: &Layout) -> bool {
     let mut dims: Vec<(usize, usize)> = layout
         .strides()
         .iter()

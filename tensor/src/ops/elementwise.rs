@@ -93,7 +93,7 @@ impl Tensor {
     #[track_caller]
     pub fn conj(&self) -> Tensor {
         Tensor::composed("conj", || {
-            if self.dtype().is_complex() { Tensor::complex(&self.real(), &-self.imag()) } else { self.clone() }
+            if self.dtype().is_complex() { Tensor::complex(&self.real(), &-self.imag()) } else { self.same() }
         })
     }
 
@@ -153,7 +153,7 @@ impl Tensor {
     /// The tensor itself.
     #[track_caller]
     pub fn positive(&self) -> Tensor {
-        self.clone()
+        self.same()
     }
 
     /// `log(exp(x) + exp(y))` without overflow.
@@ -227,7 +227,7 @@ impl Tensor {
                 return Tensor::complex(&part(self.real()), &part(self.imag()));
             }
             if self.is_whole() {
-                return self.clone();
+                return self.same();
             }
             let most = match self.dtype() {
                 DType::F16 => 65504.0,

@@ -9,7 +9,7 @@ mod creation;
 mod join;
 mod padding;
 
-mod assign;
+pub(crate) mod assign;
 mod indexing;
 mod scatter;
 

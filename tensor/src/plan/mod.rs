@@ -76,6 +76,8 @@ pub(crate) enum Trigger {
     Assign,
     /// The shape of a result depends on the value.
     Shape,
+    /// An operation reads memory to which others may write.
+    Foreign,
 }
 
 /// How many structures a runtime keeps plans for.
