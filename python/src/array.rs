@@ -10,6 +10,7 @@ use crate::convert::{Arg, pair};
 use crate::device::{DeviceArg, PyDevice};
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::{R, type_error, value_error};
+use crate::exchange;
 use crate::functions::elementwise;
 use crate::released::{note_python, released};
 use crate::values::Value;
@@ -143,7 +144,7 @@ impl Array {
     }
 
     fn __pos__(&self, py: Python<'_>) -> Made {
-        Made(self.get(py))
+        Made(exchange::own(self.get(py)))
     }
 
     fn __abs__(&self, py: Python<'_>) -> Made {
@@ -268,11 +269,11 @@ impl Array {
     }
 
     fn __copy__(&self, py: Python<'_>) -> Made {
-        Made(self.get(py))
+        Made(exchange::own(self.get(py)))
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> Made {
-        Made(self.get(py))
+        Made(exchange::own(self.get(py)))
     }
 
     /// The namespace of functions that take this array: `millstream`.

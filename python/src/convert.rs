@@ -11,7 +11,7 @@ use crate::array::{Array, Made};
 use crate::device::{self, DeviceArg};
 use crate::dtype::{self, DTypeArg};
 use crate::error::{Fail, R, type_error, value_error};
-use crate::foreign;
+use crate::exchange;
 
 /// A number of Python, which has no dtype of its own.
 #[derive(Clone, Copy)]
@@ -112,7 +112,7 @@ impl<'py> FromPyObject<'_, 'py> for Arg {
         if let Some(number) = Number::of(&obj)? {
             return Ok(Arg::Number(number));
         }
-        match foreign::import(&obj)? {
+        match exchange::import(&obj)? {
             Some(tensor) => Ok(Arg::Tensor(tensor)),
             None => Err(PyTypeError::new_err(format!("{} is no array and no number", obj.get_type().name()?))),
         }
@@ -180,7 +180,7 @@ pub fn made(obj: &Bound<'_, PyAny>, dtype: Option<DType>) -> R<Tensor> {
     if let Some(number) = Number::of(obj)? {
         return Ok(Tensor::scalar(number.scalar(dtype.unwrap_or_else(|| number.dtype()))?));
     }
-    if let Some(tensor) = foreign::import(obj)? {
+    if let Some(tensor) = exchange::import(obj)? {
         return Ok(cast(tensor));
     }
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() || is_sequence(obj) {
@@ -267,10 +267,20 @@ pub fn asarray(
     let py = obj.py();
     let own = obj.cast::<Array>().ok();
     let dtype = dtype.map(|d| d.0);
-    if copy == Some(false) && own.is_none() && !foreign::is_foreign(obj)? {
+    if copy == Some(false) && own.is_none() && !exchange::is_foreign(obj)? {
         return Err(value_error("numbers and lists cannot become an array without a copy\n  try: copy=None"));
     }
-    let tensor = made(obj, dtype)?;
+    let tensor = match own {
+        None => exchange::over(obj, copy)?,
+        Some(_) => None,
+    };
+    let tensor = match (tensor, dtype) {
+        (Some(t), Some(dtype)) if copy == Some(false) && t.dtype() != dtype => {
+            return Err(value_error("another dtype needs a copy\n  try: copy=None"));
+        }
+        (Some(t), dtype) => dtype.map_or_else(|| t.clone(), |d| t.cast(d)),
+        (None, _) => made(obj, dtype)?,
+    };
     if let Some(own) = &own {
         let same = tensor.dtype() == own.get().get(py).dtype();
         if copy == Some(false) && !same {
@@ -283,7 +293,8 @@ pub fn asarray(
         if copy != Some(true) && same && here {
             return Ok(obj.clone().unbind());
         }
-        // Arrays share values until one is assigned to: to Python a new array is a copy.
+        // Arrays share values until one is assigned to: to Python a new array is a copy. Others may write to what is theirs.
+        let tensor = if copy == Some(true) { exchange::own(tensor) } else { tensor };
         let tensor = device.map_or_else(|| tensor.clone(), |d| tensor.to(&d.0));
         return Ok(Made(tensor).into_pyobject(py)?.into_any().unbind());
     }

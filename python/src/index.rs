@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::convert::{Arg, Number, made};
 use crate::error::{Fail, R};
-use crate::foreign;
+use crate::exchange;
 
 type Parts = SmallVec<[Index; 6]>;
 
@@ -41,7 +41,7 @@ fn one(part: &Bound<'_, PyAny>) -> R<Index> {
         // An empty list is one of floats by itself.
         return Ok(Index::from(if list.is_empty() { list.cast(DType::I64) } else { list }));
     }
-    if let Some(tensor) = foreign::import(part)? {
+    if let Some(tensor) = exchange::import(part)? {
         return Ok(Index::from(tensor));
     }
     match part.extract::<isize>() {

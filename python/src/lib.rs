@@ -13,7 +13,7 @@ mod convert;
 mod device;
 mod dtype;
 mod error;
-mod foreign;
+mod exchange;
 mod forked;
 mod functions;
 mod index;
@@ -31,6 +31,7 @@ fn _millstream(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(module)?;
     device::register(module)?;
     convert::register(module)?;
+    exchange::register(module)?;
     forked::register(module)?;
     functions::register(module)
 }

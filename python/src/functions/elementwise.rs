@@ -86,7 +86,7 @@ unary! {
     /// `-x`.
     negative |x| -x;
     /// The array itself.
-    positive |x| x.clone();
+    positive |x| x.positive();
     /// Radians as degrees.
     rad2deg |x| x.rad2deg();
     /// The real part.

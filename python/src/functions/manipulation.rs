@@ -10,6 +10,7 @@ use crate::convert::{Arg, Number, X};
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
 use crate::error::{R, type_error, value_error};
+use crate::exchange::own;
 use crate::functions::{add, elementwise};
 
 /// Tensors as a tuple of arrays.
@@ -23,8 +24,8 @@ pub fn tuple(py: Python<'_>, tensors: impl IntoIterator<Item = Tensor>) -> R<Bou
 #[pyo3(signature = (x, dtype, /, *, copy = true, device = None))]
 fn astype(x: X, dtype: DTypeArg, copy: bool, device: Option<DeviceArg>) -> Made {
     // Arrays share values until one is assigned to: to Python a new array is a copy.
-    let _ = copy;
     let made = x.0.cast(dtype.0);
+    let made = if copy { own(made) } else { made };
     Made(device.map_or_else(|| made.clone(), |d| made.to(&d.0)))
 }
 
@@ -72,7 +73,7 @@ fn clip(x: X, min: Option<Arg>, max: Option<Arg>) -> Made {
     if let Some(high) = max {
         made = made.minimum(bound(high).operand());
     }
-    Made(made)
+    Made(own(made))
 }
 
 /// Arrays one behind the other along an axis; without one, all flat.
@@ -206,7 +207,7 @@ fn reshape(x: X, shape: Ints, copy: Option<bool>) -> R<Made> {
     if copy == Some(false) && made.check().is_ok() && x.0.layout().reshape(made.dims()?)?.is_none() {
         return Err(value_error("this shape needs a copy\n  try: copy=None"));
     }
-    Ok(Made(made))
+    Ok(Made(if copy == Some(true) { own(made) } else { made }))
 }
 
 /// Elements shifted along axes; what leaves one end enters the other.
@@ -352,13 +353,13 @@ impl Array {
     /// The array in another dtype.
     #[pyo3(signature = (dtype, /, *, copy = true))]
     fn astype(&self, py: Python<'_>, dtype: DTypeArg, copy: bool) -> Made {
-        let _ = copy;
-        Made(self.get(py).cast(dtype.0))
+        let made = self.get(py).cast(dtype.0);
+        Made(if copy { own(made) } else { made })
     }
 
     /// A copy: to Python each array has its own values.
     fn copy(&self, py: Python<'_>) -> Made {
-        Made(self.get(py))
+        Made(own(self.get(py)))
     }
 
     /// The elements in another shape; one size may be -1.
