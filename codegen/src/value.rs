@@ -175,6 +175,8 @@ fn unary(op: Unary, dtype: DType, x: &str) -> String {
         (Imag, _) => format!("{x}.y"),
         (Not, Register::Bool) => format!("(!{x})"),
         (Not, _) => wrapped(dtype, format!("(~{x})")),
+        // A driver in software takes an f64 beyond 2^24 for whole.
+        (Trunc, Register::F64) => format!("trunc_f64({x})"),
         (Sqrt | Floor | Ceil | Trunc, Register::F32 | Register::F64) => format!("{}({x})", op.name()),
         _ => format!("{}_{r}({x})", op.name()),
     }

@@ -83,6 +83,11 @@ fn sign_f64(x: f64) -> f64 {
     return bitcast<f64>(select(one, bits, is_zero_f64(x) || is_nan_f64(x)));
 }
 
+// x rounded toward zero; exact.
+fn trunc_f64(x: f64) -> f64 {
+    return copy_sign_f64(floor(abs(x)), x);
+}
+
 // x rounded to an integer, halves to even; exact.
 fn round_f64(x: f64) -> f64 {
     // From 2^52 on all numbers are whole.

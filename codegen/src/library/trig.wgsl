@@ -95,7 +95,7 @@ fn reduce_angle_f32(x: f32) -> c64 {
     let a = keep_f32(fma(-n, 0.0004837513f, keep_f32(fma(-n, 1.5703125f, x))));
     let b = keep_f32(fma(-n, 7.5495336e-8f, a));
     // What the last step lost, and the small parts.
-    let lost = fma(-n, 7.5495336e-8f, keep_f32(a - b));
+    let lost = keep_f32(fma(-n, 7.5495336e-8f, keep_f32(a - b)));
     let r = b + fma(-n, 6.123234e-17f, keep_f32(fma(-n, 2.563283e-12f, lost)));
     return c64(r, f32(bitcast<u32>(t) & 3u));
 }

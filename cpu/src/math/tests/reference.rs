@@ -405,7 +405,8 @@ pub fn atanh(x: f64) -> Dd {
         return Dd::from(if x.abs() < 0.5 { x } else { x.atanh() });
     }
     // atanh x - atanh t = atanh((x - t) / (1 - x t)).
-    let y = x.atanh();
+    // The platform's loses digits near -1.
+    let y = x.abs().atanh().copysign(x);
     let t = tanh(y);
     Dd::from(y) + (Dd::from(x) - t) / (Dd::from(1.0) - Dd::from(x) * t)
 }
