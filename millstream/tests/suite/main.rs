@@ -5,6 +5,7 @@
 
 mod common;
 
+mod accuracy;
 mod assign;
 mod attention;
 mod bounds;
