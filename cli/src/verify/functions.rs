@@ -4,7 +4,9 @@ use millstream::core::profiler::RecordKind;
 use millstream::{DType, Device, Tensor};
 
 use super::Line;
-use super::identities::{ELEMENTS, IDENTITIES, INPUTS, Identity, TAILS};
+use super::identities::{
+    AWKWARD_FLOATS, AWKWARD_LENGTHS, ELEMENTS, FLOATS, IDENTITIES, INPUTS, INTEGERS, Identity, TAILS,
+};
 use crate::eval::{self, Names, Value};
 use crate::failure::{Failure, Outcome};
 
@@ -14,6 +16,19 @@ struct Set {
     shape: String,
     left: Names,
     right: Names,
+    /// What an error is a share of.
+    share: Share,
+    /// The values of the right side with zeros for subnormals, on a device that may take them for that.
+    flushed: Option<Names>,
+}
+
+/// What an error is a share of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// The right side's largest magnitude or 1, whichever is more.
+    Largest,
+    /// Each element's own magnitude or 1; the right side is rounded to the dtype of the left.
+    Each,
 }
 
 impl Set {
@@ -45,7 +60,72 @@ impl Set {
             }
             right.insert(name.to_string(), Value::Tensor(value));
         }
-        Ok(Set { shape, left, right })
+        Ok(Set { shape, left, right, share: Share::Largest, flushed: None })
+    }
+
+    /// Awkward values of a dtype: two tensors of this length, of which the second changes slowly, so that all pairs occur.
+    fn awkward(device: &Device, host: &Device, all: &Tensor, length: usize) -> Outcome<Set> {
+        let (count, dtype) = (all.len(), all.dtype());
+        let names = if dtype.is_float() { ["h", "k"] } else { ["m", "o"] };
+        let (mut left, mut right, mut flushed) = (Names::new(), Names::new(), Names::new());
+        for (name, every) in names.into_iter().zip([1, count]) {
+            let at: Vec<i64> = (0..length).map(|i| (i / every % count) as i64).collect();
+            let value = all.take(&Tensor::from_slice(&at), 0).to(host);
+            left.insert(name.to_string(), Value::Tensor(value.to(device)));
+            right.insert(name.to_string(), Value::Tensor(value.clone()));
+            if dtype.is_float() {
+                let wide = value.cast(DType::F64);
+                let normal = wide.abs().ge(tiny(dtype)).logical_or(&wide.isnan());
+                flushed.insert(name.to_uppercase(), Value::Tensor(normal.where_(&wide, &(&wide * 0.0))));
+                right.insert(name.to_uppercase(), Value::Tensor(wide));
+            }
+        }
+        let flushed = (dtype.is_float() && !device.is_host()).then_some(flushed);
+        Ok(Set { shape: format!("[{length}]"), left, right, share: Share::Each, flushed })
+    }
+}
+
+/// The awkward values of each float dtype.
+fn floats() -> impl Iterator<Item = Tensor> {
+    let all = Tensor::from_slice(AWKWARD_FLOATS);
+    [DType::F16, DType::BF16, DType::F32, DType::F64].into_iter().map(move |dtype| all.cast(dtype))
+}
+
+/// The ends of each integer dtype, and what lies around zero.
+fn integers() -> impl Iterator<Item = Tensor> {
+    DType::ALL.into_iter().filter(|d| d.is_integer()).map(|dtype| {
+        let zero = Tensor::zeros(&[1], dtype);
+        let least = if matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) {
+            zero.not().shl(8 * dtype.size() as i64 - 1)
+        } else {
+            zero.clone()
+        };
+        let most = least.not();
+        let some = Tensor::from_slice(&[0i64, 1, 2, 3, 7, 100, -1, -2, -7]).cast(dtype);
+        Tensor::concat(&[&some, &least, &(&least + 1), &most, &(&most - 1)], 0)
+    })
+}
+
+/// The smallest normal number among intermediate values of a dtype: half types are computed in f32.
+fn tiny(dtype: DType) -> f64 {
+    if dtype == DType::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() }
+}
+
+/// How far apart two neighbours of a dtype are, as a share of them.
+fn step(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2f64.powi(-10),
+        DType::BF16 => 2f64.powi(-7),
+        _ => f32::EPSILON.into(),
+    }
+}
+
+/// How far apart two numbers are; infinitely where one is NaN or infinite and the other is not the same.
+fn distance(g: f64, w: f64) -> f64 {
+    match g == w || g.is_nan() && w.is_nan() {
+        true => 0.0,
+        false if (g - w).is_nan() => f64::INFINITY,
+        false => (g - w).abs(),
     }
 }
 
@@ -55,6 +135,8 @@ pub(super) struct Functions {
     host: Device,
     /// The first serves all identities, the others those of single elements.
     sets: Vec<Set>,
+    floats: Vec<Set>,
+    integers: Vec<Set>,
 }
 
 impl Functions {
@@ -65,19 +147,32 @@ impl Functions {
         for &tail in TAILS {
             sets.push(Set::new(device, &host, seed, Some(tail))?);
         }
-        Ok(Functions { device: device.clone(), host, sets })
+        // A kernel for each function and dtype is much where a driver in software compiles it: other devices get one length.
+        let lengths = if device.is_host() { AWKWARD_LENGTHS } else { &AWKWARD_LENGTHS[..1] };
+        let awkward = |all: &Tensor| {
+            lengths.iter().map(|&length| Set::awkward(device, &host, all, length)).collect::<Outcome<Vec<_>>>()
+        };
+        let floats = floats().map(|t| awkward(&t)).collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect();
+        let integers = integers().map(|t| awkward(&t)).collect::<Outcome<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok(Functions { device: device.clone(), host, sets, floats, integers })
     }
 
     /// How many identities there are.
     pub(super) fn count() -> usize {
-        ELEMENTS.len() + IDENTITIES.len()
+        ELEMENTS.len() + IDENTITIES.len() + FLOATS.len() + INTEGERS.len()
     }
 
     /// Checks one of them, with each set of values that it holds for.
     pub(super) fn check(&self, number: usize) -> Vec<Line> {
-        let sets = if number < ELEMENTS.len() { self.sets.len() } else { 1 };
-        let Some(identity) = ELEMENTS.iter().chain(IDENTITIES).nth(number) else { return Vec::new() };
-        self.sets.iter().take(sets).map(|set| self.line(identity, set)).collect()
+        let groups = [
+            (ELEMENTS, &self.sets[..]),
+            (IDENTITIES, &self.sets[..1]),
+            (FLOATS, &self.floats[..]),
+            (INTEGERS, &self.integers[..]),
+        ];
+        let mut all = groups.into_iter().flat_map(|(list, sets)| list.iter().map(move |identity| (identity, sets)));
+        let Some((identity, sets)) = all.nth(number) else { return Vec::new() };
+        sets.iter().map(|set| self.line(identity, set)).collect()
     }
 
     fn line(&self, identity: &Identity, set: &Set) -> Line {
@@ -108,28 +203,53 @@ impl Functions {
             line.native = false;
             line.reason = Some(record.note);
         }
-        let expected = on(&self.host, eval::compute(right, &set.right)?)?;
+        let expected = self.expected(right, &set.right, set.share, line.dtype)?;
         if result.shape() != expected.shape() {
             return Err(Failure::failed(format!("the shapes are {:?} and {:?}", result.shape(), expected.shape())));
         }
-        let (got, want) = (self.numbers(&result)?, self.numbers(&expected)?);
+        let wide = [&result, &expected].iter().all(|t| matches!(t.dtype(), DType::I64 | DType::U64));
+        let (got, want) = (self.numbers(&result, wide)?, self.numbers(&expected, wide)?);
+        let flushed = match &set.flushed {
+            Some(names) => Some(self.numbers(&self.expected(right, names, set.share, line.dtype)?, wide)?),
+            None => None,
+        };
         line.elements = got.len();
-        line.bound = share * want.iter().fold(1f64, |m, v| if v.is_finite() { m.max(v.abs()) } else { m });
-        for (at, (g, w)) in got.iter().zip(&want).enumerate() {
-            let distance = if g == w || g.is_nan() && w.is_nan() { 0.0 } else { (g - w).abs() };
-            if distance.is_nan() || distance > line.max_err {
-                line.max_err = distance;
+        let largest = want.iter().fold(1f64, |m, v| if v.is_finite() { m.max(v.abs()) } else { m });
+        for (at, (&g, &w)) in got.iter().zip(&want).enumerate() {
+            let (mut bound, mut apart) = (share * largest, distance(g, w));
+            if set.share == Share::Each {
+                let own = if w.is_finite() { w.abs().max(1.0) } else { 1.0 };
+                bound = if *share > 0.0 { (share + step(line.dtype)) * own } else { 0.0 };
             }
-            if distance.is_nan() || distance > line.bound {
-                return Err(Failure::failed(format!("element {at} is {g:?}, not {w:?} within {:.2e}", line.bound)));
+            if let Some(flushed) = &flushed {
+                // A subnormal result may be zero, too.
+                bound += tiny(line.dtype);
+                apart = apart.min(flushed.get(at).map_or(f64::INFINITY, |&f| distance(g, f)));
+            }
+            if super::nearness(apart, bound) >= super::nearness(line.max_err, line.bound) {
+                (line.max_err, line.bound) = (apart, bound);
+            }
+            if apart > bound {
+                return Err(Failure::failed(format!("element {at} is {g:?}, not {w:?} within {bound:.2e}")));
             }
         }
         Ok(())
     }
 
-    /// The elements as f64; of complex ones the real parts and then the imaginary ones.
-    fn numbers(&self, tensor: &Tensor) -> Outcome<Vec<f64>> {
+    /// The right side of an identity whose left side has this dtype.
+    fn expected(&self, right: &str, names: &Names, share: Share, dtype: DType) -> Outcome<Tensor> {
+        let expected = on(&self.host, eval::compute(right, names)?)?;
+        Ok(if share == Share::Each { expected.cast(dtype) } else { expected })
+    }
+
+    /// The elements as f64; of complex ones the real parts and then the imaginary ones; of wide integers, which a f64 does not hold, the upper
+    /// halves and then the lower ones.
+    fn numbers(&self, tensor: &Tensor, wide: bool) -> Outcome<Vec<f64>> {
         let tensor = tensor.to(&self.host);
+        if wide {
+            let numbers = |half: Tensor| half.cast(DType::F64).to_vec::<f64>();
+            return Ok([numbers(tensor.shr(32))?, numbers(tensor.and(0xffff_ffffu32))?].concat());
+        }
         if !tensor.dtype().is_complex() {
             return Ok(tensor.cast(DType::F64).to_vec::<f64>()?);
         }
@@ -185,6 +305,23 @@ mod tests {
         assert!(lines.iter().any(|l| l.dtype == DType::F64));
         assert!(lines.iter().all(|l| l.passed));
         assert_eq!(functions.check(ELEMENTS.len()).len(), 1);
+    }
+
+    #[test]
+    fn functions_of_elements_are_checked_with_awkward_values_of_every_dtype() {
+        let host = millstream::default_runtime().unwrap().host().unwrap();
+        let functions = Functions::new(&host, 1).unwrap();
+        let first = ELEMENTS.len() + IDENTITIES.len();
+        let dtypes =
+            |n: usize| functions.check(n).iter().map(|l| l.dtype).collect::<std::collections::HashSet<_>>().len();
+        assert_eq!((dtypes(first), dtypes(first + FLOATS.len())), (4, 8));
+        let [all, one, _] = &functions.floats[..3] else { panic!("three lengths") };
+        assert_eq!((one.shape.as_str(), all.shape.as_str()), ("[1]", "[1027]"));
+        let least = integers().map(|t| t.min(..).cast(DType::F64).item::<f64>().unwrap()).fold(0.0, f64::min);
+        assert_eq!(least, i64::MIN as f64);
+        let mut line = Line::empty("neg".into(), DType::F32, "cpu");
+        let wrong = functions.compare(&Identity("neg(h)", "where(H == -inf, 3e38, -H)", 1e-3), all, &mut line);
+        assert!(wrong.is_err());
     }
 
     #[test]
