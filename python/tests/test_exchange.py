@@ -191,6 +191,13 @@ def test_what_cannot_be_shared_is_converted():
         ms.asarray(object())
 
 
+def test_bytes_of_bool_are_true_or_false():
+    odd = np.array([0, 1, 2, 255], dtype="u1").view(bool)
+    for mask in (odd, ms.asarray(odd)):
+        assert ms.where(mask, 1, 0).tolist() == [0, 1, 1, 1]
+    assert ms.asarray(odd).tolist() == [False, True, True, True]
+
+
 def test_other_buffers_are_seen_where_they_lie():
     numbers = array.array("d", [1, 2, 3])
     x = ms.asarray(numbers)
@@ -634,3 +641,29 @@ def test_a_gigabyte_is_shared_at_once():
     assert fastest(lambda: ms.from_dlpack(a)) < 1e-4
     assert fastest(lambda: np.asarray(x)) < 1e-4
     assert fastest(lambda: np.from_dlpack(x)) < 1e-4
+
+
+def test_arrays_of_other_devices_come_to_the_host_by_copies():
+    name = next((n for n in ms.devices() if n.startswith("vulkan")), None)
+    if name is None:
+        pytest.skip("no Vulkan device")
+    a = np.arange(1000.0, dtype="f4")
+    x = ms.asarray(a, device=name)
+    y = ms.ones(1000, device=name) + a
+    z = ms.from_dlpack(a, device=name) * 2
+    a[:] = -1
+    assert str(x.device) == str(y.device) == str(z.device) == name
+    for got, want in ((x, 0), (y, 1), (z, 0)):
+        n = np.asarray(got)
+        assert n.flags.writeable and n[0] == want
+        n[:] = 9
+        assert got[0].item() == want
+    with pytest.raises(BufferError):
+        x.__dlpack_device__()
+    with pytest.raises(BufferError):
+        x.__dlpack__()
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+    assert describe(x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)))[3] == 2
+    with pytest.raises(ValueError):
+        ms.from_dlpack(a, device=name, copy=False)

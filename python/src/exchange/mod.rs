@@ -11,7 +11,7 @@ mod interface;
 mod methods;
 mod table;
 
-use millstream::Tensor;
+use millstream::{DType, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 
@@ -43,7 +43,11 @@ pub fn is_foreign(obj: &Bound<'_, PyAny>) -> R<bool> {
 pub fn import(obj: &Bound<'_, PyAny>) -> R<Option<Tensor>> {
     Ok(match find(obj)? {
         Some(Found::Shared(t)) if t.is_volatile() && t.len() * t.dtype().size() <= SMALL && on_host(&t) => {
-            Some(Tensor::from_bytes(&*t.shape(), t.dtype(), &t.to_bytes()?))
+            let mut bytes = t.to_bytes()?;
+            if t.dtype() == DType::Bool {
+                bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+            }
+            Some(Tensor::from_bytes(&*t.shape(), t.dtype(), &bytes))
         }
         Some(Found::Shared(t) | Found::Copied(t)) => Some(t),
         None => None,
@@ -120,7 +124,7 @@ fn converted(obj: &Bound<'_, PyAny>) -> R<Found> {
     let Some(dtype) = dtype::of_object(&name)? else {
         return Err(type_error(format!("arrays of {} have no counterpart", of.str()?)));
     };
-    if dtype == millstream::DType::BF16 {
+    if dtype == DType::BF16 {
         let bits = obj.call_method1("view", ("uint16",))?;
         let bytes = bits.call_method0("tobytes")?;
         let shape: Vec<usize> = obj.getattr("shape")?.extract()?;
