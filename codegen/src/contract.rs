@@ -146,12 +146,12 @@ pub(crate) fn widened(op: &Op) -> Option<Op> {
         a
     };
     let m = batch.len();
-    Some(Op {
-        dims: order.iter().map(|&d| op.dims[d]).collect(),
-        inputs: op.inputs.iter().map(permute).collect(),
-        outputs: op.outputs.iter().map(permute).collect(),
-        body: Body::Contract(Box::new(Contract { m, n: m + c.n - c.m, ..(**c).clone() })),
-    })
+    Some(Op::new(
+        order.iter().map(|&d| op.dims[d]).collect(),
+        op.inputs.iter().map(permute).collect(),
+        op.outputs.iter().map(permute).collect(),
+        Body::Contract(Box::new(Contract { m, n: m + c.n - c.m, ..(**c).clone() })),
+    ))
 }
 
 /// A kernel for a contraction.

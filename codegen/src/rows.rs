@@ -203,7 +203,7 @@ pub(crate) fn of_contract(op: &Op) -> Option<Op> {
     let results = copy(&mut b, &c.epilogue, Some(sum));
     let outputs: Vec<Id> = c.epilogue.outputs().iter().map(|o| results[o.at()]).collect();
     let body = Body::Rows { inner: c.k, expr: b.finish(&outputs) };
-    Some(Op { dims: op.dims.clone(), inputs: op.inputs.clone(), outputs: op.outputs.clone(), body })
+    Some(Op::new(op.dims.clone(), op.inputs.clone(), op.outputs.clone(), body))
 }
 
 /// Adds the nodes of an expression, with another node instead of a contraction's value; gives their new numbers.

@@ -231,7 +231,7 @@ fn other_windows_and_full_accuracy_are_computed_plainly() {
     let full = |op: Op| match op.body {
         millstream_core::Body::Contract(c) => {
             let contract = Contract { accuracy: Accuracy::Full, ..*c };
-            Op { body: millstream_core::Body::Contract(Box::new(contract)), ..op }
+            Op::new(op.dims, op.inputs, op.outputs, millstream_core::Body::Contract(Box::new(contract)))
         }
         _ => op,
     };

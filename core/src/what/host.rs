@@ -187,7 +187,7 @@ impl Op {
             .collect();
         let written = accesses.split_off(function.inputs.len());
         let body = Body::Host(HostBody { function, wanted: wanted.into() });
-        let op = Op { dims, inputs: accesses, outputs: written, body };
+        let op = Op::new(dims, accesses, written, body);
         op.check()?;
         Ok(op)
     }

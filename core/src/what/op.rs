@@ -25,6 +25,7 @@ use super::expr::{Expr, Node, Reduce};
 use super::host::HostBody;
 use super::layout::{Dims, count, elements};
 use super::scalar::Scalar;
+use super::windows::{Recovered, Windows};
 use crate::error::{Error, Result};
 
 /// An operation over an index space.
@@ -38,6 +39,7 @@ pub struct Op {
     pub outputs: Vec<Access>,
     /// What happens at each index.
     pub body: Body,
+    windows: Recovered,
 }
 
 /// What an operation does at each index.
@@ -190,19 +192,30 @@ fn first_row(dims: &[usize], inputs: &[Access], outputs: &[Access], c: &Contract
 }
 
 impl Op {
+    /// An operation as it is given: nothing is checked, no dimensions are joined.
+    pub fn new(dims: Dims, inputs: Vec<Access>, outputs: Vec<Access>, body: Body) -> Op {
+        Op { dims, inputs, outputs, body, windows: Recovered::default() }
+    }
+
+    /// A contraction as a convolution over its left operand and over its right one, as far as it can be read so. Found out once: who changes an
+    /// operation does so before.
+    pub fn windows(&self) -> &[Windows] {
+        self.windows.of(self)
+    }
+
     /// A map, with dimensions joined where all accesses allow it.
     pub fn map(dims: &[usize], inputs: Vec<Access>, outputs: Vec<Access>, expr: Expr) -> Result<Op> {
-        Op { dims: dims.into(), inputs, outputs, body: Body::Map(expr) }.prepared()
+        Op::new(dims.into(), inputs, outputs, Body::Map(expr)).prepared()
     }
 
     /// A row program over the dimensions from `inner` on.
     pub fn rows(dims: &[usize], inner: usize, inputs: Vec<Access>, outputs: Vec<Access>, expr: Expr) -> Result<Op> {
-        Op { dims: dims.into(), inputs, outputs, body: Body::Rows { inner, expr } }.prepared()
+        Op::new(dims.into(), inputs, outputs, Body::Rows { inner, expr }).prepared()
     }
 
     /// A contraction.
     pub fn contract(dims: &[usize], inputs: Vec<Access>, outputs: Vec<Access>, contract: Contract) -> Result<Op> {
-        Op { dims: dims.into(), inputs, outputs, body: Body::Contract(Box::new(contract)) }.prepared()
+        Op::new(dims.into(), inputs, outputs, Body::Contract(Box::new(contract))).prepared()
     }
 
     /// Elements of a table (the first input) at indices that the further inputs say, one axis for each.
@@ -214,19 +227,19 @@ impl Op {
         outside: Outside,
     ) -> Result<Op> {
         let body = Body::Gather(Gather { lookups: lookups.into(), outside });
-        Op { dims: dims.into(), inputs, outputs: vec![output], body }.prepared()
+        Op::new(dims.into(), inputs, vec![output], body).prepared()
     }
 
     /// A running reduction along the last dimension.
     pub fn scan(dims: &[usize], input: Access, output: Access, reduce: Reduce) -> Result<Op> {
         let body = Body::Scan { inner: dims.len().saturating_sub(1), reduce };
-        Op { dims: dims.into(), inputs: vec![input], outputs: vec![output], body }.prepared()
+        Op::new(dims.into(), vec![input], vec![output], body).prepared()
     }
 
     /// Attention over a space of batch, queries, keys, d and e; inputs are q, k, v and perhaps a mask.
     pub fn attention(dims: &[usize], inputs: Vec<Access>, output: Access, causal: bool) -> Result<Op> {
         let body = Body::Attention(Attention { causal, mask: inputs.len() > 3 });
-        let op = Op { dims: dims.into(), inputs, outputs: vec![output], body };
+        let op = Op::new(dims.into(), inputs, vec![output], body);
         op.check()?;
         // Its dimensions are known by their positions: none is joined.
         Ok(op)

@@ -1,20 +1,23 @@
 //! The windows of a convolution: what its stride, dilation, padding and groups are.
 //!
 //! A convolution reaches a device as a [`Contract`] whose image is read through an access map; nothing else of it is left. This module recovers its
-//! structure from the accesses, once, for everybody who computes convolutions in a way of their own. It describes what is read and no more: an
+//! structure from the accesses, once, for everybody who computes convolutions in a way of their own ([`Op::windows`]). It describes what is read and no more: an
 //! unpadded convolution of stride 2 and dilation 2 reads every other pixel, and is described as one of stride 1 and dilation 1 whose pixels lie
 //! twice as far apart.
 //!
 //! Windows along an axis that share no element and have no padding are no windows here: rows of a matrix look the same. Their taps are listed among the
 //! channels; [`Windows::taps_only`] takes them as taps where a kernel knows that there are no channels.
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::access::{Access, Guard};
 use super::dtype::DType;
 use super::expr::{Expr, Node};
+use super::layout::Strides;
 use super::op::{Body, Contract, Op};
 
 /// Which operand of a contraction is the image.
@@ -33,8 +36,8 @@ pub struct Windows {
     pub side: ImageSide,
     /// The input that is the image.
     pub image: usize,
-    /// The input that is the filters.
-    pub filters: usize,
+    /// The input that is the filters, where they are stored without padding.
+    pub filters: Option<usize>,
     /// Dimensions of the batch along which the filters stay the same: images.
     pub images: SmallVec<[usize; 2]>,
     /// Dimensions of the batch with filters of their own: groups of channels.
@@ -66,16 +69,16 @@ pub struct WindowAxis {
     pub before: isize,
     /// Elements of the image, as far as windows reach them.
     pub size: usize,
-    /// The guard of the image's access that checks its ends (the first, of several); without one no window leaves it.
-    pub guard: Option<usize>,
     /// Elements of memory from one element of the axis to the next.
     pub step: isize,
+    /// Whether guards check its ends; without one no window leaves it.
+    padded: bool,
 }
 
 impl WindowAxis {
     /// Whether windows may leave the image.
     pub fn is_padded(&self) -> bool {
-        self.guard.is_some()
+        self.padded
     }
 
     /// Elements of the padded image that windows go over.
@@ -86,6 +89,23 @@ impl WindowAxis {
     /// Elements of padding behind the image; negative where windows end before it does.
     pub fn after(&self) -> isize {
         self.span() as isize - self.before - self.size as isize
+    }
+
+    /// What each dimension of an operation adds to the coordinate, which is minus `before` at index 0.
+    pub fn coefficients(&self, rank: usize) -> Strides {
+        let mut by = Strides::from_elem(0, rank);
+        for (d, n) in [(self.output, self.stride), (self.tap, self.dilation)] {
+            if let Some(d) = d {
+                by[d] = n as isize;
+            }
+        }
+        by
+    }
+
+    /// The same axis with so many pixels of the result, not more than it has.
+    pub fn with_outputs(self, outputs: usize) -> WindowAxis {
+        let axis = WindowAxis { outputs, ..self };
+        if self.padded { axis } else { WindowAxis { size: axis.span(), ..axis } }
     }
 
     /// The same axis with neighbours this many elements of memory apart, if the present distance is a multiple of it.
@@ -143,8 +163,8 @@ impl WindowAxis {
             dilation: positive(by.1, taps)?,
             before,
             size: limit,
-            guard: drawn.guard.map(|(first, ..)| first),
             step,
+            padded: drawn.guard.is_some(),
         };
         let reach = |count: usize, by: usize| count.checked_sub(1)?.checked_mul(by);
         let span = reach(outputs, axis.stride)?.checked_add(reach(taps, axis.dilation)?)?.checked_add(1)?;
@@ -163,28 +183,17 @@ struct Drawn {
 }
 
 impl Windows {
-    /// The windows of a convolution; `None` if an operation is none, or none whose windows share elements or have padding.
-    pub fn of(op: &Op) -> Option<Windows> {
-        let moves = |w: &Windows| w.axes.iter().any(|a| a.tap.is_some() || a.is_padded());
-        Windows::readings(op).into_iter().find(moves)
-    }
-
-    /// A contraction as a convolution over its left operand and over its right one, as far as it can be read so.
-    pub fn readings(op: &Op) -> SmallVec<[Windows; 2]> {
-        [ImageSide::Left, ImageSide::Right].into_iter().filter_map(|side| Windows::with_image(op, side)).collect()
-    }
-
     /// A contraction as a convolution over this operand, whether it has windows or not: a matmul is one by filters of one pixel. `None`
-    /// where operands are computed, filters have padding, or the image's ends are not those of axes.
-    pub fn with_image(op: &Op, side: ImageSide) -> Option<Windows> {
+    /// where the image is computed, or its ends are not those of axes.
+    fn with_image(op: &Op, side: ImageSide) -> Option<Windows> {
         let Body::Contract(c) = &op.body else { return None };
-        let (left, right) = (stored(&c.lhs, c.acc)?, stored(&c.rhs, c.acc)?);
         let (image, filters, pixels, outputs) = match side {
-            ImageSide::Left => (left, right, c.m..c.n, c.n..c.k),
-            ImageSide::Right => (right, left, c.n..c.k, c.m..c.n),
+            ImageSide::Left => (&c.lhs, &c.rhs, c.m..c.n, c.n..c.k),
+            ImageSide::Right => (&c.rhs, &c.lhs, c.n..c.k, c.m..c.n),
         };
-        let (a, f) = (op.inputs.get(image)?, op.inputs.get(filters)?);
-        if op.dims.contains(&0) || !f.is_plain() {
+        let image = stored(image, c.acc)?;
+        let a = op.inputs.get(image)?;
+        if op.dims.contains(&0) {
             return None;
         }
         let mut drawn = guarded_axes(a, c, pixels, op.dims.len())?;
@@ -196,7 +205,12 @@ impl Windows {
             }
         }
         let axes = drawn.iter().map(|d| WindowAxis::new(a, &op.dims, d)).collect::<Option<_>>()?;
-        let (groups, images) = (0..c.m).partition(|&d| !f.ignores(d));
+        let moves = |d: usize, (node, _): &(Node, DType)| match node {
+            Node::Input(i) => op.inputs.get(*i as usize).is_none_or(|f| !f.ignores(d)),
+            _ => false,
+        };
+        let (groups, images) = (0..c.m).partition(|&d| filters.nodes().iter().any(|n| moves(d, n)));
+        let filters = stored(filters, c.acc).filter(|&i| op.inputs.get(i).is_some_and(Access::is_plain));
         Some(Windows { side, image, filters, images, groups, outputs, channels, axes })
     }
 
@@ -228,6 +242,42 @@ impl Windows {
             ImageSide::Left => c.m..c.n,
             ImageSide::Right => c.n..c.k,
         }
+    }
+}
+
+/// The windows of an operation, once somebody has asked for them. They follow from the rest of it and are no part of what it is.
+#[derive(Clone, Default)]
+pub(super) struct Recovered(OnceLock<Arc<[Windows]>>);
+
+impl Recovered {
+    /// Those of the operation that this belongs to.
+    pub(super) fn of(&self, op: &Op) -> &[Windows] {
+        let recover =
+            || [ImageSide::Left, ImageSide::Right].into_iter().filter_map(|side| Windows::with_image(op, side));
+        let found = self.0.get_or_init(|| recover().collect());
+        debug_assert!(
+            recover().eq(found.iter().cloned()),
+            "the operation was changed after somebody asked for its windows"
+        );
+        found
+    }
+}
+
+impl PartialEq for Recovered {
+    fn eq(&self, _: &Recovered) -> bool {
+        true
+    }
+}
+
+impl Eq for Recovered {}
+
+impl Hash for Recovered {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl std::fmt::Debug for Recovered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "recovered" } else { "not asked for" })
     }
 }
 

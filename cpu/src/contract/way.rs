@@ -10,7 +10,6 @@ use millstream_core::backend::{Binding, Bindings};
 use millstream_core::how::{Candidate, ContractSizes};
 use millstream_core::what::{ImageSide, Windows};
 use millstream_core::{Access, Contract, DType, Op, Result};
-use smallvec::SmallVec;
 
 use super::dispatch::AccElement;
 use super::epilogue::Epilogue;
@@ -27,20 +26,17 @@ pub(super) struct Asked<'a> {
     pub(super) machine: &'a Machine,
     /// How many threads it would be cut for.
     pub(super) threads: usize,
-    /// It as a convolution over its left operand and over its right one.
-    pub(super) readings: SmallVec<[Windows; 2]>,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(op: &'a Op, machine: &'a Machine, threads: usize) -> Option<Asked<'a>> {
         let millstream_core::Body::Contract(contract) = &op.body else { return None };
-        let (sizes, readings) = (ContractSizes::of(op)?, Windows::readings(op));
-        Some(Asked { op, contract, sizes, machine, threads, readings })
+        Some(Asked { op, contract, sizes: ContractSizes::of(op)?, machine, threads })
     }
 
     /// It as a convolution over this operand.
-    pub(super) fn reading(&self, side: ImageSide) -> Option<&Windows> {
-        self.readings.iter().find(|w| w.side == side)
+    pub(super) fn windows(&self, side: ImageSide) -> Option<&Windows> {
+        self.op.windows().iter().find(|w| w.side == side)
     }
 
     /// Both operands, where they are matrices in memory that are read as `T`.

@@ -47,13 +47,8 @@ fn random_case(r: &mut Random, isa: Isa, nodes: usize) {
             a
         })
         .collect();
-    let varies = Op {
-        dims: dims.as_slice().into(),
-        inputs: accesses.clone(),
-        outputs: vec![],
-        body: millstream_core::Body::Rows { inner, expr: expr.clone() },
-    }
-    .varying();
+    let body = millstream_core::Body::Rows { inner, expr: expr.clone() };
+    let varies = Op::new(dims.as_slice().into(), accesses.clone(), vec![], body).varying();
     let outs: Vec<Access> = expr
         .outputs()
         .iter()

@@ -1,7 +1,7 @@
 //! Convolutions as the tensor layer makes them have their windows, and nothing else has.
 
 use super::*;
-use crate::what::{DType, ExprBuilder, Scalar, elements, row_major};
+use crate::what::{Binary, DType, ExprBuilder, Scalar, elements, row_major};
 
 /// A convolution as the tensor layer makes it.
 #[derive(Clone, Debug)]
@@ -176,9 +176,14 @@ fn describes(windows: &Windows, op: &Op) {
     }
 }
 
+/// The windows that share elements or have padding.
+fn of(op: &Op) -> Option<Windows> {
+    op.windows().iter().find(|w| w.axes.iter().any(|a| a.tap.is_some() || a.is_padded())).cloned()
+}
+
 fn recovered(conv: &Conv) -> Windows {
     let op = conv.op();
-    let windows = Windows::of(&op).unwrap_or_else(|| panic!("no windows in {conv:?}"));
+    let windows = of(&op).unwrap_or_else(|| panic!("no windows in {conv:?}"));
     describes(&windows, &op);
     assert_eq!(windows.side, if conv.last { ImageSide::Left } else { ImageSide::Right });
     assert_eq!(windows.image, usize::from(!conv.last));
@@ -257,7 +262,7 @@ fn an_image_read_backwards_begins_at_its_other_end() {
     a.strides.iter_mut().for_each(|s| *s = -*s);
     a.guards[0].coefficients.iter_mut().for_each(|c| *c = -*c);
     a.guards[0].offset = 9;
-    let windows = Windows::of(&op).unwrap();
+    let windows = of(&op).unwrap();
     describes(&windows, &op);
     assert_eq!((windows.axes[0].before, windows.axes[0].step, windows.axes[0].size), (1, -1, 9));
 }
@@ -280,23 +285,33 @@ fn what_is_no_convolution_has_no_windows() {
         Op::contract(&[6, 7, 8], inputs, vec![Access::new(DType::F32, &[7, 1, 0])], contract).unwrap()
     };
     for op in [matmul([8, 0, 1], [0, 1, 7]), matmul([1, 0, 6], [0, 8, 1])] {
-        assert_eq!(Windows::of(&op), None);
+        assert_eq!(of(&op), None);
         let read = Windows::with_image(&op, ImageSide::Left).unwrap();
         assert_eq!((read.axes.len(), &read.channels[..], read.axes[0].tap), (1, &[2][..], None));
         // Rows are windows that share nothing, where somebody knows that they have no channels.
         assert_eq!(read.taps_only(&op).unwrap().axes[0].tap, Some(2));
     }
-    assert_eq!(Windows::of(&conv(&[13, 11], &[1, 1]).op()), None);
+    assert_eq!(of(&conv(&[13, 11], &[1, 1]).op()), None);
     // Patches that share nothing are rows of a matrix.
-    assert_eq!(Windows::of(&Conv { stride: vec![3, 3], ..conv(&[12, 12], &[3, 3]) }.op()), None);
+    assert_eq!(of(&Conv { stride: vec![3, 3], ..conv(&[12, 12], &[3, 3]) }.op()), None);
     // A sum of rows, and a coordinate that two dimensions of the result move.
-    let map = Op { body: Body::Map(read(0)), ..matmul([8, 0, 1], [0, 1, 7]) };
-    assert_eq!(Windows::of(&map), None);
+    let mut map = matmul([8, 0, 1], [0, 1, 7]);
+    map.body = Body::Map(read(0));
+    assert_eq!(of(&map), None);
     let mut both = Conv { padding: vec![1, 1], ..conv(&[13, 11], &[3, 3]) }.op();
     let y = both.inputs[1].guards[0].coefficients.iter().position(|&c| c != 0).unwrap();
     both.inputs[1].guards[1].coefficients[y] = 1;
-    assert_eq!(Windows::of(&both), None);
-    // Padding of the filters, and images of another size each.
+    assert_eq!(of(&both), None);
+    // Images of another size each.
+    let mut other = Conv { padding: vec![1, 1], ..conv(&[13, 11], &[3, 3]) }.op();
+    other.inputs[1].guards[0].coefficients[0] = 1;
+    assert_eq!(of(&other), None);
+}
+
+#[test]
+fn filters_need_not_be_stored_plainly() {
+    let plain = conv(&[13, 11], &[3, 3]).op();
+    let windows = of(&plain).unwrap();
     let mut padded = conv(&[13, 11], &[3, 3]).op();
     padded.inputs[0].guards.push(Guard {
         coefficients: vec![0; padded.dims.len()].into_iter().collect(),
@@ -304,8 +319,24 @@ fn what_is_no_convolution_has_no_windows() {
         limit: 1,
     });
     padded.inputs[0].fill = Scalar::new(0f32);
-    assert_eq!(Windows::of(&padded), None);
-    let mut other = Conv { padding: vec![1, 1], ..conv(&[13, 11], &[3, 3]) }.op();
-    other.inputs[1].guards[0].coefficients[0] = 1;
-    assert_eq!(Windows::of(&other), None);
+    assert_eq!(of(&padded), Some(Windows { filters: None, ..windows.clone() }));
+    // Twice what is stored.
+    let mut computed = conv(&[13, 11], &[3, 3]).op();
+    let Body::Contract(c) = &mut computed.body else { panic!("a convolution is a contraction") };
+    let mut b = ExprBuilder::new();
+    let w = b.input(0, DType::F32);
+    let twice = b.binary(Binary::Add, w, w).unwrap();
+    c.lhs = b.finish(&[twice]);
+    assert_eq!(of(&computed), Some(Windows { filters: None, ..windows }));
+}
+
+#[test]
+fn windows_are_recovered_once_and_go_with_the_operation() {
+    let op = conv(&[13, 11], &[3, 3]).op();
+    let windows = op.windows();
+    assert_eq!((windows.len(), op.windows().as_ptr()), (2, windows.as_ptr()));
+    assert_eq!(op.clone().windows().as_ptr(), windows.as_ptr());
+    // Whether somebody has asked makes no difference between operations.
+    let unasked = conv(&[13, 11], &[3, 3]).op();
+    assert_eq!((&unasked, unasked.launch_key()), (&op, op.launch_key()));
 }

@@ -79,7 +79,7 @@ pub(crate) struct PixelLines {
 pub(crate) struct ImagePart {
     pub(crate) border: Border,
     /// Coordinates of the border's second axis from one line to the next.
-    pub(crate) stride: isize,
+    pub(crate) stride: usize,
     /// Tasks that all lines are cut into.
     pub(crate) tasks: usize,
 }
@@ -275,7 +275,7 @@ impl Columns {
                     // SAFETY: the caller's for what is read; the copy has the border's elements, each task writes its own.
                     unsafe { border.copy(i, right.at(0), copy.at(0)) };
                 });
-                right = Shared(copy.at(border.first));
+                right = Shared(copy.at(0));
             }
             workers.run(self.parts * self.chunks, &|i| {
                 // Neighbours in n one after the other: they share rows, which then stay near.
@@ -356,7 +356,7 @@ impl Columns {
         let missing = windows.lines.len() - task.strips / each;
         // SAFETY: the caller's for what is read; the room has the border's elements.
         unsafe { border.copy_from(first, missing, *stride, right, room.as_mut_ptr().cast()) };
-        (room.as_ptr().cast::<f32>().wrapping_add(border.first), first)
+        (room.as_ptr().cast(), first)
     }
 
     /// Computes a strip, block by block of K.

@@ -41,34 +41,32 @@ fn size(op: &Op, group: Range<usize>) -> usize {
 }
 
 /// The windows of an image with a border: each task copies those rows of it that it needs, such that pixels a stride apart become neighbours.
-fn windows_of(access: &Access, op: &Op, shape: &Windows, (isa, threads): (Isa, usize)) -> Option<PixelLines> {
+fn windows_of(access: &Access, op: &Op, windows: &Windows, (isa, threads): (Isa, usize)) -> Option<PixelLines> {
     let Body::Contract(c) = &op.body else { return None };
     // Two dimensions of pixels: lines, and pixels of a line.
-    let mut lines = shape.axes.iter().filter_map(|axis| Some((axis.output?, axis.guard?, axis)));
-    let (Some(a), Some(b), 2) = (lines.next(), lines.next(), c.k - c.n) else { return None };
-    let by = |d: usize| access.strides[d].abs();
-    let ((outer, outer_guard, _), (inner, inner_guard, line)) = if by(a.0) >= by(b.0) { (a, b) } else { (b, a) };
-    let stride = line.stride;
+    let is_padded = |i: &usize| windows.axes[*i].is_padded() && windows.axes[*i].output.is_some();
+    let mut padded = (0..windows.axes.len()).filter(is_padded);
+    let (Some(a), Some(b), 2) = (padded.next(), padded.next(), c.k - c.n) else { return None };
+    let by = |i: usize| windows.axes[i].step.unsigned_abs() * windows.axes[i].stride;
+    let (outer, inner) = if by(a) >= by(b) { (a, b) } else { (b, a) };
+    let (lines, line) = (windows.axes[outer], windows.axes[inner]);
+    let (outer_dim, stride) = (lines.output?, line.stride);
     let moving = c.n..op.dims.len();
     // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
     // to move from one to the next.
-    let all = op.dims[outer];
     let mut tasks = super::tasks(threads);
-    let mut dims = op.dims.to_vec();
+    let (mut dims, mut axes) = (op.dims.to_vec(), windows.axes.clone());
     let (border, strides) = loop {
-        dims[outer] = all.div_ceil(tasks).max(2);
-        let (border, strides) = Border::in_phases(access, &dims, moving.clone(), stride)?;
-        if dims[outer] == 2 || border.elements() <= COPIED {
+        let some = lines.outputs.div_ceil(tasks).max(2);
+        (dims[outer_dim], axes[outer]) = (some, lines.with_outputs(some));
+        let (border, strides) = Border::in_phases(access, &dims, moving.clone(), &axes, stride)?;
+        if some == 2 || border.elements() <= COPIED {
             break (border, strides);
         }
         tasks *= 2;
     };
     // Windows that are so high, or images of so many planes, that each task would copy much for few lines.
-    if border.elements() > MOST_COPIED {
-        return None;
-    }
-    let phases = border.phases();
-    if !border.is_second(outer_guard) || stride > 1 && phases.guard != inner_guard {
+    if border.elements() > MOST_COPIED || !border.is_image(outer, inner) {
         return None;
     }
     let view =
@@ -77,20 +75,17 @@ fn windows_of(access: &Access, op: &Op, shape: &Windows, (isa, threads): (Isa, u
     let (mut pixels, mut k_offsets) = (usual.row.offsets(), usual.col.offsets());
     if stride > 1 {
         // Coordinates along the axis that has another order.
-        let along = view(&access.guards[inner_guard].coefficients);
+        let along = view(&line.coefficients(dims.len()));
+        let phases = border.phases();
         for (offset, x) in pixels.iter_mut().zip(along.row.offsets()) {
-            if x < 0 || x % stride as isize != 0 {
-                return None;
-            }
             *offset += x / stride as isize - x;
         }
         for (offset, x) in k_offsets.iter_mut().zip(along.col.offsets()) {
-            let x = Some(phases.first + x).filter(|x| *x >= 0)?;
             *offset += phases.at(x) - x;
         }
     }
-    let part = ImagePart { border, stride: access.guards[outer_guard].coefficients[outer], tasks: tasks.min(all) };
-    PixelLines::copied(isa, op.dims[inner], &pixels, &k_offsets, part)
+    let part = ImagePart { border, stride: lines.stride, tasks: tasks.min(lines.outputs) };
+    PixelLines::copied(isa, line.outputs, &pixels, &k_offsets, part)
 }
 
 impl ColumnsWay {
@@ -133,15 +128,15 @@ impl ColumnsWay {
                     (Some(windows), _) => Right::Windows(windows),
                     (None, None) if !few => return None,
                     (None, None) => {
-                        let shape = asked.reading(ImageSide::Right)?;
-                        Right::Windows(windows_of(access, op, shape, (isa, threads))?)
+                        let windows = asked.windows(ImageSide::Right)?;
+                        Right::Windows(windows_of(access, op, windows, (isa, threads))?)
                     }
                     (None, Some(_)) => {
                         // Pixels with gaps between them, each read once.
                         let moving = c.m..op.dims.len();
                         let moves = |d: &usize| op.dims[*d] > 1 && access.strides[*d] != 0;
                         let reads = moving.clone().filter(moves).fold(1, |n: usize, d| n.saturating_mul(op.dims[d]));
-                        let (border, found) = Border::new(access, &op.dims, moving)?;
+                        let (border, found) = Border::new(access, &op.dims, moving, &[])?;
                         let stride = rows(&found)?;
                         let mut own = op.dims.to_vec();
                         own[..c.m].fill(1);

@@ -32,12 +32,13 @@ pub(in crate::contract) struct Planes {
 impl Planes {
     /// The convolution, if it is one whose sums go over the taps of a window only.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<Planes> {
-        asked.readings.iter().find_map(|w| Planes::of(asked.op, &w.taps_only(asked.op)?, asked.machine.isa))
+        asked.op.windows().iter().find_map(|w| Planes::of(asked.op, &w.taps_only(asked.op)?, asked.machine.isa))
     }
 
     fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Planes> {
         let Body::Contract(c) = &op.body else { return None };
-        let (a, f) = (&op.inputs[windows.image], &op.inputs[windows.filters]);
+        let filters = windows.filters?;
+        let (a, f) = (&op.inputs[windows.image], &op.inputs[filters]);
         let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
         if !single || windows.outputs.len() > 1 || a.guards.len() > 2 || !a.is_plain() && a.fill.to_f64() != 0.0 {
             return None;
@@ -73,7 +74,7 @@ impl Planes {
             pixels_are_rows: windows.pixels_are_rows(),
         };
         let image = InPlace::new(windows.image, a, &op.dims)?;
-        let filters = InPlace::new(windows.filters, f, &op.dims)?;
+        let filters = InPlace::new(filters, f, &op.dims)?;
         Some(Planes { depthwise: Depthwise::new(of, isa)?, image, filters })
     }
 

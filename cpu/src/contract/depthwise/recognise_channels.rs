@@ -38,12 +38,12 @@ pub(in crate::contract) struct Channels {
 impl Channels {
     /// The convolution, if it is one of channels by themselves that are neighbours in memory.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<Channels> {
-        asked.readings.iter().find_map(|w| Channels::of(asked.op, w, asked.machine.isa))
+        asked.op.windows().iter().find_map(|w| Channels::of(asked.op, w, asked.machine.isa))
     }
 
     fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Channels> {
         let Body::Contract(c) = &op.body else { return None };
-        let (image, filters, pixels) = (windows.image, windows.filters, windows.pixels(c));
+        let (image, filters, pixels) = (windows.image, windows.filters?, windows.pixels(c));
         let (a, f) = (&op.inputs[image], &op.inputs[filters]);
         let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
         let several = windows.outputs.clone().any(|d| op.dims[d] != 1);
@@ -195,10 +195,10 @@ fn transposed(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
             .collect(),
         ..a.clone()
     };
-    Op {
-        dims: order.iter().map(|&d| op.dims[d]).collect(),
-        inputs: op.inputs.iter().map(access).collect(),
-        outputs: op.outputs.iter().map(access).collect(),
-        body: Body::Contract(Box::new(Contract { m: c.m - 1, n: k - 1, k, ..c.clone() })),
-    }
+    Op::new(
+        order.iter().map(|&d| op.dims[d]).collect(),
+        op.inputs.iter().map(access).collect(),
+        op.outputs.iter().map(access).collect(),
+        Body::Contract(Box::new(Contract { m: c.m - 1, n: k - 1, k, ..c.clone() })),
+    )
 }

@@ -3,16 +3,19 @@
 use std::ops::Range;
 
 use millstream_core::Access;
+use millstream_core::what::WindowAxis;
 
 use super::part;
 
 /// Fewer tasks than this are cut again.
 const FEW_TASKS: usize = 16;
 
-/// One axis of the image: a coordinate that a guard checks, or a dimension without a guard.
+/// One axis of the image: one along which windows are moved, or a dimension of the operation.
 #[derive(Clone, Debug)]
 struct BorderAxis {
-    /// Elements along it in the copy, and the coordinate of the first; a dimension without a guard begins at 0.
+    /// The dimensions that move along it.
+    along: Along,
+    /// Elements along it in the copy, and the coordinate of the first; a dimension begins at 0.
     size: usize,
     low: isize,
     /// Coordinates from 0 up to this exist.
@@ -22,19 +25,23 @@ struct BorderAxis {
     pitch: usize,
 }
 
+/// What moves along an axis of a copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Along {
+    /// The dimensions of the axis of windows with this number.
+    Windows(usize),
+    Dimension(usize),
+}
+
 /// How an image is copied with its border.
 pub(crate) struct Border {
     /// The outermost first.
     lines: Vec<BorderAxis>,
     /// From the access's element of index 0 to the image's element of all coordinates 0.
     origin: isize,
-    /// From the copy's first element to that of index 0.
-    pub(crate) first: usize,
     elements: usize,
     fill: f32,
     phases: Phases,
-    /// The guard of the second axis, if it is one's.
-    second: Option<usize>,
 }
 
 /// How the innermost axis of a copy is ordered: coordinates with the same remainder one after the other, so that pixels a stride apart
@@ -44,9 +51,6 @@ pub(crate) struct Phases {
     /// How many remainders there are, and elements from one to the next.
     count: usize,
     each: usize,
-    /// The guard whose coordinate it is, and that of index 0, counted from the first one in the copy; 0 where there is one phase.
-    pub(crate) guard: usize,
-    pub(crate) first: isize,
 }
 
 impl Phases {
@@ -58,75 +62,51 @@ impl Phases {
 }
 
 impl Border {
-    /// The copy for an access, and the strides of these dimensions in it; `None` where the access is not an image with a
-    /// border: each dimension moves the coordinates of guards or one dimension of the memory.
-    pub(crate) fn new(access: &Access, dims: &[usize], moving: Range<usize>) -> Option<(Border, Vec<isize>)> {
-        Border::in_phases(access, dims, moving, 1)
+    /// The copy of an image, and the strides of these dimensions in it, from the copy's first element: with a border along those of its axes of
+    /// windows that have padding. `None` where another dimension moves backwards.
+    pub(crate) fn new(
+        access: &Access,
+        dims: &[usize],
+        moving: Range<usize>,
+        axes: &[WindowAxis],
+    ) -> Option<(Border, Vec<isize>)> {
+        Border::in_phases(access, dims, moving, axes, 1)
     }
 
-    /// As [`Border::new`], with an innermost axis of so many [`Border::phases`], which must be a guard's if there are several; strides are those of
+    /// As [`Border::new`], with an innermost axis of so many [`Border::phases`], which must have padding if there are several; strides are those of
     /// a copy in its usual order, of lines as long.
     pub(crate) fn in_phases(
         access: &Access,
         dims: &[usize],
         moving: Range<usize>,
+        axes: &[WindowAxis],
         count: usize,
     ) -> Option<(Border, Vec<isize>)> {
         let fill = access.fill.get::<f32>()?;
-        let outside = |d: usize| !moving.contains(&d);
-        // For each guard: elements for one step of its coordinate, by a dimension that moves no other one.
-        let mut worth = Vec::new();
-        for (g, guard) in access.guards.iter().enumerate() {
-            if (0..dims.len()).any(|d| outside(d) && dims[d] > 1 && guard.coefficients[d] != 0) {
+        let padded = || axes.iter().enumerate().filter(|(_, axis)| axis.is_padded());
+        let mut lines = Vec::new();
+        let mut origin = 0isize;
+        for (i, axis) in padded() {
+            origin = origin.checked_add(axis.before.checked_mul(axis.step)?)?;
+            let (low, limit) = (axis.before.checked_neg()?, isize::try_from(axis.size).ok()?);
+            let along = Along::Windows(i);
+            lines.push(BorderAxis { along, size: axis.span(), low, limit, step: axis.step, pitch: 0 });
+        }
+        let windowed = |d: usize| padded().any(|(_, axis)| axis.output == Some(d) || axis.tap == Some(d));
+        for d in moving.clone().filter(|&d| dims[d] > 1 && access.strides[d] != 0 && !windowed(d)) {
+            if access.strides[d] < 0 {
                 return None;
             }
-            let alone = |d: usize| access.guards.iter().enumerate().all(|(h, o)| h == g || o.coefficients[d] == 0);
-            let d = moving.clone().find(|&d| dims[d] > 1 && guard.coefficients[d] != 0 && alone(d))?;
-            if access.strides[d] % guard.coefficients[d] != 0 {
-                return None;
-            }
-            worth.push(access.strides[d] / guard.coefficients[d]);
+            let (along, limit) = (Along::Dimension(d), dims[d] as isize);
+            lines.push(BorderAxis { along, size: dims[d], low: 0, limit, step: access.strides[d], pitch: 0 });
         }
-        let mut lines: Vec<(BorderAxis, usize)> = Vec::new();
-        let mut origin = access.base;
-        for (g, guard) in access.guards.iter().enumerate() {
-            let (mut low, mut high) = (guard.offset, guard.offset);
-            for d in moving.clone() {
-                let reach = (dims[d] as isize - 1).checked_mul(guard.coefficients[d])?;
-                low += reach.min(0);
-                high += reach.max(0);
-            }
-            origin -= guard.offset.checked_mul(worth[g])?;
-            let limit = isize::try_from(guard.limit).ok()?;
-            lines.push((BorderAxis { size: (high - low + 1) as usize, low, limit, step: worth[g], pitch: 0 }, g));
-        }
-        let guards = access.guards.len();
-        for d in moving.clone().filter(|&d| dims[d] > 1) {
-            let by_guards: isize = access.guards.iter().zip(&worth).map(|(g, w)| g.coefficients[d] * w).sum();
-            let guarded = access.guards.iter().any(|g| g.coefficients[d] != 0);
-            if guarded && by_guards != access.strides[d] {
-                return None;
-            }
-            if !guarded && access.strides[d] != 0 {
-                if access.strides[d] < 0 {
-                    return None;
-                }
-                let size = dims[d];
-                lines.push((
-                    BorderAxis { size, low: 0, limit: size as isize, step: access.strides[d], pitch: 0 },
-                    guards + d,
-                ));
-            }
-        }
-        lines.sort_by_key(|(l, _)| std::cmp::Reverse(l.step.abs()));
-        let mut phases =
-            Phases { count, each: lines.last().map_or(0, |(l, _)| l.size.div_ceil(count)), guard: 0, first: 0 };
-        if count > 1 {
-            let (line, guard) = lines.last().filter(|(_, key)| *key < guards)?;
-            (phases.guard, phases.first) = (*guard, access.guards[*guard].offset - line.low);
+        lines.sort_by_key(|line| std::cmp::Reverse(line.step.abs()));
+        let phases = Phases { count, each: lines.last().map_or(0, |line| line.size.div_ceil(count)) };
+        if count > 1 && !matches!(lines.last()?.along, Along::Windows(_)) {
+            return None;
         }
         let (mut next, inner) = (1usize, lines.len().saturating_sub(1));
-        for (i, (line, _)) in lines.iter_mut().enumerate().rev() {
+        for (i, line) in lines.iter_mut().enumerate().rev() {
             // Planes a power of two apart would crowd a few sets of L1.
             if i == 0 && next > 64 {
                 next = next.next_multiple_of(16);
@@ -138,22 +118,18 @@ impl Border {
         if next > 1 << 28 {
             return None;
         }
-        let pitch = |key: usize| lines.iter().find(|(_, k)| *k == key).map_or(0, |(l, _)| l.pitch as isize);
         let mut strides = vec![0isize; dims.len()];
-        for d in moving.filter(|&d| dims[d] > 1) {
-            let by_guards: isize = access.guards.iter().enumerate().map(|(g, o)| o.coefficients[d] * pitch(g)).sum();
-            strides[d] = by_guards + pitch(guards + d);
+        for line in &lines {
+            match line.along {
+                Along::Windows(i) => {
+                    for (stride, by) in strides.iter_mut().zip(axes[i].coefficients(dims.len())) {
+                        *stride += by * line.pitch as isize;
+                    }
+                }
+                Along::Dimension(d) => strides[d] = line.pitch as isize,
+            }
         }
-        let first: isize = access
-            .guards
-            .iter()
-            .enumerate()
-            .map(|(g, o)| (o.offset - lines.iter().find(|(_, k)| *k == g).map_or(0, |(l, _)| l.low)) * pitch(g))
-            .sum();
-        let second = lines.get(1).map(|(_, key)| *key).filter(|key| *key < guards);
-        let lines = lines.into_iter().map(|(l, _)| l).collect();
-        let first = usize::try_from(first).ok()?;
-        Some((Border { lines, origin: origin - access.base, first, elements: next, fill, phases, second }, strides))
+        Some((Border { lines, origin, elements: next, fill, phases }, strides))
     }
 
     /// The order of the innermost axis.
@@ -207,8 +183,8 @@ impl Border {
         }
     }
 
-    /// Copies what a part of the pixels needs that move along the second axis, `stride` coordinates from one to the next: those from `first` on, `missing`
-    /// than this border is made for.
+    /// Copies what a part of the pixels needs that move along the second axis, `stride` coordinates from one to the next: those from `first` on, so many
+    /// fewer than this border is made for.
     ///
     /// # Safety
     /// As for [`Border::copy`].
@@ -216,17 +192,16 @@ impl Border {
         &self,
         first: usize,
         missing: usize,
-        stride: isize,
+        stride: usize,
         image: *const f32,
         to: *mut f32,
     ) {
         let image = image.wrapping_offset(self.origin);
         let [outer, second, rest @ ..] = &self.lines[..] else { return };
-        // Pixels that are not there would need the last coordinates, or the first.
-        let less = (missing * stride.unsigned_abs()).min(second.size);
-        let needed = if stride < 0 { less..second.size } else { 0..second.size - less };
-        for (i, j) in (0..outer.size).flat_map(|i| needed.clone().map(move |j| (i, j))) {
-            let at = [outer.low + i as isize, second.low + first as isize * stride + j as isize];
+        // Pixels that are not there would need the last coordinates.
+        let needed = second.size.saturating_sub(missing * stride);
+        for (i, j) in (0..outer.size).flat_map(|i| (0..needed).map(move |j| (i, j))) {
+            let at = [outer.low + i as isize, second.low + (first * stride + j) as isize];
             let there = (0..outer.limit).contains(&at[0]) && (0..second.limit).contains(&at[1]);
             let image = image.wrapping_offset(at[0] * outer.step + at[1] * second.step);
             // SAFETY: passed on, for one index of both axes.
@@ -234,9 +209,10 @@ impl Border {
         }
     }
 
-    /// Whether the second of three axes is this guard's.
-    pub(crate) fn is_second(&self, guard: usize) -> bool {
-        self.lines.len() == 3 && self.second == Some(guard)
+    /// Whether it has three axes, the second and the third of which are these axes of windows.
+    pub(crate) fn is_image(&self, second: usize, third: usize) -> bool {
+        let along = self.lines.iter().map(|line| line.along);
+        self.lines.len() == 3 && along.skip(1).eq([second, third].map(Along::Windows))
     }
 
     /// # Safety
@@ -417,9 +393,26 @@ unsafe fn copy(from: *const f32, to: *mut f32, count: usize) {
 
 #[cfg(test)]
 mod tests {
-    use millstream_core::{DType, Guard, Scalar};
+    use millstream_core::{Body, Contract, DType, Expr, ExprBuilder, Guard, Op, Scalar};
 
     use super::*;
+
+    /// The axes of windows that a contraction of filters with this image has; pixels are the first two dimensions, all others are summed.
+    fn axes(image: &Access, dims: &[usize]) -> Vec<WindowAxis> {
+        let read = |i: u16| {
+            let mut b = ExprBuilder::new();
+            let x = b.input(i, DType::F32);
+            b.finish(&[x])
+        };
+        let (lhs, rhs, acc) = (read(0), read(1), DType::F32);
+        let contract =
+            Contract { m: 0, n: 0, k: 2, lhs, rhs, acc, epilogue: Expr::acc(acc), accuracy: Default::default() };
+        let filters = Access::new(DType::F32, &[0, 0, 6, 2, 1]);
+        let body = Body::Contract(Box::new(contract));
+        let op =
+            Op::new(dims.into(), vec![filters, image.clone()], vec![Access::new(DType::F32, &[4, 1, 0, 0, 0])], body);
+        op.windows().iter().find(|w| w.image == 1).unwrap().axes.to_vec()
+    }
 
     #[test]
     fn the_copy_has_what_the_access_reads_at_every_index() {
@@ -438,15 +431,17 @@ mod tests {
                 ..Access::new(DType::F32, &[2 * y, x, channel, y, 2 * x])
             };
             let dims = [2, 4, 2, 3, 2];
+            let axes = axes(&access, &dims);
             let data: Vec<f32> = (0..32).map(|i| i as f32 + 100.0).collect();
             let image = data.as_ptr().wrapping_offset(access.base);
-            // The innermost axis is a guard's where it can have phases.
+            // The innermost axis is one of windows where it can have phases.
             for phases in if x == 1 { 1..4 } else { 1..2 } {
-                let (whole, _) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();
+                let (whole, _) = Border::in_phases(&access, &dims, 0..5, &axes, phases).unwrap();
                 // The whole, or each of two pixels of the first dimension by itself.
-                for some in if whole.is_second(0) { 1..3 } else { 2..3 } {
+                for some in if whole.is_image(0, 1) { 1..3 } else { 2..3 } {
                     let dims = [some, 4, 2, 3, 2];
-                    let (border, strides) = Border::in_phases(&access, &dims, 0..5, phases).unwrap();
+                    let axes = [axes[0].with_outputs(some), axes[1]];
+                    let (border, strides) = Border::in_phases(&access, &dims, 0..5, &axes, phases).unwrap();
                     for later in 0..3 - some {
                         let mut copy = vec![f32::NAN; border.elements()];
                         // SAFETY: the image has all elements that guards allow, the copy its own.
@@ -463,15 +458,12 @@ mod tests {
                                 index[d] = rest % dims[d];
                                 rest /= dims[d];
                             }
-                            let at: isize = index.iter().zip(&strides).map(|(&i, &s)| i as isize * s).sum();
-                            let (of, guard) = (border.phases(), &access.guards[border.phases().guard]);
-                            let along = of.first
-                                + index.iter().zip(&guard.coefficients).map(|(&i, c)| i as isize * c).sum::<isize>();
-                            let moved = if phases > 1 { of.at(along) - along } else { 0 };
+                            let sum = |by: &[isize]| index.iter().zip(by).map(|(&i, s)| i as isize * s).sum::<isize>();
+                            let (at, along) = (sum(&strides), sum(&axes[1].coefficients(5)));
+                            let moved = if phases > 1 { border.phases().at(along) - along } else { 0 };
                             index[0] += later;
                             let expected = access.position(&index).map_or(7.0, |p| data[p as usize]);
-                            let got = copy[(border.first as isize + at + moved) as usize];
-                            assert_eq!(got, expected, "{index:?}, {phases} phases");
+                            assert_eq!(copy[(at + moved) as usize], expected, "{index:?}, {phases} phases");
                         }
                     }
                 }

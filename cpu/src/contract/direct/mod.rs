@@ -131,14 +131,6 @@ impl Copied {
             }
         }
     }
-
-    /// From the copy's first element to that of index 0.
-    fn first(&self) -> usize {
-        match self {
-            Copied::Border(border) => border.first,
-            Copied::Tiles(_) => 0,
-        }
-    }
 }
 
 /// The filters of a run.
@@ -362,7 +354,7 @@ impl Direct {
                     // SAFETY: the caller's for what is read; the room has the copy's elements, each task writes its own.
                     unsafe { copied.copy(i, image.offset(self.batches[b]), copy.at(0)) };
                 });
-                base = Shared(copy.at(copied.first()));
+                base = Shared(copy.at(0));
             }
             let groups = some.div_ceil(self.group);
             let tasks = self.chunk * groups;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
-use millstream_core::what::elements;
+use millstream_core::what::{ImageSide, WindowAxis, elements};
 use millstream_core::{Access, DType, Expr, Op, Result};
 
 use super::{Border, Direct, Filters, ImageReading, Sets};
@@ -13,7 +13,7 @@ use crate::contract::gemm_isa;
 use crate::contract::operand::as_stored;
 use crate::contract::packed::{Micro, Side};
 use crate::contract::packing::Packing;
-use crate::contract::view::{Tables, View};
+use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
 /// The family of this kernel.
@@ -123,17 +123,26 @@ impl DirectWay {
         } else if access.is_plain() && !sparse {
             way(ImageReading::InPlace, &access.strides)
         } else {
+            let windows = asked.windows(if pixels_are_rows { ImageSide::Left } else { ImageSide::Right });
+            let axes = if access.is_plain() { &[][..] } else { &windows?.axes };
             // What does not exist and counts as zero is left out.
+            let coordinates = |axis: &WindowAxis| -> Option<_> {
+                let along = view(&Access::new(DType::F32, &axis.coefficients(op.dims.len())), pixels.clone());
+                let list = |from: isize, list: Vec<isize>| -> Option<Vec<i32>> {
+                    list.into_iter().map(|x| i32::try_from(x - from).ok()).collect()
+                };
+                let (pixels, taps) = (list(axis.before, along.row.offsets())?, list(0, along.col.offsets())?);
+                Some((pixels, taps, i32::try_from(axis.size).ok()?))
+            };
             let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
-            let guards = if zero { Tables::guards(&plain) } else { None };
-            let sets = guards.and_then(|guards| Sets::new(&guards));
-            let copied = match Border::new(access, &op.dims, c.m..op.dims.len()) {
+            let padded = axes.iter().filter(|axis| zero && axis.is_padded());
+            let sets = padded.map(coordinates).collect::<Option<Vec<_>>>().and_then(|lists| Sets::new(&lists));
+            let copied = match Border::new(access, &op.dims, c.m..op.dims.len(), axes) {
                 None if !access.is_plain() => None,
                 None => way(ImageReading::InPlace, &access.strides),
                 Some((border, strides)) => way(ImageReading::Border(border, sets.clone()), &strides),
             };
-            let shape = asked.readings.iter().find(|w| w.pixels_are_rows() == pixels_are_rows);
-            let badly = sparse || shape.is_some_and(|w| crowds(access, op, &w.channels));
+            let badly = sparse || windows.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
             let inside = inside.and_then(|sets| way(ImageReading::Inside(sets), &access.strides));
             let (walks, rate) = (&asked.machine.walks, asked.machine.reference.rate(DType::F32));

@@ -49,8 +49,8 @@ impl Sets {
         Sets { of: vec![0; pixels], k_indices: vec![(0..k_len).collect()] }
     }
 
-    /// By guards: the coordinates of each pixel and of each K index, of which the sum must be at least 0 and less than the limit. `None`
-    /// where there are too many sets.
+    /// By axes of windows: the coordinates of each pixel and of each K index, of which the sum must be at least 0 and less than the limit. `None`
+    /// where there are no axes, or too many sets.
     pub(crate) fn new(guards: &[(Vec<i32>, Vec<i32>, i32)]) -> Option<Sets> {
         let (pixels, k_len) = guards.first().map(|(pixels, k_indices, _)| (pixels.len(), k_indices.len()))?;
         let steps: Vec<Vec<i32>> = guards.iter().map(|(_, k_indices, _)| distinct(k_indices)).collect();

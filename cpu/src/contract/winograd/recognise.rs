@@ -36,12 +36,12 @@ fn family(m: usize) -> Family {
 impl WinogradWay {
     /// The convolution, if it is one by 3 x 3 filters at every pixel, and its accuracy allows it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>, m: usize) -> Option<WinogradWay> {
-        asked.readings.iter().find_map(|w| WinogradWay::of(asked.op, w, m, asked.machine))
+        asked.op.windows().iter().find_map(|w| WinogradWay::of(asked.op, w, m, asked.machine))
     }
 
     fn of(op: &Op, windows: &Windows, m: usize, machine: &Machine) -> Option<WinogradWay> {
         let Body::Contract(c) = &op.body else { return None };
-        let (image, filters, outputs) = (windows.image, windows.filters, windows.outputs.clone());
+        let (image, filters, outputs) = (windows.image, windows.filters?, windows.outputs.clone());
         let (a, f) = (&op.inputs[image], &op.inputs[filters]);
         let single = c.acc == DType::F32 && a.dtype == DType::F32 && f.dtype == DType::F32;
         if c.accuracy != Accuracy::Winograd || !single || outputs.len() > 1 || windows.channels.len() > 1 {
