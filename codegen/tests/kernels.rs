@@ -48,6 +48,7 @@ fn profile() -> DeviceProfile {
         unequal: 0.0,
         tolerance: millstream_core::what::Tolerance::GPU,
         channels_last: false,
+        batch_columns: 256,
         transfer: Transfer { latency: 1e-5, bandwidth: 1e10 },
         features: Vec::new(),
         measured: false,

@@ -125,6 +125,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
         unequal: 0.5,
         tolerance: Tolerance::CPU,
         channels_last: true,
+        batch_columns: 256,
         // Not infinite: a profile is kept as JSON, which has no such number.
         transfer: Transfer { latency: 0.0, bandwidth: f64::MAX },
         features: features(),

@@ -81,6 +81,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
         unequal: 0.0,
         tolerance: Tolerance::GPU,
         channels_last: false,
+        batch_columns: 256,
         transfer: Transfer { latency: 8e-6, bandwidth: if p.integrated { 0.5 * memory } else { 20e9 } },
         features,
         measured: false,

@@ -137,6 +137,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         unequal: 0.0,
         tolerance: Tolerance::LOOSE,
         channels_last: false,
+        batch_columns: 256,
         transfer: Transfer { latency: 2.0 * guess.launch, bandwidth: guess.transfer },
         features,
         measured: false,

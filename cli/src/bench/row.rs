@@ -209,6 +209,7 @@ mod tests {
             unequal: 0.0,
             tolerance: millstream::core::what::Tolerance::CPU,
             channels_last: false,
+            batch_columns: 256,
             transfer: Transfer { latency: 0.0, bandwidth: f64::INFINITY },
             features: vec![],
             measured: true,

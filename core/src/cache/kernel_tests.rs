@@ -95,6 +95,7 @@ impl Backend for Fake {
             unequal: 0.0,
             tolerance: crate::what::Tolerance::CPU,
             channels_last: false,
+            batch_columns: 256,
             transfer: Transfer { latency: 0.0, bandwidth: 1.0 },
             features: Vec::new(),
             measured: false,

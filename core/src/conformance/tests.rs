@@ -69,6 +69,7 @@ impl Backend for Oracle {
             unequal: 0.0,
             tolerance: crate::what::Tolerance::CPU,
             channels_last: false,
+            batch_columns: 256,
             transfer: Transfer { latency: 0.0, bandwidth: f64::INFINITY },
             features: vec![],
             measured: true,

@@ -133,6 +133,8 @@ pub struct DeviceProfile {
     pub tolerance: Tolerance,
     /// Whether values between convolutions may be stored with their channels last: its kernels for that order are worth a look.
     pub channels_last: bool,
+    /// Columns from which on matmuls of a batch that share their left operand are better computed one by one; narrower ones are computed as one.
+    pub batch_columns: usize,
     /// The way from and to the host.
     pub transfer: Transfer,
     /// What else it can do, by name: `fma`, `f16`, `subgroups`, ...
@@ -258,6 +260,7 @@ mod tests {
             unequal: 0.0,
             tolerance: Tolerance::CPU,
             channels_last: false,
+            batch_columns: 256,
             transfer: Transfer { latency: 0.0, bandwidth: f64::MAX },
             features: Vec::new(),
             measured: true,

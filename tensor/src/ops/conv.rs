@@ -1,6 +1,6 @@
 //! Convolutions: contractions of the filters with a view of the input's windows.
 
-use millstream_core::what::{Dims, elements};
+use millstream_core::what::Dims;
 use millstream_core::{Accuracy, DType, Error, Layout, Result, Scalar};
 
 use crate::graph::{Contraction, Inputs, Role, Roles};
@@ -209,9 +209,6 @@ fn grouped(w: &Tensor, groups: usize) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Results of fewer pixels than this are computed for all images of a batch together.
-const FEW_PIXELS: usize = 256;
-
 /// The convolution of `x` (`[batch, channels, sizes..]`) with grouped filters.
 fn convolve(x: &Tensor, w: &Tensor, geometry: &Geometry, dtype: DType) -> Result<Tensor> {
     let axes = geometry.stride.len();
@@ -238,47 +235,22 @@ fn convolve(x: &Tensor, w: &Tensor, geometry: &Geometry, dtype: DType) -> Result
 
     // The filters' side is the left one where channels come first, since rows of the result are channels then.
     let last = geometry.channels == Channels::Last;
-    let together = last || elements(&pixels) < FEW_PIXELS;
-    let image = match (together, last) {
-        (false, _) => Role::Batch,
-        (true, false) => Role::N,
-        (true, true) => Role::M,
-    };
+    let kernel_of = 3..3 + axes;
     let (spatial, channel) = if last { (Role::M, Role::N) } else { (Role::N, Role::M) };
-    let shared: Vec<usize> = if image == Role::Batch { vec![0, 1] } else { vec![1] };
-    let own: Vec<usize> = (if image == Role::Batch { None } else { Some(0) }).into_iter().chain(at).collect();
-    let summed: Vec<usize> =
-        if last { kernel_at.chain([2]).collect() } else { [2].into_iter().chain(kernel_at).collect() };
-    // The same for the filters, [group, out, in, kernel..], with the images of the batch where they are shared.
-    let mut filter = w.clone();
-    let kernel_of: Vec<usize> = (3..3 + axes).collect();
-    let mut group = vec![0];
-    let mut summed_of: Vec<usize> =
-        if last { kernel_of.into_iter().chain([2]).collect() } else { [2].into_iter().chain(kernel_of).collect() };
-    let mut out_of = 1;
-    if image == Role::Batch {
-        let shape: Dims = [batch].into_iter().chain(w.sizes().iter().copied()).collect();
-        filter = filter.broadcast(&shape);
-        group = vec![0, 1];
-        summed_of.iter_mut().for_each(|d| *d += 1);
-        out_of += 1;
-    }
-    let (images, filters, roles) = if last {
-        let images = [&shared[..], &own, &summed].concat();
-        let filters = [&group[..], &summed_of, &[out_of]].concat();
-        let mut roles = Roles::from_elem(image, 1);
+    let mut roles = Roles::from_elem(spatial, 1);
+    let (images, filters): (Vec<usize>, Vec<usize>) = if last {
         roles.extend(std::iter::repeat_n(spatial, axes));
         roles.extend([Role::Batch, channel]);
-        (images, filters, roles)
+        (
+            [1, 0].into_iter().chain(at).chain(kernel_at).chain([2]).collect(),
+            [0].into_iter().chain(kernel_of).chain([2, 1]).collect(),
+        )
     } else {
-        let images = [&shared[..], &summed, &own].concat();
-        let filters = [&group[..], &[out_of], &summed_of].concat();
-        let mut roles = Roles::from_elem(image, 1);
         roles.extend([Role::Batch, channel]);
         roles.extend(std::iter::repeat_n(spatial, axes));
-        (images, filters, roles)
+        ([1, 2].into_iter().chain(kernel_at).chain([0]).chain(at).collect(), (0..3 + axes).collect())
     };
-    let (images, filters) = (windows.permute(&images), filter.permute(&filters));
+    let (images, filters) = (windows.permute(&images), w.permute(&filters));
     images.check()?;
     filters.check()?;
     let inputs = if last { Inputs::from_buf([images, filters]) } else { Inputs::from_buf([filters, images]) };

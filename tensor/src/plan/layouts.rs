@@ -78,7 +78,7 @@ fn exchanged(rank: usize, channels: std::ops::Range<usize>) -> Vec<usize> {
 }
 
 /// Whether a node is a convolution with its channels first: `[image, group, channel, pixels..]`.
-fn is_convolution(node: &GraphNode) -> bool {
+pub(super) fn is_convolution(node: &GraphNode) -> bool {
     let Kind::Contract(Contraction { roles, .. }) = &node.kind else { return false };
     matches!(&roles[..], [Role::Batch | Role::N, Role::Batch, Role::M, Role::N, rest @ ..]
         if rest.iter().all(|r| *r == Role::N))

@@ -7,8 +7,10 @@
 
 // Capture: tensors → `Capture`, the structure and what it leaves out; and `Graph`, for planning.
 mod capture;
-// Rewrite: `Graph` → its forms: as it is, with attention as one operation, with channels last.
+// Rewrite: `Graph` → its forms: as it is, with attention as one operation, with channels last; in all of them, which images are matmuls
+// of their own.
 mod attention;
+mod images;
 mod layouts;
 mod rewrite;
 // Fuse: `Graph` → `Fused`, the groups that are computed together, or inside one another.

@@ -4,6 +4,7 @@ use millstream_core::{Device, Idea, Result};
 
 use super::attention::recognise;
 use super::capture::Graph;
+use super::images;
 use super::layouts::channels_last;
 
 /// What was rewritten.
@@ -26,7 +27,8 @@ pub(crate) struct Rewritten {
 }
 
 /// All forms of a graph whose nodes name these devices; the graph as it is comes last.
-pub(crate) fn rewrite(graph: Graph, devices: &[Device]) -> Result<Vec<(Rewritten, Graph)>> {
+pub(crate) fn rewrite(mut graph: Graph, devices: &[Device]) -> Result<Vec<(Rewritten, Graph)>> {
+    images::separate(&mut graph, devices)?;
     let same: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut forms = Vec::new();
     // Other forms are looked for where one device computes all.
