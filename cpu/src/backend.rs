@@ -116,7 +116,7 @@ impl CpuBackend {
             None => topology::default_threads().map_err(Error::argument)?,
         };
         let isa = options.isa.unwrap_or_else(Isa::detect).or_portable();
-        let topology = Topology::detect();
+        let topology = Topology::here().clone();
         let profile = profile::estimate(&topology, isa, threads);
         let machine = Machine::new(isa, topology, threads);
         Ok(CpuBackend {

@@ -5,6 +5,7 @@
 //! environment is read by [`threads_from_env`] only, and a bad value is reported as text for the caller to wrap.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// One data or unified cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,18 @@ impl Topology {
     /// L2; where there is none, L1.
     pub fn l2(&self) -> Cache {
         self.cache(2).unwrap_or_else(|| self.l1())
+    }
+
+    /// The topology of the machine that the program runs on, found out once.
+    pub fn here() -> &'static Topology {
+        static HERE: OnceLock<Topology> = OnceLock::new();
+        HERE.get_or_init(Topology::detect)
+    }
+
+    /// The bytes of the last-level cache that are one core's part of it.
+    pub fn own_part(&self) -> usize {
+        let last = self.l3();
+        last.size / last.shared_by.max(1)
     }
 
     /// The last-level cache; where there is no third level, the second.

@@ -20,6 +20,7 @@ use crate::contract::packed::{Chain, Output, PackedLayout, TileAt};
 use crate::epilogue_chain::{fetch, fetch_pieces};
 use crate::shared::Shared;
 use crate::simd::Isa;
+use crate::topology::Topology;
 use crate::workers::Workers;
 use kernel::{Kernels, LINE, MicroTile, PanelLine, ROWS};
 pub(super) use recognise::{ColumnsWay, FAMILY};
@@ -39,8 +40,6 @@ const TASKS: usize = 8;
 const TASKS_EACH: usize = 2;
 const LEAST_ROWS: usize = 96;
 const FEW_ROWS: usize = 48;
-/// Bytes of the left operand that one task may read: they should stay in an L2.
-const LEFT: usize = 384 << 10;
 
 /// A matmul with its sizes, ready for any memory.
 pub(crate) struct Columns {
@@ -138,7 +137,7 @@ impl Columns {
 
     /// A matmul; `None` where it has nothing to do, or too little for whole panels, or where there are no kernels.
     pub(crate) fn new(
-        (isa, threads): (Isa, usize),
+        (isa, threads, caches): (Isa, usize, &Topology),
         (m, n, k): (usize, usize, usize),
         batches: Vec<isize>,
         right: Right,
@@ -154,7 +153,8 @@ impl Columns {
             Right::Rows(..) => None,
         };
         let chunks = part.map_or(strips.div_ceil(MOST_COLUMNS.div_ceil(kernels.panel)), |part| part.tasks);
-        let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(LEFT);
+        // The part of the left operand that one task reads should stay in an L2.
+        let fit = m.checked_mul(k)?.checked_mul(size_of::<f32>())?.div_ceil(caches.l2().size / 2);
         let tasks = tasks(threads);
         let rows = if tasks > TASKS { FEW_ROWS } else { LEAST_ROWS };
         let parts = fit.max(tasks.div_ceil(chunks)).clamp(1, (m / rows).max(1));

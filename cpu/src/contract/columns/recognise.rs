@@ -5,7 +5,7 @@ use std::ops::Range;
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::{ImageSide, Windows, elements};
-use millstream_core::{Access, Body, DType, Op, Result};
+use millstream_core::{Access, DType, Op, Result};
 
 use super::{Columns, ImagePart, PixelLines, Right};
 use crate::contract::cached::CachedForm;
@@ -16,17 +16,11 @@ use crate::contract::packed::Side;
 use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
-use crate::simd::Isa;
 
 /// The family of this kernel.
 pub(in crate::contract) const FAMILY: Family = Family::new("columns");
 /// Entries beyond which tables would take more memory than they are worth.
 const MOST_ENTRIES: usize = 1 << 20;
-/// Elements of a left operand that columns are multiplied with: it is packed as a whole, where the packed GEMM would pack a part at a time.
-const MOST_LEFT: usize = 1 << 19;
-/// Elements that a task copies of an image: as many as leave room in an L2, and at most.
-const COPIED: usize = 1 << 15;
-const MOST_COPIED: usize = 1 << 17;
 
 /// A contraction that is computed so.
 pub(in crate::contract) struct ColumnsWay {
@@ -41,8 +35,8 @@ fn size(op: &Op, group: Range<usize>) -> usize {
 }
 
 /// The windows of an image with a border: each task copies those rows of it that it needs, such that pixels a stride apart become neighbours.
-fn windows_of(access: &Access, op: &Op, windows: &Windows, (isa, threads): (Isa, usize)) -> Option<PixelLines> {
-    let Body::Contract(c) = &op.body else { return None };
+fn windows_of(access: &Access, windows: &Windows, asked: &Asked<'_>) -> Option<PixelLines> {
+    let (op, c, isa) = (asked.op, asked.contract, asked.machine.isa);
     // Two dimensions of pixels: lines, and pixels of a line.
     let is_padded = |i: &usize| windows.axes[*i].is_padded() && windows.axes[*i].output.is_some();
     let mut padded = (0..windows.axes.len()).filter(is_padded);
@@ -54,19 +48,20 @@ fn windows_of(access: &Access, op: &Op, windows: &Windows, (isa, threads): (Isa,
     let moving = c.n..op.dims.len();
     // As few lines for each task as leave some for every thread, and as their copy stays near; but several, so that the image is known
     // to move from one to the next.
-    let mut tasks = super::tasks(threads);
+    let mut tasks = super::tasks(asked.threads);
+    let l2 = asked.machine.topology.l2().size / size_of::<f32>();
     let (mut dims, mut axes) = (op.dims.to_vec(), windows.axes.clone());
     let (border, strides) = loop {
         let some = lines.outputs.div_ceil(tasks).max(2);
         (dims[outer_dim], axes[outer]) = (some, lines.with_outputs(some));
         let (border, strides) = Border::in_phases(access, &dims, moving.clone(), &axes, stride)?;
-        if some == 2 || border.elements() <= COPIED {
+        if some == 2 || border.elements() <= l2 / 8 {
             break (border, strides);
         }
         tasks *= 2;
     };
     // Windows that are so high, or images of so many planes, that each task would copy much for few lines.
-    if border.elements() > MOST_COPIED || !border.is_image(outer, inner) {
+    if border.elements() > l2 / 2 || !border.is_image(outer, inner) {
         return None;
     }
     let view =
@@ -92,7 +87,7 @@ impl ColumnsWay {
     /// The contraction, if its right operand is a matrix whose columns are contiguous, or can be copied so, and this machine has
     /// kernels for it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<ColumnsWay> {
-        let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
+        let (op, c, isa) = (asked.op, asked.contract, asked.machine.isa);
         if c.acc != DType::F32 || !Columns::available(isa) {
             return None;
         }
@@ -102,8 +97,9 @@ impl ColumnsWay {
         if (0..c.m).any(|d| op.dims[d] > 1 && !left.ignores(d)) || size(op, 0..c.m) > MOST_ENTRIES {
             return None;
         }
-        // The left operand is packed as a whole.
-        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > MOST_LEFT {
+        // The left operand is packed as a whole, where the packed GEMM would pack a part at a time.
+        let most = 2 * asked.machine.topology.l2().size / size_of::<f32>();
+        if size(op, c.m..c.n).saturating_mul(size(op, c.k..op.dims.len())) > most {
             return None;
         }
         let access = op.inputs.get(input).filter(|a| a.dtype == DType::F32)?;
@@ -129,7 +125,7 @@ impl ColumnsWay {
                     (None, None) if !few => return None,
                     (None, None) => {
                         let windows = asked.windows(ImageSide::Right)?;
-                        Right::Windows(windows_of(access, op, windows, (isa, threads))?)
+                        Right::Windows(windows_of(access, windows, asked)?)
                     }
                     (None, Some(_)) => {
                         // Pixels with gaps between them, each read once.
@@ -148,7 +144,8 @@ impl ColumnsWay {
                 }
             }
         };
-        let columns = Columns::new((isa, threads), sizes, view(&access.strides).batch.offsets(), right)?;
+        let caches = &asked.machine.topology;
+        let columns = Columns::new((isa, asked.threads, caches), sizes, view(&access.strides).batch.offsets(), right)?;
         Some(ColumnsWay { kernel: columns, right: InPlace::new(input, access, &op.dims)? })
     }
 

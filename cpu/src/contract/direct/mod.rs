@@ -24,6 +24,7 @@ use crate::contract::packed::{Chain, Output, PackSource, PackedLayout, Plain, Ti
 use crate::epilogue_chain::LINE;
 use crate::shared::Shared;
 use crate::simd::{Isa, MAX_LANES};
+use crate::topology::Topology;
 use crate::workers::Workers;
 pub(crate) use border::Border;
 use kernel::{Kernels, Listed, MOST_PIXELS, MicroTile};
@@ -33,11 +34,6 @@ use tables::PixelTables;
 pub(crate) use tables::Sets;
 use tiles::Tiles;
 
-/// Bytes that one pass over a panel of filters may read: the panel's vectors, and the lines of the image that one tile leaves for the
-/// next. Measured: those of narrow panels should stay in L1; wide ones come from the second level as fast as they are
-/// needed, and shorter passes would write accumulators too often.
-const PASS: usize = 16 << 10;
-const WIDE_PASS: usize = 128 << 10;
 /// K indices of one pass, at most, of a narrow panel: the next piece of it is brought to L1 beside the present one.
 const MOST_K: usize = 160;
 /// Pixels of one task. Where panels are narrow and pixels are rows of the result, as many as their accumulators leave room for in L1; else more, so that there are several at each edge of an image.
@@ -47,12 +43,6 @@ const LONG_CHUNK: usize = 224;
 const CHANNELS: usize = 64;
 const FEW_CHANNELS: usize = 32;
 const FEW_TASKS: usize = 32;
-/// Bytes of filters that stay in an L2 beside what else is there.
-const FILTERS: usize = 384 << 10;
-/// Bytes of filters that are packed at a time where they are not in the pack cache, for each two threads: each time, all threads meet.
-const PORTION: usize = 2 << 20;
-/// Bytes of results that need not be prefetched before accumulators are transposed. Measured: those of a single image are found soon enough.
-const NEAR: u64 = 4 << 20;
 /// Tasks for each thread, as long as they have so many pixels.
 const TASKS_EACH: usize = 2;
 /// Tasks for each thread below which long ones leave some threads without work in the end.
@@ -85,6 +75,11 @@ pub(crate) struct Direct {
     contiguous_k: bool,
     /// Whether pixels lie one after the other, as rows of a matrix do.
     even: bool,
+    /// Whether all filters stay in an L2 beside what else is there.
+    filters_stay: bool,
+    /// Whether results are prefetched before they are finished. Measured: those that a core's part of the last cache holds are found soon enough
+    /// where accumulators are transposed first.
+    prefetches: bool,
 }
 
 /// What is read instead of the image itself.
@@ -142,9 +137,11 @@ pub(crate) enum Filters<'a> {
 }
 
 /// How filters are packed, of which every tile reads all, and leaves so many cache lines of the image for the next one.
-fn layout(kernels: &Kernels, channels: usize, k: usize, lines: usize) -> PackedLayout {
+fn layout(kernels: &Kernels, caches: &Topology, channels: usize, k: usize, lines: usize) -> PackedLayout {
     let panel = kernels.panel;
-    let (pass, most_k) = if kernels.narrow() { (PASS, MOST_K) } else { (WIDE_PASS, k) };
+    // What one pass over a panel reads, its vectors and those lines. Measured: narrow panels should stay in L1; wide ones come from the second
+    // level as fast as they are needed, and shorter passes would write accumulators too often.
+    let (pass, most_k) = if kernels.narrow() { (caches.l1().size / 2, MOST_K) } else { (caches.l2().size / 8, k) };
     let most = (pass / (panel * size_of::<f32>() + lines * LINE * size_of::<f32>() * 3 / 2 / k)).min(most_k);
     PackedLayout { rows: channels, k, panel, kc: k.div_ceil(k.div_ceil(most)) }
 }
@@ -173,7 +170,7 @@ impl Direct {
 
     /// A contraction; `None` where it has nothing to do, or too little for vectors of channels, or where there are no kernels.
     pub(crate) fn new(
-        (isa, threads): (Isa, usize),
+        (isa, threads, caches): (Isa, usize, &Topology),
         (batches, same_filters): (Vec<isize>, bool),
         channels: usize,
         pixels_are_rows: bool,
@@ -216,14 +213,16 @@ impl Direct {
             }
         };
         let sets = sets.unwrap_or_else(|| Sets::whole(pixels.len(), k_offsets.len()));
-        let layout = layout(kernels, channels, k_offsets.len(), lines);
+        let layout = layout(kernels, caches, channels, k_offsets.len(), lines);
         let tables = PixelTables::new((&pixels, &k_offsets), sets, chunks, (layout.kc, layout.panel), join)?;
-        // An image is copied once.
-        let most = PORTION * threads.div_ceil(2) / size_of::<f32>() / k_offsets.len();
+        // What is packed at a time where filters are not in the pack cache: each time, all threads meet. An image is copied once.
+        let most = 2 * caches.l2().size * threads.div_ceil(2) / size_of::<f32>() / k_offsets.len();
         let portion = if copy.is_none() { most.max(1).next_multiple_of(group).min(channels) } else { channels };
         // Windows that share pixels are counted as if they did not: without a copy there are few such.
         let image = copy.as_ref().map_or(pixels.len().saturating_mul(k_offsets.len()), Copied::elements);
         let by_channels = threads > 1 && portion.saturating_mul(k_offsets.len()) > image;
+        let bytes = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<f32>());
+        let results = bytes(channels, pixels.len()).saturating_mul(batch);
         let contiguous_k = copy.is_none() && k_offsets.windows(2).all(|d| d[1] - d[0] == 1);
         Some(Direct {
             kernels,
@@ -242,6 +241,8 @@ impl Direct {
             by_channels,
             contiguous_k,
             even: pixels.windows(3).all(|s| s[1] - s[0] == s[2] - s[1]),
+            filters_stay: bytes(channels, k_offsets.len()) <= caches.l2().size / 2,
+            prefetches: pixels_are_rows || results > caches.own_part() / 4,
         })
     }
 
@@ -276,10 +277,9 @@ impl Direct {
     /// Channels, pixels and K of what registers, L1 and L2 hold.
     #[allow(clippy::type_complexity)]
     pub(crate) fn blocks(&self) -> ((usize, usize, usize), (usize, usize, usize), (usize, usize, usize)) {
-        let (pixels, PackedLayout { panel, k, kc, .. }) = (self.pixels.div_ceil(self.chunk), self.layout());
+        let (pixels, PackedLayout { panel, kc, .. }) = (self.pixels.div_ceil(self.chunk), self.layout());
         // All channels of a portion are computed for some pixels one after the other, by filters that stay near if they are few.
-        let few = self.channels.saturating_mul(k).saturating_mul(size_of::<f32>()) <= FILTERS;
-        let far = (self.portion, if few { self.pixels } else { pixels }, kc);
+        let far = (self.portion, if self.filters_stay { self.pixels } else { pixels }, kc);
         ((panel, MOST_PIXELS, 1), (panel, pixels, kc), far)
     }
 
@@ -427,8 +427,6 @@ impl Direct {
         let layout = self.layout;
         let (k, width) = (layout.k, layout.panel);
         let &FilterPanels { packed, first: of, padded, channels } = filters;
-        // Accumulators that are transposed are written when all are there; results that a cache may hold are soon found then.
-        let prefetch = self.pixels_are_rows || self.transposed() > NEAR;
         let runs = self.tables.runs(task.chunk);
         let tiles: usize = runs.iter().map(|run| run.tiles).sum();
         let panel_at =
@@ -447,7 +445,7 @@ impl Direct {
             let mut done = 0;
             for run in runs {
                 let (pixels, k_indices) = (self.tables.pixels(run), self.tables.k_indices(run, piece));
-                let chain = chain.filter(|_| last && prefetch);
+                let chain = chain.filter(|_| last && self.prefetches);
                 // Where pixels are columns, all that is prefetched is used after the last tile.
                 let pixel = if self.pixels_are_rows { pixels[0].at as usize } else { task.pixel + done };
                 let (results, area) = ((pixel, task.channel), (pixels.len(), task.channels));

@@ -53,6 +53,7 @@ impl DirectWay {
     /// it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<DirectWay> {
         let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
+        let caches = &asked.machine.topology;
         if c.acc != DType::F32 || !Direct::available(isa) {
             return None;
         }
@@ -116,7 +117,7 @@ impl DirectWay {
             let walked = view(&Access::new(DType::F32, strides), pixels.clone());
             let tables = (walked.row.offsets(), walked.col.offsets());
             let batches = (plain.batch.offsets(), matrices == 1);
-            Direct::new((isa, threads), batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
+            Direct::new((isa, threads, caches), batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
         };
         let direct = if access.is_plain() && single && reads == pixel_count * k_len {
             way(ImageReading::Tiles, &access.strides)

@@ -10,6 +10,7 @@ use crate::contract::packed::kernel::{Lines, TOGETHER, VectorKernels, kernels};
 use crate::contract::packed::{Element, MicroKernel, Output, PackSource, Shape, Stored, TileAt, scatter};
 use crate::prefetch::prefetch_bytes;
 use crate::shared::Shared;
+use crate::topology::Topology;
 use crate::workers::Workers;
 
 /// Bytes of the matrix that a task should read, or of what it is widened to.
@@ -119,7 +120,9 @@ impl Gemv {
             // SAFETY: every task has its own part of the accumulators.
             let acc = unsafe { base.add(task * self.chunk).slice(self.chunk) };
             let matrix = Stored { base: matrix.at(row, k), ..matrix };
-            let far = self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= FAR;
+            // It comes from memory rather than from a cache.
+            let far =
+                self.rows.saturating_mul(self.shape.k).saturating_mul(matrix.size) >= Topology::here().own_part() / 2;
             let vector = Stored { base: vector.at(0, k), ..vector };
             let part = TaskPart { isa, kernels, matrix, vector, rows, k_len, far };
             // SAFETY: the sources vouch for their elements; the instruction set was checked by the driver.
@@ -168,10 +171,6 @@ const WIDENED: usize = 512;
 const LONG: usize = 4096;
 /// Lines that the kernels take at once, at most.
 const MOST: usize = TOGETHER[0];
-/// A matrix of this many bytes comes from memory rather than from a cache.
-const FAR: usize = 8 << 20;
-/// The most bytes that are prefetched: they have to stay in L2.
-const AHEAD: usize = 128 << 10;
 /// Bytes between an element and what is prefetched with it, where the next lines are too long for that.
 const ALONG: isize = 2048;
 
@@ -202,7 +201,12 @@ impl<T: Element> TaskPart<'_, T> {
     /// are short enough, else further along.
     fn ahead(&self, line: isize, n: usize) -> isize {
         let size = self.matrix.size;
-        if MOST * n * size <= AHEAD { line.wrapping_mul((MOST * size) as isize) } else { ALONG }
+        // What is prefetched has to stay in L2.
+        if MOST * n * size <= Topology::here().l2().size / 8 {
+            line.wrapping_mul((MOST * size) as isize)
+        } else {
+            ALONG
+        }
     }
 
     /// As [`TaskPart::ahead`], if the matrix comes from memory, else 0.

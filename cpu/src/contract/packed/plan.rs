@@ -6,6 +6,7 @@ use super::Side;
 use super::blocking::{Blocking, Shape, even, slices};
 use super::kernel::Kernels;
 use super::source::PackSource;
+use crate::topology::Topology;
 
 /// How the tasks get an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,15 +45,10 @@ const FEW_THREADS: usize = 4;
 const STRIPS_EACH: usize = 8;
 /// Panels of a strip, at least.
 const LEAST_STRIP: usize = 4;
-/// The same, when it holds several matrices of a batch: those should not leave the caches before they are used.
-const BATCH_BYTES: usize = 4 << 20;
 /// Matmuls of fewer operations than this are not worth packing.
 const TINY: usize = 72 * 72 * 72;
 /// Bytes between unpacked rows up to which some of them share a page; wide panels allow twice as many.
 const NEAR: usize = 1024;
-/// Bytes after which the sets of an L1 repeat, and its ways.
-const PERIOD: usize = 4096;
-const WAYS: usize = 8;
 /// Multiply-adds of a thread's part of a matmul, up to which its tasks pack their columns themselves: that takes less than one
 /// more fork, after which what is packed would come from other cores.
 const OWN_WORK: usize = 128 * 128 * 128;
@@ -141,10 +137,14 @@ pub(super) fn unpacked<T>(
     let tiny = m.saturating_mul(n).saturating_mul(k) <= TINY;
     let within = |stride: isize, bytes: usize| stride.unsigned_abs() <= bytes / size;
     // So many lines, this far apart, share so few sets of L1 that they do not stay there.
+    let l1 = Topology::here().l1();
+    let ways = l1.ways.max(1);
+    // Bytes after which the sets of an L1 repeat.
+    let period = (l1.size / ways).max(1);
     let crowded = |lines: usize, stride: isize| {
         let step = (stride.unsigned_abs() * size).max(1);
-        let spacing = 1 << (PERIOD | step).trailing_zeros();
-        lines > PERIOD / spacing * WAYS
+        let spacing = 1 << (period | step).trailing_zeros();
+        lines > period / spacing * ways
     };
     // Measured: such rows cost up to 1.7 times as much in place as packed ones.
     let a = a.is_some_and(|(row, k_stride)| {
@@ -258,7 +258,8 @@ impl PackChoice {
             let [a, b] = self.operands;
             let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
             let each = own(a, each_a).saturating_mul(cut.tiles_m).max(own(b, each_b).saturating_mul(cut.tiles_n));
-            fit(BATCH_BYTES, each, batch)
+            // They should not leave the caches before they are used.
+            fit(Topology::here().own_part() / 4, each, batch)
         } else {
             1
         };
