@@ -28,7 +28,6 @@ mod formula;
 pub(crate) mod gemv;
 mod operand;
 pub mod packed;
-mod packing;
 mod small;
 mod source;
 mod view;
@@ -53,7 +52,6 @@ use epilogue::Epilogue;
 use gemv::GemvWay;
 use operand::{Operand, SideDims};
 use packed::PackedWay;
-use packing::{Packing, Unpacked};
 use small::SmallWay;
 pub(crate) use view::reach;
 use way::{Asked, Parts, Ran, Way};
@@ -69,54 +67,44 @@ pub(crate) fn gemm_isa(isa: Isa) -> packed::MicroKernel {
     }
 }
 
-/// The candidates for a contraction that is summed in `acc`. The first is the fixed choice.
+/// The candidates for a contraction that is summed in `acc`. The first is the fixed choice; of equals, ways for fewer operations come before the
+/// packed GEMM.
 pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate> {
-    struct Typed<'a>(&'a Packing<'a>);
+    struct Typed<'a>(&'a Asked<'a>);
     impl dispatch::Visit for Typed<'_> {
         type Output = Vec<Candidate>;
         fn visit<T: AccElement>(self) -> Vec<Candidate> {
-            let packing = self.0;
-            let (gemv, small) = (GemvWay::<T>::recognise(packing.asked), SmallWay::<T>::recognise(packing.asked));
-            let dot = DotWay::<T>::recognise(packing.asked);
-            let mut list = packed::candidates::<T>(packing, dot.as_ref().map_or(1.0, |dot| dot.faster(packing)));
-            // A matrix that is read once is not worth packing.
-            list.truncate(if gemv.is_some() { 1 } else { list.len() });
-            let at = list.len().min(2);
-            let ways =
-                [gemv.as_ref().map(|w| w as &dyn Way), small.as_ref().map(|w| w as _), dot.as_ref().map(|w| w as _)];
-            list.splice(at..at, ways.into_iter().flatten().flat_map(|way| way.candidates(packing)));
+            let mut list = packed::candidates::<T>(self.0);
+            let special = FAMILIES.iter().filter_map(|family| way::<T>(family, self.0));
+            let special: Vec<Candidate> = special.flat_map(|way| way.candidates(self.0)).collect();
+            list.splice(1..1, special);
             list
         }
     }
     // Ways are compared as one thread would go them.
     let Some(asked) = Asked::new(op, machine, 1) else { return Vec::new() };
-    let (direct, columns) = (DirectWay::recognise(&asked), ColumnsWay::recognise(&asked));
-    let (planes, channels) = (Planes::recognise(&asked), Channels::recognise(&asked));
-    let unpacked = Unpacked {
-        direct: direct.as_ref().map(|d| if d.is_matrix() { 0 } else { d.windows() }),
-        columns: columns.as_ref().map(|c| (c.windows(), c.has_windows())),
-        depthwise: planes.as_ref().map(Planes::windows).or(channels.as_ref().map(Channels::windows)),
-    };
-    let packing = Packing::new(&asked, &machine.reference, unpacked);
-    let mut list = dispatch::visit(acc, Typed(&packing));
-    let mut offer = |way: Option<&dyn Way>| list.extend(way.into_iter().flat_map(|w| w.candidates(&packing)));
-    offer(direct.as_ref().map(|w| w as &dyn Way));
-    offer(columns.as_ref().map(|w| w as &dyn Way));
-    offer(planes.as_ref().map(|w| w as &dyn Way));
-    offer(channels.as_ref().map(|w| w as &dyn Way));
-    for (_, m) in winograd::FAMILIES {
-        offer(WinogradWay::recognise(&asked, m).as_ref().map(|w| w as &dyn Way));
-    }
-    list
+    dispatch::visit(acc, Typed(&asked))
 }
 
-/// The way of a family to compute an operation; `None` for the families of the packed GEMM. What the family does not compute is an error.
-fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<dyn Way>>> {
+/// All families but those of the packed GEMM.
+static FAMILIES: [Family; 9] = [
+    gemv::FAMILY,
+    small::FAMILY,
+    dot::FAMILY,
+    direct::FAMILY,
+    columns::FAMILY,
+    depthwise::FAMILY,
+    depthwise::CHANNELS,
+    winograd::LARGE,
+    winograd::SMALL,
+];
+
+/// The way of one of [`FAMILIES`] to compute an operation, if it can.
+fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Option<Box<dyn Way>> {
     fn boxed<W: Way>(way: Option<W>) -> Option<Box<dyn Way>> {
         way.map(|w| Box::new(w) as Box<dyn Way>)
     }
-    let winograd = winograd::FAMILIES.into_iter().find(|(f, _)| f == family);
-    let made = match family {
+    match family {
         f if *f == gemv::FAMILY => boxed(GemvWay::<T>::recognise(asked)),
         f if *f == small::FAMILY => boxed(SmallWay::<T>::recognise(asked)),
         f if *f == dot::FAMILY => boxed(DotWay::<T>::recognise(asked)),
@@ -124,13 +112,10 @@ fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Result<Option<Box<d
         f if *f == columns::FAMILY => boxed(ColumnsWay::recognise(asked)),
         f if *f == depthwise::FAMILY => boxed(Planes::recognise(asked)),
         f if *f == depthwise::CHANNELS => boxed(Channels::recognise(asked)),
-        _ => match winograd {
-            Some((_, m)) => boxed(WinogradWay::recognise(asked, m)),
-            None => return Ok(None),
-        },
-    };
-    let refused = || Error::unsupported(format!("{family} kernels do not compute this contraction"));
-    made.map(Some).ok_or_else(refused)
+        f if *f == winograd::LARGE => boxed(WinogradWay::recognise(asked, 4)),
+        f if *f == winograd::SMALL => boxed(WinogradWay::recognise(asked, 2)),
+        _ => None,
+    }
 }
 
 /// The kernel of all contractions with one key: it keeps the choice of blocks, all else depends on the sizes.
@@ -197,9 +182,14 @@ impl ContractRun {
         let lhs = Operand::new::<T>(op, &c.lhs, c.acc, &side(c.m..c.n), &machine)?;
         let rhs = Operand::new::<T>(op, &c.rhs, c.acc, &side(c.n..c.k), &machine)?;
         let epilogue = Epilogue::new::<T>(op, c, machine.isa)?;
-        let way = way::<T>(&kernel.variant.family, &asked)?;
+        let family = &kernel.variant.family;
+        let refused = || Error::unsupported(format!("{family} kernels do not compute this contraction"));
+        let way = match FAMILIES.contains(family) {
+            true => Some(way::<T>(family, &asked).ok_or_else(refused)?),
+            false => None,
+        };
         let parts = Parts { machine: kernel.machine.clone(), lhs, rhs, epilogue };
-        let packed = PackedWay::<T>::new(&parts, sizes, &kernel.variant.family, schedule);
+        let packed = PackedWay::<T>::new(&parts, sizes, family, schedule);
         Ok(ContractRun { parts, sizes, way, packed: Box::new(packed), fallback: Mutex::default() })
     }
 

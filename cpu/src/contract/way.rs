@@ -14,7 +14,7 @@ use millstream_core::{Access, Contract, DType, Op, Result};
 use super::dispatch::AccElement;
 use super::epilogue::Epilogue;
 use super::operand::{Operand, as_stored, find, is_aligned, origin};
-use super::packing::Packing;
+use super::packed::Side;
 use super::view::{View, reach};
 use crate::backend::Machine;
 
@@ -61,10 +61,23 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Bytes of so many f32 numbers for each matrix of the batch.
-    pub(super) fn bytes(&self, a: usize, b: usize) -> u64 {
-        let elements = (self.sizes.batch as u64).saturating_mul(a as u64).saturating_mul(b as u64);
-        elements.saturating_mul(size_of::<f32>() as u64)
+    /// Bytes of so many numbers for each matrix of the batch.
+    pub(super) fn bytes<T>(&self, a: usize, b: usize) -> u64 {
+        [self.sizes.batch, a, b].iter().fold(size_of::<T>() as u64, |n, &by| n.saturating_mul(by as u64))
+    }
+
+    /// Bytes of an operand in f32 that is packed whatever the way, where both are matrices. Beside an image filters are few, and mostly in the pack
+    /// cache.
+    pub(super) fn beside_matrix(&self, side: Side) -> u64 {
+        let (rows, k) = (if side == Side::A { self.sizes.m } else { self.sizes.n }, self.sizes.k);
+        if self.matrices::<f32>().iter().all(Option::is_some) { self.bytes::<f32>(rows, k) } else { 0 }
+    }
+
+    /// How many times faster the rate of the operands' dtypes is than that of single numbers of `T`: the cost model counts with the former.
+    pub(super) fn faster<T: AccElement>(&self) -> f64 {
+        let [Some(a), Some(b)] = self.matrices::<T>() else { return 1.0 };
+        let rate = |dtype| self.machine.reference.rate(dtype);
+        (rate(a.dtype).min(rate(b.dtype)) / rate(T::DTYPE)).max(1.0)
     }
 }
 
@@ -99,8 +112,8 @@ impl Ran {
 
 /// A way to compute one operation, which its recogniser has accepted.
 pub(super) trait Way: Send + Sync + 'static {
-    /// It for the cost model, with its traffic; `packing` says what is packed of the operands.
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate>;
+    /// It for the cost model, with its own traffic, whatever other ways there are.
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate>;
 
     /// Bytes of scratch memory.
     fn workspace(&self) -> usize;

@@ -13,7 +13,6 @@ use crate::contract::direct::{Border, Filters};
 use crate::contract::gemm_isa;
 use crate::contract::operand::as_stored;
 use crate::contract::packed::Side;
-use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
@@ -148,30 +147,17 @@ impl ColumnsWay {
         let columns = Columns::new((isa, asked.threads, caches), sizes, view(&access.strides).batch.offsets(), right)?;
         Some(ColumnsWay { kernel: columns, right: InPlace::new(input, access, &op.dims)? })
     }
-
-    /// Whether columns are the pixels of windows.
-    pub(in crate::contract) fn has_windows(&self) -> bool {
-        self.kernel.has_windows()
-    }
-
-    /// Bytes of all windows, each written out: what the packed GEMM would copy.
-    pub(in crate::contract) fn windows(&self) -> u64 {
-        let c = &self.kernel;
-        let elements = (c.batches.len() as u64).saturating_mul(c.n as u64).saturating_mul(c.k as u64);
-        elements.saturating_mul(size_of::<f32>() as u64)
-    }
 }
 
 impl Way for ColumnsWay {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let columns = &self.kernel;
         let tile = Tile::new(columns.blocks().into_iter().map(|(m, n, k)| Block { m, n, k }));
         // There are kernels for any number of rows, and of vectors; with one vector of columns they mostly wait for accumulators.
         let edges = Some((1, 2 * columns.lanes()));
         let traffic = Traffic {
             tile,
-            copied: packing.beside_depthwise(columns.copied().saturating_add(packing.left())),
-            matrices: packing.matrices(),
+            copied: columns.copied().saturating_add(asked.beside_matrix(Side::A)),
             edges,
             ..Traffic::default()
         };

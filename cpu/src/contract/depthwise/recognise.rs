@@ -6,7 +6,6 @@ use millstream_core::what::{WindowAxis, Windows};
 use millstream_core::{Access, Body, DType, Op, Result};
 
 use super::{Depthwise, PlaneAxis, PlaneGeometry};
-use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way};
 use crate::simd::Isa;
@@ -77,16 +76,10 @@ impl Planes {
         let filters = InPlace::new(filters, f, &op.dims)?;
         Some(Planes { depthwise: Depthwise::new(of, isa)?, image, filters })
     }
-
-    /// Bytes of all windows, each written out: what the packed GEMM would copy.
-    pub(in crate::contract) fn windows(&self) -> u64 {
-        let (pixels, taps) = self.depthwise.sizes();
-        self.depthwise.planes() * (pixels * taps * size_of::<f32>()) as u64
-    }
 }
 
 impl Way for Planes {
-    fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, _: &Asked<'_>) -> Vec<Candidate> {
         let (pixels, taps) = self.depthwise.sizes();
         // A vector of pixels in registers; from farther levels an element comes once for all taps.
         let block = |far: usize, near: usize, k: usize| match self.depthwise.geometry.pixels_are_rows {

@@ -11,7 +11,6 @@ use millstream_core::{Access, Body, Contract, DType, Guard, Op, Result};
 use super::channels::{ChannelGeometry, ChannelKernel, TapOffset};
 use crate::contract::cached::CachedForm;
 use crate::contract::epilogue::Epilogue;
-use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 use crate::simd::Isa;
 
@@ -107,17 +106,10 @@ impl Channels {
         let pixels_are_rows = windows.pixels_are_rows();
         Some(Channels { kernel, epilogue, image, filters, weights, weight, pixels_are_rows })
     }
-
-    /// Bytes of all windows, each written out: what the packed GEMM would copy.
-    pub(in crate::contract) fn windows(&self) -> u64 {
-        let (pixels, taps) = self.kernel.sizes();
-        let planes = self.kernel.geometry.batches.len() as u64 * self.kernel.geometry.channels as u64;
-        planes * (pixels * taps * size_of::<f32>()) as u64
-    }
 }
 
 impl Way for Channels {
-    fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, _: &Asked<'_>) -> Vec<Candidate> {
         let (pixels, taps) = self.kernel.sizes();
         // Vectors of channels in registers; from farther levels an element comes once for all taps.
         let block = |far: usize, near: usize, k: usize| match self.pixels_are_rows {

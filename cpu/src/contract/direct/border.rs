@@ -13,8 +13,8 @@ const FEW_TASKS: usize = 16;
 /// One axis of the image: one along which windows are moved, or a dimension of the operation.
 #[derive(Clone, Debug)]
 struct BorderAxis {
-    /// The dimensions that move along it.
-    along: Along,
+    /// What moves along it.
+    moved_by: MovedBy,
     /// Elements along it in the copy, and the coordinate of the first; a dimension begins at 0.
     size: usize,
     low: isize,
@@ -27,7 +27,7 @@ struct BorderAxis {
 
 /// What moves along an axis of a copy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Along {
+enum MovedBy {
     /// The dimensions of the axis of windows with this number.
     Windows(usize),
     Dimension(usize),
@@ -89,20 +89,20 @@ impl Border {
         for (i, axis) in padded() {
             origin = origin.checked_add(axis.before.checked_mul(axis.step)?)?;
             let (low, limit) = (axis.before.checked_neg()?, isize::try_from(axis.size).ok()?);
-            let along = Along::Windows(i);
-            lines.push(BorderAxis { along, size: axis.span(), low, limit, step: axis.step, pitch: 0 });
+            let moved_by = MovedBy::Windows(i);
+            lines.push(BorderAxis { moved_by, size: axis.span(), low, limit, step: axis.step, pitch: 0 });
         }
         let windowed = |d: usize| padded().any(|(_, axis)| axis.output == Some(d) || axis.tap == Some(d));
         for d in moving.clone().filter(|&d| dims[d] > 1 && access.strides[d] != 0 && !windowed(d)) {
             if access.strides[d] < 0 {
                 return None;
             }
-            let (along, limit) = (Along::Dimension(d), dims[d] as isize);
-            lines.push(BorderAxis { along, size: dims[d], low: 0, limit, step: access.strides[d], pitch: 0 });
+            let (moved_by, limit) = (MovedBy::Dimension(d), dims[d] as isize);
+            lines.push(BorderAxis { moved_by, size: dims[d], low: 0, limit, step: access.strides[d], pitch: 0 });
         }
         lines.sort_by_key(|line| std::cmp::Reverse(line.step.abs()));
         let phases = Phases { count, each: lines.last().map_or(0, |line| line.size.div_ceil(count)) };
-        if count > 1 && !matches!(lines.last()?.along, Along::Windows(_)) {
+        if count > 1 && !matches!(lines.last()?.moved_by, MovedBy::Windows(_)) {
             return None;
         }
         let (mut next, inner) = (1usize, lines.len().saturating_sub(1));
@@ -120,13 +120,13 @@ impl Border {
         }
         let mut strides = vec![0isize; dims.len()];
         for line in &lines {
-            match line.along {
-                Along::Windows(i) => {
+            match line.moved_by {
+                MovedBy::Windows(i) => {
                     for (stride, by) in strides.iter_mut().zip(axes[i].coefficients(dims.len())) {
                         *stride += by * line.pitch as isize;
                     }
                 }
-                Along::Dimension(d) => strides[d] = line.pitch as isize,
+                MovedBy::Dimension(d) => strides[d] = line.pitch as isize,
             }
         }
         Some((Border { lines, origin, elements: next, fill, phases }, strides))
@@ -211,8 +211,8 @@ impl Border {
 
     /// Whether it has three axes, the second and the third of which are these axes of windows.
     pub(crate) fn is_image(&self, second: usize, third: usize) -> bool {
-        let along = self.lines.iter().map(|line| line.along);
-        self.lines.len() == 3 && along.skip(1).eq([second, third].map(Along::Windows))
+        let moved_by = self.lines.iter().map(|line| line.moved_by);
+        self.lines.len() == 3 && moved_by.skip(1).eq([second, third].map(MovedBy::Windows))
     }
 
     /// # Safety

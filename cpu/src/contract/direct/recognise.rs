@@ -12,7 +12,6 @@ use crate::contract::cached::CachedForm;
 use crate::contract::gemm_isa;
 use crate::contract::operand::as_stored;
 use crate::contract::packed::{Micro, Side};
-use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
@@ -48,52 +47,79 @@ fn crowds(access: &Access, op: &Op, channels: &[usize]) -> bool {
     channels.iter().any(|&d| op.dims[d] > FEW_PLANES && crowded(d))
 }
 
+/// The operand's view of an operation, with these rows.
+fn view_of(asked: &Asked<'_>, access: &Access, rows: Range<usize>) -> View {
+    let (op, c) = (asked.op, asked.contract);
+    View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len())
+}
+
+/// The input that is an image, or a matrix that need not be packed, and whether it is the left operand.
+fn image(asked: &Asked<'_>) -> Option<(usize, bool)> {
+    let (op, c, isa) = (asked.op, asked.contract, asked.machine.isa);
+    // Filters that are the same for every matrix of the batch. Narrow panels of those that do not lie one after the other, as those of a
+    // convolution do, are left to the packed GEMM: nobody has measured them here.
+    let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
+    let filters = filters.is_some_and(|a| {
+        let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
+        let scattered = view_of(asked, a, c.n..c.k).col.single() != Some(1);
+        same && !(scattered && Direct::is_narrow(isa))
+    });
+    // An operand that is one input, stored as it is summed, but no matrix in memory that a GEMM packs well.
+    let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
+        let i = as_stored::<f32>(expr, c.acc)?;
+        let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
+        let view = view_of(asked, access, rows.clone());
+        let (row, col) = match (view.is_plain(), view.row.single(), view.col.single()) {
+            (true, Some(row), Some(col)) => (row, col),
+            _ => return Some(i),
+        };
+        let (columns, panel) = (view.row.size, Micro::new(gemm_isa(isa))?.panel());
+        let well = if rows.start == c.m {
+            // Rows with contiguous K need not be packed at all. Measured: narrow panels read long ones too often.
+            col != 1 || !filters || Direct::is_narrow(isa) && view.col.size >= LEAST_K
+        } else {
+            // Where columns are few, an empty part of the last panel counts.
+            let narrow = columns < NARROW && columns > panel && columns % panel != 0;
+            !narrow || view.col.size < LEAST_K || row != 1
+        };
+        (!well).then_some(i)
+    };
+    let guarded = |i: &usize| !op.inputs[*i].is_plain();
+    // Of two, the one with a border is the image.
+    match (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k)) {
+        (Some(i), r) if guarded(&i) || r.is_none() => Some((i, true)),
+        (_, Some(i)) => Some((i, false)),
+        _ => None,
+    }
+}
+
+/// Which elements of windows exist, where those that do not count as zero and can be left out.
+fn sets(asked: &Asked<'_>, access: &Access, pixels: &Range<usize>, axes: &[WindowAxis]) -> Option<Sets> {
+    if access.fill.get() != Some(0.0f32) {
+        return None;
+    }
+    let coordinates = |axis: &WindowAxis| -> Option<_> {
+        let along = Access::new(DType::F32, &axis.coefficients(asked.op.dims.len()));
+        let along = view_of(asked, &along, pixels.clone());
+        let list = |list: Vec<isize>, before: isize| -> Option<Vec<i32>> {
+            list.into_iter().map(|x| i32::try_from(x - before).ok()).collect()
+        };
+        let (pixels, taps) = (list(along.row.offsets(), axis.before)?, list(along.col.offsets(), 0)?);
+        Some((pixels, taps, i32::try_from(axis.size).ok()?))
+    };
+    let padded = axes.iter().filter(|axis| axis.is_padded());
+    Sets::new(&padded.map(coordinates).collect::<Option<Vec<_>>>()?)
+}
+
 impl DirectWay {
     /// The contraction, if one operand is an image with windows, or a matrix that need not be packed, and this machine has kernels for
     /// it.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<DirectWay> {
-        let (op, c, isa, threads) = (asked.op, asked.contract, asked.machine.isa, asked.threads);
-        let caches = &asked.machine.topology;
-        if c.acc != DType::F32 || !Direct::available(isa) {
+        let (op, c, machine) = (asked.op, asked.contract, asked.machine);
+        if c.acc != DType::F32 || !Direct::available(machine.isa) {
             return None;
         }
-        let view = |access: &Access, rows: Range<usize>| View::new(access, &op.dims, 0..c.m, rows, c.k..op.dims.len());
-        // Filters that are the same for every matrix of the batch. Narrow panels of those that do not lie one after the other, as those of a
-        // convolution do, are left to the packed GEMM: nobody has measured them here.
-        let filters = as_stored::<f32>(&c.rhs, c.acc).and_then(|i| op.inputs.get(i)).filter(|a| a.is_plain());
-        let filters = filters.is_some_and(|a| {
-            let same = (0..c.m).all(|d| op.dims[d] == 1 || a.ignores(d));
-            let scattered = view(a, c.n..c.k).col.single() != Some(1);
-            same && !(scattered && Direct::is_narrow(isa))
-        });
-        // An operand that is one input, stored as it is summed, but no matrix in memory that a GEMM packs well.
-        let windows = |expr: &Expr, rows: Range<usize>| -> Option<usize> {
-            let i = as_stored::<f32>(expr, c.acc)?;
-            let access = op.inputs.get(i).filter(|a| a.dtype == DType::F32)?;
-            let view = view(access, rows.clone());
-            let (row, col) = match (view.is_plain(), view.row.single(), view.col.single()) {
-                (true, Some(row), Some(col)) => (row, col),
-                _ => return Some(i),
-            };
-            let (columns, panel) = (view.row.size, Micro::new(gemm_isa(isa))?.panel());
-            let well = if rows.start == c.m {
-                // Rows with contiguous K need not be packed at all. Measured: narrow panels read long ones too often.
-                col != 1 || !filters || Direct::is_narrow(isa) && view.col.size >= LEAST_K
-            } else {
-                // Where columns are few, an empty part of the last panel counts.
-                let narrow = columns < NARROW && columns > panel && columns % panel != 0;
-                !narrow || view.col.size < LEAST_K || row != 1
-            };
-            (!well).then_some(i)
-        };
-        let guarded = |i: &usize| !op.inputs[*i].is_plain();
-        let (left, right) = (windows(&c.lhs, c.m..c.n), windows(&c.rhs, c.n..c.k));
-        // Of two, the one with a border is the image.
-        let (input, pixels_are_rows) = match (left, right) {
-            (Some(i), r) if guarded(&i) || r.is_none() => (i, true),
-            (_, Some(i)) => (i, false),
-            _ => return None,
-        };
+        let (input, pixels_are_rows) = image(asked)?;
         let (pixels, channels) = if pixels_are_rows { (c.m..c.n, c.n..c.k) } else { (c.n..c.k, c.m..c.n) };
         let access = &op.inputs[input];
         // Where pixels are not neighbours and no two windows share an element, a copy of what is read makes them neighbours.
@@ -109,15 +135,16 @@ impl DirectWay {
         if pixel_count.saturating_add(k_len).saturating_add(of_batch) > MOST_ENTRIES {
             return None;
         }
-        let plain = view(access, pixels.clone());
+        let plain = view_of(asked, access, pixels.clone());
         let filters = as_stored::<f32>(if pixels_are_rows { &c.rhs } else { &c.lhs }, c.acc);
         let same = |d: usize| op.dims[d] == 1 || filters.is_some_and(|i| op.inputs[i].ignores(d));
         let matrices = size(op, (0..c.m).find(|&d| !same(d)).unwrap_or(c.m)..c.m);
         let way = |reading: ImageReading, strides: &[isize]| {
-            let walked = view(&Access::new(DType::F32, strides), pixels.clone());
+            let walked = view_of(asked, &Access::new(DType::F32, strides), pixels.clone());
             let tables = (walked.row.offsets(), walked.col.offsets());
             let batches = (plain.batch.offsets(), matrices == 1);
-            Direct::new((isa, threads, caches), batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
+            let on = (machine.isa, asked.threads, &machine.topology);
+            Direct::new(on, batches, size(op, channels.clone()), pixels_are_rows, tables, reading)
         };
         let direct = if access.is_plain() && single && reads == pixel_count * k_len {
             way(ImageReading::Tiles, &access.strides)
@@ -126,18 +153,7 @@ impl DirectWay {
         } else {
             let windows = asked.windows(if pixels_are_rows { ImageSide::Left } else { ImageSide::Right });
             let axes = if access.is_plain() { &[][..] } else { &windows?.axes };
-            // What does not exist and counts as zero is left out.
-            let coordinates = |axis: &WindowAxis| -> Option<_> {
-                let along = view(&Access::new(DType::F32, &axis.coefficients(op.dims.len())), pixels.clone());
-                let list = |from: isize, list: Vec<isize>| -> Option<Vec<i32>> {
-                    list.into_iter().map(|x| i32::try_from(x - from).ok()).collect()
-                };
-                let (pixels, taps) = (list(axis.before, along.row.offsets())?, list(0, along.col.offsets())?);
-                Some((pixels, taps, i32::try_from(axis.size).ok()?))
-            };
-            let zero = !access.is_plain() && access.fill.get() == Some(0.0f32);
-            let padded = axes.iter().filter(|axis| zero && axis.is_padded());
-            let sets = padded.map(coordinates).collect::<Option<Vec<_>>>().and_then(|lists| Sets::new(&lists));
+            let sets = sets(asked, access, &pixels, axes);
             let copied = match Border::new(access, &op.dims, c.m..op.dims.len(), axes) {
                 None if !access.is_plain() => None,
                 None => way(ImageReading::InPlace, &access.strides),
@@ -146,9 +162,9 @@ impl DirectWay {
             let badly = sparse || windows.is_some_and(|w| crowds(access, op, &w.channels));
             let inside = sets.filter(|_| !badly || copied.is_none());
             let inside = inside.and_then(|sets| way(ImageReading::Inside(sets), &access.strides));
-            let (walks, rate) = (&asked.machine.walks, asked.machine.reference.rate(DType::F32));
+            let rate = machine.reference.rate(DType::F32);
             let seconds = |direct: &Direct| {
-                let copying = direct.copy_elements().map_or(0.0, |elements| 1e-9 * walks.image_copy(elements));
+                let copying = direct.copy_elements().map_or(0.0, |elements| 1e-9 * machine.walks.image_copy(elements));
                 2.0 * direct.occupied() as f64 / rate + copying
             };
             inside.into_iter().chain(copied).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
@@ -156,22 +172,10 @@ impl DirectWay {
         let image = InPlace::new(input, access, &op.dims)?;
         Some(DirectWay { kernel: direct?, image, matrices })
     }
-
-    /// Whether the operand is a matrix in memory, whose rows another GEMM may read in place, too.
-    pub(in crate::contract) fn is_matrix(&self) -> bool {
-        self.kernel.is_matrix()
-    }
-
-    /// Bytes of all windows, each written out: what the packed GEMM would copy.
-    pub(in crate::contract) fn windows(&self) -> u64 {
-        let Direct { batch, pixels, k_len, .. } = self.kernel;
-        let elements = (batch as u64).saturating_mul(pixels as u64).saturating_mul(k_len as u64);
-        elements.saturating_mul(size_of::<f32>() as u64)
-    }
 }
 
 impl Way for DirectWay {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let direct = &self.kernel;
         let (registers, near, far) = direct.blocks();
         let block = |(channels, pixels, k): (usize, usize, usize)| match direct.pixels_are_rows {
@@ -180,9 +184,10 @@ impl Way for DirectWay {
         };
         // There are kernels for any number of pixels, and of vectors of channels.
         let edges = if direct.pixels_are_rows { (1, direct.lanes()) } else { (direct.lanes(), 1) };
+        let filters = if direct.is_matrix() { asked.beside_matrix(Side::B) } else { 0 };
         let traffic = Traffic {
             tile: Tile::new([registers, near, far].map(block)),
-            copied: (direct.copied() + direct.transposed()).saturating_add(packing.right()),
+            copied: (direct.copied() + direct.transposed()).saturating_add(filters),
             computed: direct.computed(),
             tasks: Some(direct.tasks()),
             edges: Some(edges),

@@ -7,8 +7,9 @@ use millstream_core::how::{Candidate, Family, Traffic, Variant};
 use millstream_core::{DType, Result};
 
 use crate::contract::dispatch::{AccElement, Extent, How};
-use crate::contract::packed::{Blocking, MicroKernel, Shape, Side, edges, execute_cached, tile, workspace_bytes};
-use crate::contract::packing::Packing;
+use crate::contract::packed::{
+    Blocking, MicroKernel, Shape, Side, copied, edges, execute_cached, tile, workspace_bytes,
+};
 use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// The family of these kernels.
@@ -45,21 +46,14 @@ impl<T: AccElement> DotWay<T> {
         let workspace = workspace_bytes::<T>(isa, grouped, &blocking, false, threads);
         Some(DotWay { isa, dtypes: [a.dtype, b.dtype], shape, grouped, blocking, workspace, sum: PhantomData })
     }
-
-    /// How many times faster the rate of these dtypes is than that of single numbers.
-    pub(in crate::contract) fn faster(&self, packing: &Packing<'_>) -> f64 {
-        let rate = |dtype| packing.profile.rate(dtype);
-        (self.dtypes.map(rate).into_iter().fold(f64::INFINITY, f64::min) / rate(T::DTYPE)).max(1.0)
-    }
 }
 
 impl<T: AccElement> Way for DotWay<T> {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let numbers = Blocking { kc: self.blocking.kc.saturating_mul(self.isa.together()), ..self.blocking };
         let traffic = Traffic {
             tile: tile(numbers, self.shape),
-            copied: packing.packed(numbers.kc),
-            matrices: packing.matrices(),
+            copied: copied::<T>(asked, numbers.kc),
             edges: Some(edges::<T>(self.isa)),
             ..Traffic::default()
         };

@@ -10,7 +10,6 @@ use super::Gemv;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
 use crate::contract::packed::{Blocking, Shape, carve};
-use crate::contract::packing::Packing;
 use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// The family of this kernel.
@@ -35,22 +34,14 @@ impl<T: AccElement> GemvWay<T> {
 }
 
 impl<T: AccElement> Way for GemvWay<T> {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
-        let (Shape { m, n, .. }, machine) = (self.shape, packing.asked.machine);
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
+        let (Shape { m, n, .. }, machine) = (self.shape, asked.machine);
         let fitted = Blocking::for_caches::<T>(&machine.topology, gemm_isa(machine.isa), self.shape);
         // Nothing is rounded up to a register block.
         let (m, n) = (if m == 1 { 1 } else { fitted.mc }, if n == 1 { 1 } else { fitted.nc });
         let block = |m, n, k| Block { m, n, k };
         let blocks = [block(1, 1, 1), block(m, n, fitted.kc)];
-        vec![Candidate::new(
-            Variant::plain(FAMILY),
-            Traffic {
-                tile: Tile::new(blocks),
-                copied: packing.beside_depthwise(0),
-                matrices: packing.matrices(),
-                ..Traffic::default()
-            },
-        )]
+        vec![Candidate::new(Variant::plain(FAMILY), Traffic { tile: Tile::new(blocks), ..Traffic::default() })]
     }
 
     fn workspace(&self) -> usize {

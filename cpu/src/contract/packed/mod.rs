@@ -34,7 +34,7 @@ pub use super::gemv::Narrow;
 pub(in crate::contract) use blocking::TILE;
 pub(crate) use blocking::even;
 pub use blocking::{Blocking, MicroKernel, Shape};
-pub(super) use candidates::{candidates, tile};
+pub(super) use candidates::{candidates, copied, tile};
 pub use element::{Element, Widen};
 pub use gather::{Gathered, GuardTable};
 pub use layout::{Packed, PackedLayout};

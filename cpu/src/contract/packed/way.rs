@@ -11,8 +11,7 @@ use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLa
 use crate::contract::cached::CachedForm;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
-use crate::contract::packing::Packing;
-use crate::contract::way::{Parts, Ran, Way};
+use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// A matmul with its sizes, ready for any memory.
 pub(in crate::contract) struct PackedWay<T> {
@@ -42,8 +41,8 @@ impl<T: AccElement> PackedWay<T> {
 }
 
 impl<T: AccElement> Way for PackedWay<T> {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
-        candidates::<T>(packing, 1.0)
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
+        candidates::<T>(asked)
     }
 
     fn workspace(&self) -> usize {

@@ -12,7 +12,6 @@ use millstream_core::how::{Candidate, Family, Schedule};
 use super::dispatch::AccElement;
 use super::gemm_isa;
 use super::packed::{Blocking, Shape, edges, execute, tile, unpacked, workspace_bytes};
-use super::packing::Packing;
 use super::way::{Asked, Parts, Ran, Way};
 
 /// The family of this kernel.
@@ -62,14 +61,13 @@ impl<T: AccElement> SmallWay<T> {
 }
 
 impl<T: AccElement> Way for SmallWay<T> {
-    fn candidates(&self, packing: &Packing<'_>) -> Vec<Candidate> {
-        let machine = packing.asked.machine;
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
+        let machine = asked.machine;
         let isa = gemm_isa(machine.isa);
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, self.shape);
         let mut candidate = Candidate::scheduled(FAMILY, tile(blocking, self.shape));
         candidate.schedule = Schedule::default();
         candidate.traffic.edges = Some(edges::<T>(isa));
-        (candidate.traffic.copied, candidate.traffic.matrices) = (packing.beside_depthwise(0), packing.matrices());
         vec![candidate]
     }
 

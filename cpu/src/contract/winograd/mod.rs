@@ -21,7 +21,7 @@ use crate::contract::packed::{Micro, Output, Rows, TileAt};
 use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
-pub(super) use recognise::{FAMILIES, WinogradWay};
+pub(super) use recognise::{LARGE, SMALL, WinogradWay};
 use transform::{BLOCK, Filter, Image, Results, filter_matrix};
 
 /// Most channels that are summed at a stretch: a panel of filters should fit L1.

@@ -10,13 +10,12 @@ use super::{FilterStrides, ImageAxis, Picture, Sizes, Winograd};
 use crate::backend::Machine;
 use crate::contract::cached::CachedForm;
 use crate::contract::gemm_isa;
-use crate::contract::packing::Packing;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way, bytes_of, numbers};
 
 /// The families of these kernels, by the results of a tile.
-pub(in crate::contract) const FAMILIES: [(Family, usize); 2] =
-    [(Family::new("winograd 4x4"), 4), (Family::new("winograd 2x2"), 2)];
+pub(in crate::contract) const LARGE: Family = Family::new("winograd 4x4");
+pub(in crate::contract) const SMALL: Family = Family::new("winograd 2x2");
 /// What the name of a form of filters begins with; names of packed operands begin with a dtype.
 const FORM: u64 = u64::from_le_bytes(*b"winograd");
 
@@ -25,12 +24,6 @@ pub(in crate::contract) struct WinogradWay {
     winograd: Winograd,
     image: InPlace,
     filters: InPlace,
-}
-
-/// The family that computes tiles of so many results along a side.
-fn family(m: usize) -> Family {
-    let [large, small] = FAMILIES;
-    if m == large.1 { large.0 } else { small.0 }
 }
 
 impl WinogradWay {
@@ -104,7 +97,7 @@ impl WinogradWay {
 }
 
 impl Way for WinogradWay {
-    fn candidates(&self, _: &Packing<'_>) -> Vec<Candidate> {
+    fn candidates(&self, _: &Asked<'_>) -> Vec<Candidate> {
         let w = &self.winograd;
         let ((mr, nr), (tiles, outputs), k) = w.blocks();
         let block = |m, n, k| Block { m, n, k };
@@ -112,7 +105,7 @@ impl Way for WinogradWay {
         let matmuls = ContractSizes { batch: w.matmuls(), m: w.tiles(), n: w.sizes.filters, k: w.sizes.channels };
         let (tile, matmuls) = (Tile::new(blocks), Some(matmuls));
         vec![Candidate::new(
-            Variant::plain(family(self.winograd.m)),
+            Variant::plain(if w.m == 4 { LARGE } else { SMALL }),
             Traffic { tile, copied: w.copied(), matmuls, ..Traffic::default() },
         )]
     }
