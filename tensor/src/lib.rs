@@ -49,6 +49,9 @@ use millstream as _;
 unsafe extern "Rust" {
     /// Makes the runtime that tensors use which name no device. The `millstream` crate defines it, because it is the one
     /// that knows the backends; this crate only knows their contract.
+    ///
+    /// A symbol rather than a registration: a program's first act may be to make a tensor, and nothing of `millstream` has run before that to
+    /// register anything. None, or two of them, is an error of the linker instead of one at run time.
     safe fn __millstream_default_runtime() -> Runtime;
 }
 
