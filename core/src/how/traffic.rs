@@ -72,6 +72,17 @@ pub struct ContractSizes {
 }
 
 impl ContractSizes {
+    /// Those of a single matmul.
+    pub fn matmul(m: usize, n: usize, k: usize) -> ContractSizes {
+        ContractSizes { batch: 1, m, n, k }
+    }
+
+    /// Those of the transposed matmul.
+    #[must_use]
+    pub fn transposed(self) -> ContractSizes {
+        ContractSizes { m: self.n, n: self.m, ..self }
+    }
+
     /// Those of an operation, if it is a contraction.
     pub fn of(op: &Op) -> Option<ContractSizes> {
         let Body::Contract(c) = &op.body else { return None };

@@ -1,5 +1,6 @@
 //! A few queries, as a model has that writes word by word: keys and values are read once for each, in place.
 
+use millstream_core::how::ContractSizes;
 use millstream_core::{DType, Error, Result, Unary};
 
 use super::memory::TaskMemory;
@@ -7,7 +8,7 @@ use super::tile::Score;
 use super::{Attend, Stored};
 use crate::contract::gemm_isa;
 use crate::contract::gemv::Gemv;
-use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Shape, Strided};
+use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Strided};
 use crate::math::{self, BlockFn, FmaForm, ReduceOp};
 use crate::program::Base;
 use crate::simd::Isa;
@@ -61,10 +62,10 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let row = unsafe { self.strided(first, 0, [0, 2], [1, d], &mut near_query) };
             let mut memory = TaskMemory::take();
             let [scores, acc] = memory.parts::<T, 2>([seen, e])?;
-            self.matmul(Shape::new(1, seen, d), &row, &keys, scores, workers)?;
+            self.matmul(ContractSizes::matmul(1, seen, d), &row, &keys, scores, workers)?;
             let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));
             let shares: Strided<'_, T> = Strided::dense_a(scores, 1, 1, seen).ok_or_else(broken)?;
-            self.matmul(Shape::new(1, e, seen), &shares, &values, acc, workers)?;
+            self.matmul(ContractSizes::matmul(1, e, seen), &shares, &values, acc, workers)?;
             for sum in acc.iter_mut() {
                 *sum = if self.hides() && total == T::ZERO { T::ZERO } else { sum.over(total) };
             }
@@ -76,7 +77,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
     /// One row by a matrix.
     fn matmul(
         &self,
-        shape: Shape,
+        shape: ContractSizes,
         a: &dyn PackSource<T>,
         b: &dyn PackSource<T>,
         out: &mut [T],

@@ -3,13 +3,11 @@
 use std::marker::PhantomData;
 
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Candidate, Family, Traffic, Variant};
+use millstream_core::how::{Candidate, ContractSizes, Family, Traffic, Variant};
 use millstream_core::{DType, Result};
 
 use crate::contract::dispatch::{AccElement, Extent, How};
-use crate::contract::packed::{
-    Blocking, MicroKernel, Shape, Side, copied, edges, execute_cached, tile, workspace_bytes,
-};
+use crate::contract::packed::{Blocking, MicroKernel, Side, copied, edges, execute_cached, tile, workspace_bytes};
 use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// The family of these kernels.
@@ -23,8 +21,8 @@ pub(in crate::contract) struct DotWay<T> {
     /// What the operands are stored as.
     dtypes: [DType; 2],
     /// The size in numbers, and in groups of them.
-    shape: Shape,
-    grouped: Shape,
+    shape: ContractSizes,
+    grouped: ContractSizes,
     blocking: Blocking,
     workspace: usize,
     sum: PhantomData<fn() -> T>,
@@ -33,15 +31,14 @@ pub(in crate::contract) struct DotWay<T> {
 impl<T: AccElement> DotWay<T> {
     /// The contraction, if its operands are matrices of narrow numbers for which the machine has instructions.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<DotWay<T>> {
-        let (sizes, machine, threads) = (asked.sizes, asked.machine, asked.threads);
+        let (shape, machine, threads) = (asked.sizes, asked.machine, asked.threads);
         let [Some(a), Some(b)] = asked.matrices::<T>() else { return None };
         let isa = T::together(a.dtype, b.dtype, machine.isa)?;
-        let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
-        let Shape { m, n, k, .. } = shape;
+        let ContractSizes { m, n, k, .. } = shape;
         if m == 1 || n == 1 || k < LEAST.1 || m.saturating_mul(n).saturating_mul(k) < LEAST.0 {
             return None;
         }
-        let grouped = Shape { k: isa.packed_k(k), ..shape };
+        let grouped = ContractSizes { k: isa.packed_k(k), ..shape };
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, grouped).spread(grouped, threads);
         let workspace = workspace_bytes::<T>(isa, grouped, &blocking, false, threads);
         Some(DotWay { isa, dtypes: [a.dtype, b.dtype], shape, grouped, blocking, workspace, sum: PhantomData })
@@ -65,7 +62,7 @@ impl<T: AccElement> Way for DotWay<T> {
     }
 
     fn run(&self, parts: &Parts, bindings: &Bindings<'_>, room: &mut [u8]) -> Result<Ran> {
-        let Shape { batch, m, n, k } = self.shape;
+        let ContractSizes { batch, m, n, k } = self.shape;
         let extent = |rows| Extent { batch, rows, k_len: k, workers: &parts.machine.workers };
         let how = |side, other| How { isa: self.isa, side, other };
         let a = parts.lhs.grouped::<T>(bindings, how(Side::A, self.dtypes[1]), extent(m))?;

@@ -5,9 +5,11 @@
 //! that few rows still give enough tasks. Narrower floats are widened a few lines at a time, in L1, narrower integers
 //! in registers.
 
+use millstream_core::how::ContractSizes;
+
 use super::narrow::NarrowLines;
 use crate::contract::packed::kernel::{Lines, TOGETHER, VectorKernels, kernels};
-use crate::contract::packed::{Element, MicroKernel, Output, PackSource, Shape, Stored, TileAt, scatter};
+use crate::contract::packed::{Element, MicroKernel, Output, PackSource, Stored, TileAt, scatter};
 use crate::prefetch::prefetch_bytes;
 use crate::shared::Shared;
 use crate::topology::Topology;
@@ -28,7 +30,7 @@ const PIECE: usize = 256;
 
 /// How a matmul with a vector is cut.
 pub(crate) struct Gemv {
-    shape: Shape,
+    shape: ContractSizes,
     /// The matrix is A, and there is one column.
     matrix_is_a: bool,
     /// K is contiguous; else rows are.
@@ -44,7 +46,7 @@ impl Gemv {
     /// How these operands are multiplied; `None` if neither is a vector, if they do not lie as needed, or if there are no kernels for them.
     pub(crate) fn new<T: Element>(
         isa: MicroKernel,
-        shape: Shape,
+        shape: ContractSizes,
         a: &dyn PackSource<T>,
         b: &dyn PackSource<T>,
     ) -> Option<Gemv> {
@@ -53,7 +55,11 @@ impl Gemv {
     }
 
     /// The same, by the operands' strides from row to row and along K.
-    pub(super) fn of_strides<T: Element>(isa: MicroKernel, shape: Shape, [a, b]: [(isize, isize); 2]) -> Option<Gemv> {
+    pub(super) fn of_strides<T: Element>(
+        isa: MicroKernel,
+        shape: ContractSizes,
+        [a, b]: [(isize, isize); 2],
+    ) -> Option<Gemv> {
         let kernels = kernels::<T>(isa).vector.is_some();
         if !kernels || shape.k == 0 || shape.m.min(shape.n) != 1 || shape.batch == 0 {
             return None;
@@ -68,7 +74,7 @@ impl Gemv {
         Some(Gemv::cut(shape, matrix_is_a, dot, rows, size_of::<T>()))
     }
 
-    fn cut(shape: Shape, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Gemv {
+    fn cut(shape: ContractSizes, matrix_is_a: bool, dot: bool, rows: usize, size: usize) -> Gemv {
         let k = shape.k;
         // Rows of dot products come in eights; sums of scaled rows want long runs of memory.
         let (most, unit, least) = if dot { (MOST_TASKS, 8, 8) } else { (SLICED_TASKS, 64, LINE / size) };

@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use millstream_core::Result;
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
+use millstream_core::how::{Block, Candidate, ContractSizes, Family, Tile, Traffic, Variant};
 
 use super::Gemv;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
-use crate::contract::packed::{Blocking, Shape, carve};
+use crate::contract::packed::{Blocking, carve};
 use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// The family of this kernel.
@@ -18,15 +18,14 @@ pub(in crate::contract) const FAMILY: Family = Family::new("gemv");
 /// A matrix times a vector.
 pub(in crate::contract) struct GemvWay<T> {
     gemv: Gemv,
-    shape: Shape,
+    shape: ContractSizes,
     sum: PhantomData<fn() -> T>,
 }
 
 impl<T: AccElement> GemvWay<T> {
     /// The contraction, if one operand is a vector and both lie in memory as this kernel reads them.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<GemvWay<T>> {
-        let sizes = asked.sizes;
-        let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
+        let shape = asked.sizes;
         let [Some(a), Some(b)] = asked.matrices::<T>() else { return None };
         let gemv = Gemv::of_strides::<T>(gemm_isa(asked.machine.isa), shape, [a, b].map(|m| (m.row, m.col)))?;
         Some(GemvWay { gemv, shape, sum: PhantomData })
@@ -35,7 +34,7 @@ impl<T: AccElement> GemvWay<T> {
 
 impl<T: AccElement> Way for GemvWay<T> {
     fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
-        let (Shape { m, n, .. }, machine) = (self.shape, asked.machine);
+        let (ContractSizes { m, n, .. }, machine) = (self.shape, asked.machine);
         let fitted = Blocking::for_caches::<T>(&machine.topology, gemm_isa(machine.isa), self.shape);
         // Nothing is rounded up to a register block.
         let (m, n) = (if m == 1 { 1 } else { fitted.mc }, if n == 1 { 1 } else { fitted.nc });

@@ -1,5 +1,7 @@
 //! How a matmul is cut to fit the caches and to give the workers enough tasks.
 
+use millstream_core::how::ContractSizes;
+
 use super::Element;
 use super::kernel::{BUSY, kernels};
 use crate::topology::Topology;
@@ -148,30 +150,6 @@ impl MicroKernel {
     }
 }
 
-/// The size of a matmul: `batch` times `C[m, n] = A[m, k] * B[k, n]`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct Shape {
-    /// Independent matmuls.
-    pub batch: usize,
-    /// Rows of A and C.
-    pub m: usize,
-    /// Columns of B and C.
-    pub n: usize,
-    /// Columns of A, rows of B.
-    pub k: usize,
-}
-
-impl Shape {
-    /// A single matmul.
-    pub fn new(m: usize, n: usize, k: usize) -> Shape {
-        Shape { batch: 1, m, n, k }
-    }
-
-    pub(super) fn transposed(self) -> Shape {
-        Shape { m: self.n, n: self.m, ..self }
-    }
-}
-
 /// How a matmul is cut. One task computes an `mc` by `nc` tile of C, in blocks of K of `kc`.
 ///
 /// It is advice: the driver rounds `mc` and `nc` up to the micro-kernel's tile and evens the blocks out, by rows and among threads
@@ -204,11 +182,11 @@ const FEW_TILES: usize = 8;
 impl Blocking {
     /// The analytical default for one thread: a B panel of `kc` K indices in half of L1, an A block of `mc` rows in a sixth of L2
     /// with room for B's and C's part; or, where B's panels are wide, those in L2, too, and C streaming through. For more threads see [`Blocking::spread`].
-    pub fn for_caches<T: Element>(caches: &Topology, isa: MicroKernel, shape: Shape) -> Blocking {
+    pub fn for_caches<T: Element>(caches: &Topology, isa: MicroKernel, shape: ContractSizes) -> Blocking {
         let table = kernels::<T>(isa);
         let (mr, nr, size) = (table.mr, table.nr(), size_of::<T>());
         let (l1, l2) = (caches.l1().size, caches.l2().size);
-        let Shape { m, n, k, .. } = shape;
+        let ContractSizes { m, n, k, .. } = shape;
         let (m, n, k) = (m.max(1), n.max(1), k.max(1));
 
         // Wide panels of B are used so slowly that they come from L2 in time; long blocks then write accumulators seldom. Measured: A may have
@@ -234,8 +212,8 @@ const TASKS_EACH: usize = 12;
 impl Blocking {
     /// The same blocks, or smaller ones where so many threads would find too few tasks. Results do not change: only `kc`
     /// groups sums.
-    pub fn spread(mut self, shape: Shape, threads: usize) -> Blocking {
-        let Shape { batch, m, n, k } = shape;
+    pub fn spread(mut self, shape: ContractSizes, threads: usize) -> Blocking {
+        let ContractSizes { batch, m, n, k } = shape;
         let wanted = threads.saturating_mul(TASKS_EACH).div_ceil(batch.max(1));
         let work = |b: &Blocking| b.mc.min(m).saturating_mul(b.nc.min(n)).saturating_mul(k);
         let tiles = |b: &Blocking| m.div_ceil(b.mc) * n.div_ceil(b.nc);
@@ -274,7 +252,7 @@ impl Blocking {
 
 /// Parts of K that are tasks of their own where there are few tiles. By shape alone: tiles may be made smaller for more
 /// threads, but sums must not be grouped in another way then.
-pub(super) fn slices(Shape { batch, m, n, k }: Shape, mr: usize, nr: usize) -> usize {
+pub(super) fn slices(ContractSizes { batch, m, n, k }: ContractSizes, mr: usize, nr: usize) -> usize {
     let small = m.div_ceil(8 * mr).saturating_mul(n.div_ceil(4 * nr)).saturating_mul(batch);
     (FEW_TILES / small.max(1)).min(k / LEAST_SLICE).max(1)
 }

@@ -5,9 +5,9 @@
 //!
 //! Each tile is also a promise about traffic, which is what the cost model prices.
 
-use millstream_core::how::{Block, Candidate, CandidateRole, Family, Tile, contract_tiles};
+use millstream_core::how::{Block, Candidate, CandidateRole, ContractSizes, Family, Tile, contract_tiles};
 
-use super::{Blocking, Shape};
+use super::Blocking;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
 use crate::contract::way::Asked;
@@ -17,10 +17,10 @@ const PACKED: Family = Family::new("packed");
 pub(in crate::contract) const FIXED: Family = Family::new("fixed");
 
 /// The size for which the fixed choice is cut.
-const FIXED_FOR: Shape = Shape { batch: 1, m: 1024, n: 1024, k: 1024 };
+const FIXED_FOR: ContractSizes = ContractSizes { batch: 1, m: 1024, n: 1024, k: 1024 };
 
 /// The blocks of a matmul of this shape; larger ones than there are would promise too little traffic.
-pub(in crate::contract) fn tile(b: Blocking, shape: Shape) -> Tile {
+pub(in crate::contract) fn tile(b: Blocking, shape: ContractSizes) -> Tile {
     let within = |size: usize, total: usize| size.min(total.max(1));
     let b = Blocking { mc: within(b.mc, shape.m), nc: within(b.nc, shape.n), ..b };
     let block = |m, n, k| Block { m, n, k };
@@ -45,40 +45,38 @@ pub(in crate::contract) fn blocking(tile: &Tile) -> Option<Blocking> {
 
 /// Bytes that are copied, with blocks of K of this size.
 pub(in crate::contract) fn copied<T: AccElement>(asked: &Asked<'_>, kc: usize) -> u64 {
-    let Asked { sizes, contract, machine, .. } = *asked;
-    let bytes = [asked.bytes::<T>(sizes.m, sizes.k), asked.bytes::<T>(sizes.n, sizes.k)];
+    let Asked { sizes: shape, contract, machine, .. } = *asked;
+    let bytes = [asked.bytes::<T>(shape.m, shape.k), asked.bytes::<T>(shape.n, shape.k)];
     let matrices = asked.matrices::<T>();
     if matrices.iter().any(Option::is_none) {
         // Windows are gathered element by element, for which they count twice. Filters beside them are few, and mostly in the pack cache.
         let gathered = matrices.iter().zip(bytes).filter(|(matrix, _)| matrix.is_none());
         return gathered.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes.saturating_mul(2)));
     }
-    let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
     let strides = matrices.map(|matrix| matrix.filter(|m| m.dtype == T::DTYPE).map(|m| (m.row, m.col)));
     let in_place = super::unpacked::<T>(gemm_isa(machine.isa), shape, kc, strides);
     // Results that an expression goes over are copied, too.
-    let results = if contract.epilogue.is_acc() { 0 } else { asked.bytes::<T>(sizes.m, sizes.n) };
+    let results = if contract.epilogue.is_acc() { 0 } else { asked.bytes::<T>(shape.m, shape.n) };
     let packed = in_place.iter().zip(bytes).filter(|(in_place, _)| !**in_place);
     packed.fold(results, |sum, (_, bytes)| sum.saturating_add(bytes))
 }
 
 /// The candidates; the first is the fixed choice.
 pub(in crate::contract) fn candidates<T: AccElement>(asked: &Asked<'_>) -> Vec<Candidate> {
-    let Asked { sizes, machine, .. } = *asked;
+    let Asked { sizes: shape, machine, .. } = *asked;
     let isa = gemm_isa(machine.isa);
-    let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
     let edges = Some(super::edges::<T>(isa));
     // Tables of windows begin anew with each matrix of a batch.
     let is_matmul = asked.matrices::<T>().iter().all(Option::is_some);
-    let starts = if is_matmul { 0 } else { sizes.batch as u64 };
-    let all = [sizes.batch, sizes.m, sizes.n, sizes.k].iter().map(|&n| n as f64).product::<f64>();
+    let starts = if is_matmul { 0 } else { shape.batch as u64 };
+    let all = [shape.batch, shape.m, shape.n, shape.k].iter().map(|&n| n as f64).product::<f64>();
     // Numbers are multiplied one at a time here, whatever the operands' dtypes.
     let faster = asked.faster::<T>();
     let computed = (faster > 1.0).then_some((all * faster) as u64);
     let scheduled = |family: Family, tile: Tile| {
-        let kc = tile.blocks.get(1).map_or(sizes.k, |b| b.k);
+        let kc = tile.blocks.get(1).map_or(shape.k, |b| b.k);
         let mut candidate = Candidate::scheduled(family, tile);
         (candidate.traffic.edges, candidate.traffic.copied) = (edges, copied::<T>(asked, kc));
         (candidate.traffic.computed, candidate.traffic.matrices) = (computed, starts);
@@ -94,7 +92,7 @@ pub(in crate::contract) fn candidates<T: AccElement>(asked: &Asked<'_>) -> Vec<C
     };
     add(packed(tile(fitted, shape)));
     let registers = [Block { m: fitted.mr, n: fitted.nr, k: 1 }];
-    for t in contract_tiles(sizes, size_of::<T>(), &registers, &machine.reference) {
+    for t in contract_tiles(shape, size_of::<T>(), &registers, &machine.reference) {
         // A task holds its block of the result in L2 beside the left operand's.
         if let Some(mut b) = blocking(&t) {
             let room = machine.topology.l2().size / 4 / (b.mc * size_of::<T>()).max(1);

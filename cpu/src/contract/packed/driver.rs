@@ -2,7 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::blocking::Shape;
+use millstream_core::how::ContractSizes;
+
 use super::kernel::{Kernels, MicroTile, Reading};
 use super::layout::PIECE;
 use super::plan::{GemmPlan, Mode};
@@ -133,7 +134,7 @@ impl<T: Element> PackedOperand<'_, T> {
 pub(super) struct Driver<'a, T: Element> {
     pub kernels: &'static Kernels<T>,
     pub plan: &'a GemmPlan,
-    pub shape: Shape,
+    pub shape: ContractSizes,
     pub a: &'a dyn PackSource<T>,
     pub b: &'a dyn PackSource<T>,
     pub out: Output<'a, T>,

@@ -1,6 +1,8 @@
 //! Operands that are packed ahead of time and used many times: a model's weights.
 
-use super::blocking::{Blocking, MicroKernel, Shape};
+use millstream_core::how::ContractSizes;
+
+use super::blocking::{Blocking, MicroKernel};
 use super::kernel::kernels;
 use super::source::{PackBlock, PackSource, Prepacked};
 use super::{Element, Side};
@@ -27,7 +29,7 @@ pub struct PackedLayout {
 
 impl PackedLayout {
     /// The layout that a matmul of this shape and blocking reads without packing again.
-    pub fn new<T: Element>(side: Side, isa: MicroKernel, shape: Shape, blocking: &Blocking) -> PackedLayout {
+    pub fn new<T: Element>(side: Side, isa: MicroKernel, shape: ContractSizes, blocking: &Blocking) -> PackedLayout {
         let table = kernels::<T>(isa);
         let (rows, panel) = match side {
             Side::A => (shape.m, table.mr),

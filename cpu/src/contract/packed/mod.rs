@@ -33,7 +33,7 @@ pub use super::dot::{Byte, Dot4, Half, Paired, Pairs};
 pub use super::gemv::Narrow;
 pub(in crate::contract) use blocking::TILE;
 pub(crate) use blocking::even;
-pub use blocking::{Blocking, MicroKernel, Shape};
+pub use blocking::{Blocking, MicroKernel};
 pub(super) use candidates::{candidates, copied, tile};
 pub use element::{Element, Widen};
 pub use gather::{Gathered, GuardTable};
@@ -45,10 +45,12 @@ pub(in crate::contract) use source::Untyped;
 pub use source::{Batch, Direct, PackBlock, PackSource, Prepacked, Stored, Strided};
 pub(super) use way::{PackedWay, execute, execute_cached};
 
+use millstream_core::how::ContractSizes;
+
 use crate::workers::Workers;
 use driver::Driver;
 use kernel::kernels;
-use plan::{ALIGN, GemmPlan, Kind, Rest};
+use plan::{ALIGN, GemmPlan, OperandKind, Rest};
 
 /// Why a matmul was not computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +97,7 @@ pub struct Gemm<'a, T> {
     /// The instruction set to use.
     pub isa: MicroKernel,
     /// The size.
-    pub shape: Shape,
+    pub shape: ContractSizes,
     /// The left operand: `m` rows by `k`.
     pub a: &'a dyn PackSource<T>,
     /// The right operand, by columns: `n` rows by `k`.
@@ -110,17 +112,17 @@ pub struct Gemm<'a, T> {
 /// not complete (a plain one with adjacent columns or, but for AMX and groups of four, rows; a sink with a [`TileSink::home`]), that is less.
 pub fn workspace_bytes<T: Element>(
     isa: MicroKernel,
-    shape: Shape,
+    shape: ContractSizes,
     blocking: &Blocking,
     holds: bool,
     threads: usize,
 ) -> usize {
     let table = kernels::<T>(isa);
-    let most = |shape: Shape, blocking: &Blocking| {
+    let most = |shape: ContractSizes, blocking: &Blocking| {
         let mut most = 0;
         let kc = table.kc(shape.k, blocking.kc);
-        for a in Kind::sorts(table.mr, kc, shape.k) {
-            for b in Kind::sorts(table.nr(), kc, shape.k) {
+        for a in OperandKind::sorts(table.mr, kc, shape.k) {
+            for b in OperandKind::sorts(table.nr(), kc, shape.k) {
                 // What a plain output needs is never more than what a sink does.
                 let rest = if holds { Rest::InSink } else { Rest::Nowhere };
                 most = most.max(bytes::<T>(&GemmPlan::new(table, blocking, shape, [a, b], rest, threads), threads));
@@ -135,7 +137,7 @@ pub fn workspace_bytes<T: Element>(
 /// than pack it.
 pub fn unpacked<T: Element>(
     isa: MicroKernel,
-    shape: Shape,
+    shape: ContractSizes,
     kc: usize,
     strides: [Option<(isize, isize)>; 2],
 ) -> [bool; 2] {
@@ -178,7 +180,7 @@ impl<T: Element> Gemm<'_, T> {
     /// Computes it. `workspace` must have [`workspace_bytes`] bytes for such an output, or as many as [`Gemm::workspace`] says for these very
     /// operands; its contents before and after are unspecified, its alignment does not matter.
     pub fn run(&self, workers: &Workers, workspace: &mut [u8]) -> Result<(), GemmError> {
-        let Shape { batch, m, n, k } = self.shape;
+        let ContractSizes { batch, m, n, k } = self.shape;
         if batch == 0 || m == 0 || n == 0 {
             return Ok(());
         }
@@ -203,7 +205,7 @@ impl<T: Element> Gemm<'_, T> {
 
     /// Bytes of workspace that this matmul needs on `threads` threads; never more than [`workspace_bytes`].
     pub fn workspace(&self, threads: usize) -> usize {
-        let Shape { batch, m, n, .. } = self.shape;
+        let ContractSizes { batch, m, n, .. } = self.shape;
         if batch == 0 || m == 0 || n == 0 {
             return 0;
         }
@@ -259,7 +261,7 @@ impl<T: Element> Gemm<'_, T> {
             (Some(_), Output::Plain(_)) => Rest::InPlain,
             (Some(_), Output::Sink(_)) => Rest::InSink,
         };
-        let operands = [Kind::of(self.a), Kind::of(self.b)];
+        let operands = [OperandKind::of(self.a), OperandKind::of(self.b)];
         GemmPlan::new(kernels::<T>(self.isa), &self.blocking, self.shape, operands, rest, threads)
     }
 }

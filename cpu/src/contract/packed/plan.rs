@@ -2,8 +2,10 @@
 //! the workspace everything lies. The number of threads decides how C is cut, what is packed, how much ahead, and how many private
 //! buffers there are, never how a sum is grouped: that is by blocks and slices of K, which know the shape only.
 
+use millstream_core::how::ContractSizes;
+
 use super::Side;
-use super::blocking::{Blocking, Shape, even, slices};
+use super::blocking::{Blocking, even, slices};
 use super::kernel::Kernels;
 use super::source::PackSource;
 use crate::topology::Topology;
@@ -91,7 +93,7 @@ pub(super) struct GemmPlan {
 
 /// What the plan needs to know of an operand.
 #[derive(Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct OperandKind {
     /// Strides from row to row and along K, if it can be read without packing.
     pub direct: Option<(isize, isize)>,
     /// Panel rows, block of K and whole K of the packed form.
@@ -99,9 +101,9 @@ pub(super) struct Kind {
     pub same_for_batch: bool,
 }
 
-impl Kind {
-    pub fn of<T>(source: &dyn PackSource<T>) -> Kind {
-        Kind {
+impl OperandKind {
+    pub fn of<T>(source: &dyn PackSource<T>) -> OperandKind {
+        OperandKind {
             direct: source.direct(0).map(|d| (d.row, d.k)),
             prepacked: source.prepacked(0).map(|p| (p.panel, p.kc, p.k)),
             same_for_batch: source.same_for_batch(),
@@ -110,12 +112,12 @@ impl Kind {
 
     /// One of each sort that differs in the workspace it needs, for a micro-panel of `panel` rows
     /// and blocks of K of `kc`.
-    pub fn sorts(panel: usize, kc: usize, k: usize) -> [Kind; 4] {
-        let packing = Kind { direct: None, prepacked: None, same_for_batch: false };
-        let prepacked = Kind { prepacked: Some((panel, kc, k)), ..packing };
+    pub fn sorts(panel: usize, kc: usize, k: usize) -> [OperandKind; 4] {
+        let packing = OperandKind { direct: None, prepacked: None, same_for_batch: false };
+        let prepacked = OperandKind { prepacked: Some((panel, kc, k)), ..packing };
         // Strides with which A is read in place if it ever is. A B in place needs no more than one packed before.
-        let in_place = Kind { direct: Some((0, 1)), ..packing };
-        [packing, Kind { same_for_batch: true, ..packing }, prepacked, in_place]
+        let in_place = OperandKind { direct: Some((0, 1)), ..packing };
+        [packing, OperandKind { same_for_batch: true, ..packing }, prepacked, in_place]
     }
 }
 
@@ -123,7 +125,7 @@ impl Kind {
 /// for so many threads.
 pub(super) fn unpacked<T>(
     kernels: &Kernels<T>,
-    Shape { m, n, k, .. }: Shape,
+    ContractSizes { m, n, k, .. }: ContractSizes,
     kc: usize,
     [a, b]: [Option<(isize, isize)>; 2],
     threads: usize,
@@ -174,7 +176,7 @@ struct Cut {
 }
 
 /// Tiles of each side, K and matrices of a chunk.
-struct Chunk {
+struct ChunkSizes {
     tiles: [usize; 2],
     k: usize,
     batch: usize,
@@ -182,12 +184,12 @@ struct Chunk {
 
 /// What decides how much is packed ahead of the tasks.
 struct PackChoice {
-    shape: Shape,
+    shape: ContractSizes,
     kc: usize,
     /// Bytes of an element.
     size: usize,
     threads: usize,
-    operands: [Kind; 2],
+    operands: [OperandKind; 2],
 }
 
 /// How many of so many bytes each fit, of `most`, but at least one.
@@ -207,14 +209,14 @@ impl PackChoice {
 
     /// Bytes that may be packed ahead where C is computed in strips.
     fn limit(&self) -> usize {
-        let Shape { m, n, k, .. } = self.shape;
+        let ContractSizes { m, n, k, .. } = self.shape;
         let together = self.area(m, k).saturating_add(self.area(n, k)).saturating_add(self.area(m, n));
         STRIP_BYTES.max(together / SHARE)
     }
 
     /// The operand whose rows become strips, where few threads would pack much: the other one, with fewer rows, is packed once for all.
     fn strips(&self, cut: &Cut) -> Option<Side> {
-        let Shape { m, n, k, .. } = self.shape;
+        let ContractSizes { m, n, k, .. } = self.shape;
         let much = self.bytes(cut.a, m, k).saturating_add(self.bytes(cut.b, n, k)) > self.limit();
         match (cut.a, cut.b) {
             _ if !much || self.threads > FEW_THREADS => None,
@@ -227,8 +229,8 @@ impl PackChoice {
     }
 
     /// A chunk of strips, which are cut for as many threads.
-    fn strip_chunk(&self, cut: &mut Cut, side: Side, [mr, nr]: [usize; 2]) -> Chunk {
-        let (Shape { batch, m, n, k }, limit) = (self.shape, self.limit());
+    fn strip_chunk(&self, cut: &mut Cut, side: Side, [mr, nr]: [usize; 2]) -> ChunkSizes {
+        let (ContractSizes { batch, m, n, k }, limit) = (self.shape, self.limit());
         let wanted = if self.threads > 1 { self.threads * STRIPS_EACH } else { 1 };
         let strip =
             |rows: usize, tile: usize, unit: usize| even(rows, (rows / wanted).max(LEAST_STRIP * unit), unit).min(tile);
@@ -244,26 +246,26 @@ impl PackChoice {
             if packed(k) == 0 { k } else { k.min(self.kc.saturating_mul(fit(limit / 2, packed(self.kc), k))) };
         let tiles = |mode: Mode, tile: usize, most: usize| fit(limit / 2, self.bytes(mode, tile, chunk_k), most);
         let tiles = [tiles(cut.a, cut.mc, cut.tiles_m), tiles(cut.b, cut.nc, cut.tiles_n)];
-        Chunk { tiles, k: chunk_k, batch: if packed(k) == 0 { batch.max(1) } else { 1 } }
+        ChunkSizes { tiles, k: chunk_k, batch: if packed(k) == 0 { batch.max(1) } else { 1 } }
     }
 
     /// A chunk of tiles, over all of K.
-    fn tile_chunk(&self, cut: &Cut) -> Chunk {
-        let Shape { batch, k, .. } = self.shape;
+    fn tile_chunk(&self, cut: &Cut) -> ChunkSizes {
+        let ContractSizes { batch, k, .. } = self.shape;
         let limit = SHARED_BYTES * self.threads.div_ceil(2).clamp(1, 16);
         let (each_a, each_b) = (self.bytes(cut.a, cut.mc, k), self.bytes(cut.b, cut.nc, k));
         let tiles = [fit(limit, each_a, cut.tiles_m), fit(limit, each_b, cut.tiles_n)];
         // Several matmuls at once only when each is a single chunk by itself.
         let batch = if tiles == [cut.tiles_m, cut.tiles_n] {
             let [a, b] = self.operands;
-            let own = |kind: Kind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
+            let own = |kind: OperandKind, bytes: usize| if kind.same_for_batch { 0 } else { bytes };
             let each = own(a, each_a).saturating_mul(cut.tiles_m).max(own(b, each_b).saturating_mul(cut.tiles_n));
             // They should not leave the caches before they are used.
             fit(Topology::here().own_part() / 4, each, batch)
         } else {
             1
         };
-        Chunk { tiles, k, batch }
+        ChunkSizes { tiles, k, batch }
     }
 }
 
@@ -271,12 +273,12 @@ impl GemmPlan {
     pub fn new<T>(
         kernels: &Kernels<T>,
         blocking: &Blocking,
-        shape: Shape,
-        operands: [Kind; 2],
+        shape: ContractSizes,
+        operands: [OperandKind; 2],
         rest: Rest,
         threads: usize,
     ) -> GemmPlan {
-        let Shape { batch, m, n, k } = shape;
+        let ContractSizes { batch, m, n, k } = shape;
         let [a, b] = operands;
         let (mr, nr) = (kernels.mr, kernels.nr());
         let mut mc = even(m, blocking.mc, mr);
@@ -322,9 +324,9 @@ impl GemmPlan {
             None => packing.tile_chunk(&cut),
         };
         let Cut { mc, nc, tiles_m, tiles_n, a: a_mode, b: b_mode } = cut;
-        let Chunk { tiles: [chunk_m, chunk_n], k: chunk_k, batch: chunk_batch } = chunk;
+        let ChunkSizes { tiles: [chunk_m, chunk_n], k: chunk_k, batch: chunk_batch } = chunk;
 
-        let copies = |kind: Kind| if kind.same_for_batch { 1 } else { chunk_batch };
+        let copies = |kind: OperandKind| if kind.same_for_batch { 1 } else { chunk_batch };
         let when = |condition: bool, elements: usize| if condition { elements } else { 0 };
         let buffered = rest != Rest::InPlain || slices > 1;
         GemmPlan {

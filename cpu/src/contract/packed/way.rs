@@ -7,7 +7,7 @@ use millstream_core::how::{Candidate, ContractSizes, Family, Schedule};
 use millstream_core::{Error, ErrorKind, Fault, Result};
 
 use super::candidates::{FIXED, blocking, candidates};
-use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLayout, Shape, Side, workspace_bytes};
+use super::{Blocking, Gemm, GemmError, MicroKernel, PackSource, Packed, PackedLayout, Side, workspace_bytes};
 use crate::contract::cached::CachedForm;
 use crate::contract::dispatch::AccElement;
 use crate::contract::gemm_isa;
@@ -15,7 +15,7 @@ use crate::contract::way::{Asked, Parts, Ran, Way};
 
 /// A matmul with its sizes, ready for any memory.
 pub(in crate::contract) struct PackedWay<T> {
-    shape: Shape,
+    shape: ContractSizes,
     blocking: Blocking,
     workspace: usize,
     sum: PhantomData<fn() -> T>,
@@ -25,13 +25,12 @@ impl<T: AccElement> PackedWay<T> {
     /// The matmul of these operands by a family, cut as the schedule says.
     pub(in crate::contract) fn new(
         parts: &Parts,
-        sizes: ContractSizes,
+        shape: ContractSizes,
         family: &Family,
         schedule: &Schedule,
     ) -> PackedWay<T> {
         let (machine, threads) = (&parts.machine, parts.machine.workers.threads());
         let isa = gemm_isa(machine.isa);
-        let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
         let blocking = blocking(&schedule.tile);
         let blocking = blocking.unwrap_or_else(|| Blocking::for_caches::<T>(&machine.topology, isa, shape));
         let blocking = if *family == FIXED { blocking } else { blocking.spread(shape, threads) };
@@ -63,7 +62,7 @@ impl<T: AccElement> Way for PackedWay<T> {
 }
 
 /// How a matmul is computed: the instruction set, the size and the blocks.
-pub(in crate::contract) type Executed = (MicroKernel, Shape, Blocking);
+pub(in crate::contract) type Executed = (MicroKernel, ContractSizes, Blocking);
 
 /// Computes the matmul of these operands, with the epilogue's output.
 pub(in crate::contract) fn execute<T: AccElement>(
@@ -103,7 +102,7 @@ fn packed_once<T: AccElement>(
     side: Side,
     bindings: &Bindings<'_>,
 ) -> Result<Option<(CachedForm<T>, PackedLayout)>> {
-    let Shape { batch, m, n, .. } = gemm.shape;
+    let ContractSizes { batch, m, n, .. } = gemm.shape;
     let (operand, other, source) = match side {
         Side::A => (&parts.lhs, &parts.rhs, gemm.a),
         Side::B => (&parts.rhs, &parts.lhs, gemm.b),

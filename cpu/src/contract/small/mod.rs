@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 
 use millstream_core::Result;
 use millstream_core::backend::Bindings;
-use millstream_core::how::{Candidate, Family, Schedule};
+use millstream_core::how::{Candidate, ContractSizes, Family, Schedule};
 
 use super::dispatch::AccElement;
 use super::gemm_isa;
-use super::packed::{Blocking, Shape, edges, execute, tile, unpacked, workspace_bytes};
+use super::packed::{Blocking, edges, execute, tile, unpacked, workspace_bytes};
 use super::way::{Asked, Parts, Ran, Way};
 
 /// The family of this kernel.
@@ -21,7 +21,7 @@ const MOST: usize = 40 * 40 * 40;
 
 /// A matmul that is not packed.
 pub(super) struct SmallWay<T> {
-    shape: Shape,
+    shape: ContractSizes,
     blocking: Blocking,
     workspace: usize,
     /// It is computed as its transpose.
@@ -32,9 +32,8 @@ pub(super) struct SmallWay<T> {
 impl<T: AccElement> SmallWay<T> {
     /// The contraction, if it is small and micro-kernels can read both operands.
     pub(super) fn recognise(asked: &Asked<'_>) -> Option<SmallWay<T>> {
-        let (sizes, machine) = (asked.sizes, asked.machine);
-        let shape = Shape { batch: sizes.batch, m: sizes.m, n: sizes.n, k: sizes.k };
-        let Shape { m, n, k, .. } = shape;
+        let (shape, machine) = (asked.sizes, asked.machine);
+        let ContractSizes { m, n, k, .. } = shape;
         if m.min(n) < 2 || k == 0 || m.saturating_mul(n).saturating_mul(k) > MOST {
             return None;
         }
@@ -46,11 +45,8 @@ impl<T: AccElement> SmallWay<T> {
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, shape);
         let strides = [a, b].map(|matrix| Some((matrix.row, matrix.col)));
         // A result whose rows are contiguous along m is computed as its transpose.
-        let (shape_read, strides) = if asked.is_transposed() {
-            (Shape { m: n, n: m, ..shape }, [strides[1], strides[0]])
-        } else {
-            (shape, strides)
-        };
+        let (shape_read, strides) =
+            if asked.is_transposed() { (shape.transposed(), [strides[1], strides[0]]) } else { (shape, strides) };
         if unpacked::<T>(isa, shape_read, blocking.kc, strides) != [true; 2] {
             return None;
         }

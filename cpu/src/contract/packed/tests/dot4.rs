@@ -106,7 +106,7 @@ fn random_matmuls<A: Value + Byte, B: Value + Byte>(rounds: usize) {
             let b = Matrix::<B>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<i32>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
-            let shape = Shape { batch, m, n, k: isa.packed_k(k) };
+            let shape = ContractSizes { batch, m, n, k: isa.packed_k(k) };
             let pa = groups_of(&a, isa, Side::A, B::SIGNED, k);
             let pb = groups_of(&b, isa, Side::B, A::SIGNED, k);
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
@@ -135,7 +135,7 @@ fn the_largest_bytes_multiply_exactly_in_dot4() {
             let (a, b, mut c) = (vec![x; m * k], vec![y; k * n], vec![1; m * n]);
             let sa = Dot4::new((isa, Side::A), true, Strided::dense_a(&a, 1, m, k).unwrap(), k);
             let sb = Dot4::new((isa, Side::B), true, Strided::dense_b(&b, 1, k, n).unwrap(), k);
-            let shape = Shape::new(m, n, isa.packed_k(k));
+            let shape = ContractSizes::matmul(m, n, isa.packed_k(k));
             let blocking = Blocking { mr: 0, nr: 0, mc: 64, nc: 64, kc: 64 };
             let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
             run(&Gemm { isa, shape, a: &sa, b: &sb, out, blocking }, &Workers::new(1));

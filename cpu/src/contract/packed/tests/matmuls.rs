@@ -4,19 +4,19 @@ use super::super::*;
 use super::*;
 use crate::contract::gemv::Gemv;
 
-fn random_shape(r: &mut Random) -> Shape {
+fn random_shape(r: &mut Random) -> ContractSizes {
     let size = |r: &mut Random| match r.below(6) {
         0 => 1,
         1 => r.below(4),
         2 | 3 => 1 + r.below(20),
         _ => 1 + r.below(100),
     };
-    Shape { batch: r.pick(&[1, 1, 1, 2, 3, 0]), m: size(r), n: size(r), k: size(r) }
+    ContractSizes { batch: r.pick(&[1, 1, 1, 2, 3, 0]), m: size(r), n: size(r), k: size(r) }
 }
 
 /// Some elements of C, not all: checking costs more than computing.
-fn spots(r: &mut Random, shape: Shape) -> Vec<(usize, usize, usize)> {
-    let Shape { batch, m, n, .. } = shape;
+fn spots(r: &mut Random, shape: ContractSizes) -> Vec<(usize, usize, usize)> {
+    let ContractSizes { batch, m, n, .. } = shape;
     let total = batch * m * n;
     let count = total.min(300);
     (0..count)
@@ -101,7 +101,7 @@ fn gemv_matmuls<S: Value + Widen<T>, V: Value + Widen<T>, T: Tested>(shapes: &[(
             for by_column in [false, true] {
                 let (m, n) = if by_column { (rows, 1) } else { (1, rows) };
                 let batch = 1 + r.below(2);
-                let (shape, blocking) = (Shape { batch, m, n, k }, random_blocking(&mut r));
+                let (shape, blocking) = (ContractSizes { batch, m, n, k }, random_blocking(&mut r));
                 let matrix = Matrix::<S>::random(&mut r, batch, rows, k, true);
                 let vector = Matrix::<V>::random(&mut r, batch, 1, k, false);
                 let (sm, sv) = (matrix.as_a(), vector.as_a());
@@ -232,7 +232,7 @@ fn results_can_be_narrowed_on_their_way_out() {
     let (sa, sb) = (a.as_a(), b.as_b());
     let blocking = random_blocking(&mut r);
     run(
-        &Gemm::<f32> { isa, shape: Shape::new(m, n, k), a: &sa, b: &sb, out: Output::Sink(&sink), blocking },
+        &Gemm::<f32> { isa, shape: ContractSizes::matmul(m, n, k), a: &sa, b: &sb, out: Output::Sink(&sink), blocking },
         &Workers::new(2),
     );
     for i in 0..m {
@@ -254,14 +254,21 @@ fn a_k_of_zero_gives_zeros_and_an_empty_result_is_left_alone() {
         for (m, n) in [(5, 7), (1, 7), (5, 1)] {
             c.fill(7.0);
             let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
-            run(&Gemm { isa, shape: Shape::new(m, n, 0), a: &a, b: &b, out, blocking }, &workers);
+            run(&Gemm { isa, shape: ContractSizes::matmul(m, n, 0), a: &a, b: &b, out, blocking }, &workers);
             assert!(c[..m * n].iter().all(|&x| x == 0.0) && c[m * n..].iter().all(|&x| x == 7.0));
         }
         let sink = Recorder { m: 5, n: 7, cells: vec![(f32::NAN, 0); 35].into() };
-        run(&Gemm { isa, shape: Shape::new(5, 7, 0), a: &a, b: &b, out: Output::Sink(&sink), blocking }, &workers);
+        run(
+            &Gemm { isa, shape: ContractSizes::matmul(5, 7, 0), a: &a, b: &b, out: Output::Sink(&sink), blocking },
+            &workers,
+        );
         assert!(sink.cells.into_inner().iter().all(|&c| c == (0.0, 1)));
         c.fill(7.0);
-        for shape in [Shape::new(0, 7, 3), Shape::new(5, 0, 3), Shape { batch: 0, ..Shape::new(5, 7, 3) }] {
+        for shape in [
+            ContractSizes::matmul(0, 7, 3),
+            ContractSizes::matmul(5, 0, 3),
+            ContractSizes { batch: 0, ..ContractSizes::matmul(5, 7, 3) },
+        ] {
             let out = Output::Plain(Plain::dense(&mut c, 1, 5, 7).unwrap());
             Gemm { isa, shape, a: &a, b: &b, out, blocking }.run(&workers, &mut []).unwrap();
             assert!(c.iter().all(|&x| x == 7.0));
@@ -277,7 +284,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let shapes = [(1, 3000, 700), (700, 1, 3000), (1, 1, 100_000), (64, 64, 4096), (150, 130, 300), (20, 700, 600)];
     for isa in isas() {
         for (m, n, k) in shapes {
-            let shape = Shape::new(m, n, k);
+            let shape = ContractSizes::matmul(m, n, k);
             let a = Matrix::<f32>::random(&mut r, 1, m, k, true);
             let b = Matrix::<f32>::random(&mut r, 1, k, n, true);
             let fitted = Blocking::for_caches::<f32>(&topology, isa, shape);
@@ -306,7 +313,7 @@ fn matrices_in_place_give_what_packed_ones_do() {
     // One thread packs B where several read it in place, and cut A between panels.
     let mut r = Random::new();
     let (m, n, k) = (900, 200, 300);
-    let shape = Shape::new(m, n, k);
+    let shape = ContractSizes::matmul(m, n, k);
     let topology = crate::topology::Topology::detect();
     let [a, b] = [m * k, k * n].map(|count| (0..count).map(|_| f32::random(&mut r)).collect::<Vec<f32>>());
     for isa in isas() {
@@ -330,7 +337,7 @@ fn matrices_in_place_give_what_packed_ones_do() {
 fn complex_sums_that_overflow_do_so_wherever_they_are() {
     // A row by a matrix whose K is cut into slices.
     let (n, k) = (4096, 128);
-    let shape = Shape::new(1, n, k);
+    let shape = ContractSizes::matmul(1, n, k);
     let workers = Workers::new(2);
     let large = Complex::new(1e20f32, 0.0);
     for isa in isas() {
@@ -361,7 +368,7 @@ fn infinities_and_nans_pass_through() {
             let (sa, sb) = (Strided::dense_a(&a, 1, m, k).unwrap(), Strided::dense_b(&b, 1, k, n).unwrap());
             let out = Output::Plain(Plain::dense(&mut c, 1, m, n).unwrap());
             let blocking = Blocking { mr: 6, nr: 16, mc: 6, nc: 16, kc: 8 };
-            run(&Gemm { isa, shape: Shape::new(m, n, k), a: &sa, b: &sb, out, blocking }, &workers);
+            run(&Gemm { isa, shape: ContractSizes::matmul(m, n, k), a: &sa, b: &sb, out, blocking }, &workers);
             for (i, row) in c.chunks(n).enumerate() {
                 assert!(row.iter().all(|&x| match i {
                     3 => x == f32::INFINITY,
@@ -384,7 +391,7 @@ fn bad_arguments_are_errors() {
     let short = unsafe { Gathered::from_raw(a.as_ptr(), &table, &table, Batch::SAME, &[], 0.0) };
     let blocking = Blocking { mr: 0, nr: 0, mc: 16, nc: 16, kc: 16 };
     let out = Output::Plain(Plain::dense(&mut c, 1, 64, 64).unwrap());
-    let g = Gemm { isa: MicroKernel::Portable, shape: Shape::new(64, 64, 64), a: &s, b: &s, out, blocking };
+    let g = Gemm { isa: MicroKernel::Portable, shape: ContractSizes::matmul(64, 64, 64), a: &s, b: &s, out, blocking };
     assert!(matches!(g.run(&workers, &mut [0; 100]), Err(GemmError::WorkspaceTooSmall { given: 100, .. })));
     let missing = if cfg!(target_arch = "aarch64") { MicroKernel::Avx2 } else { MicroKernel::Neon };
     assert_eq!(Gemm { isa: missing, ..g }.run(&workers, &mut []), Err(GemmError::NoSuchMicroKernel(missing)));
@@ -410,7 +417,7 @@ fn tiles_of_many_panels_are_packed_by_several_threads() {
     let mut r = Random::new();
     let pools = [Workers::new(1), Workers::new(2), Workers::new(6)];
     for isa in isas() {
-        let shape = Shape { batch: 2, m: 300 + r.below(40), n: 560 + r.below(40), k: 700 + r.below(100) };
+        let shape = ContractSizes { batch: 2, m: 300 + r.below(40), n: 560 + r.below(40), k: 700 + r.below(100) };
         let (mut a, mut b) = (Vec::new(), Vec::new());
         a.resize_with(2 * shape.batch * shape.m * shape.k, || f32::random(&mut r));
         b.resize_with(2 * shape.batch * shape.k * shape.n, || f32::random(&mut r));
@@ -449,7 +456,7 @@ fn sums_are_the_same_however_much_is_packed_at_a_time() {
     let k = 2500 + r.below(100);
     for isa in isas() {
         for (batch, m, n) in [(1, 300, 540), (1, 260, 300), (2, 61, 401), (1, 333, 59)] {
-            let shape = Shape { batch, m, n, k };
+            let shape = ContractSizes { batch, m, n, k };
             let blocking = Blocking { mr: 0, nr: 0, mc: 20 + r.below(30), nc: 30 + r.below(30), kc: 60 + r.below(99) };
             let a = Matrix::<f32>::random(&mut r, batch, m, k, true);
             let b = Matrix::<f32>::random(&mut r, batch, k, n, true);

@@ -79,7 +79,7 @@ fn random_matmuls<S: Value + Half + Widen<T>, T: Tested + Paired>(isas: &[MicroK
             let b = Matrix::<S>::random(&mut r, batch, k, n, false);
             let mut c = Matrix::<T>::random(&mut r, batch, m, n, true);
             let blocking = random_blocking(&mut r);
-            let shape = Shape { batch, m, n, k: isa.packed_k(k) };
+            let shape = ContractSizes { batch, m, n, k: isa.packed_k(k) };
             let (pa, pb) = (pairs_of(&a, isa, Side::A, k), pairs_of(&b, isa, Side::B, k));
             run(&Gemm { isa, shape, a: &pa, b: &pb, out: Output::Plain(c.as_c()), blocking }, &pools[round % 3]);
             for _ in 0..100 {
@@ -110,6 +110,6 @@ fn a_type_without_kernels_for_pairs_refuses_them() {
     let mut c = vec![0.0; 64];
     let out = Output::Plain(Plain::dense(&mut c, 1, 8, 8).unwrap());
     let blocking = Blocking { mr: 0, nr: 0, mc: 8, nc: 8, kc: 8 };
-    let g = Gemm { isa: MicroKernel::Avx2Pairs, shape: Shape::new(8, 8, 8), a: &s, b: &s, out, blocking };
+    let g = Gemm { isa: MicroKernel::Avx2Pairs, shape: ContractSizes::matmul(8, 8, 8), a: &s, b: &s, out, blocking };
     assert_eq!(g.run(&Workers::new(1), &mut [0; 4096]), Err(GemmError::NoSuchMicroKernel(MicroKernel::Avx2Pairs)));
 }

@@ -210,7 +210,8 @@ fn a_matmul_with_weights_packed_before_is_bit_identical() {
     let workers = Workers::new(2);
     for isa in isas() {
         for round in 0..60 {
-            let shape = Shape { batch: 1 + r.below(3), m: 1 + r.below(90), n: 1 + r.below(90), k: r.below(120) };
+            let shape =
+                ContractSizes { batch: 1 + r.below(3), m: 1 + r.below(90), n: 1 + r.below(90), k: r.below(120) };
             let mut a = Matrix::<f32>::random(&mut r, 1, shape.m, shape.k, true);
             let mut b = Matrix::<f32>::random(&mut r, shape.batch, shape.k, shape.n, false);
             a.each = 0;

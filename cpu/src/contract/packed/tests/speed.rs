@@ -24,7 +24,7 @@ fn speed() {
         let a: Vec<f32> = (0..m * k).map(|_| r.unit() as f32).collect();
         let b: Vec<f32> = (0..n * k).map(|_| r.unit() as f32).collect();
         let mut c = vec![0f32; m * n];
-        let shape = Shape::new(m, n, k);
+        let shape = ContractSizes::matmul(m, n, k);
         let mut blocking = Blocking::for_caches::<f32>(&topology, isa, shape).spread(shape, threads);
         blocking.mc = over("MC").unwrap_or(blocking.mc);
         blocking.nc = over("NC").unwrap_or(blocking.nc);
@@ -100,7 +100,7 @@ fn convolution_speed() {
         let guards = if pad > 0 { &guards[..] } else { &[] };
         // SAFETY: the guards exclude what is outside the image.
         let b = unsafe { Gathered::from_raw(image.as_ptr(), &rows, &k_offsets, Batch::SAME, guards, 0.0) };
-        let shape = Shape::new(m, n, k);
+        let shape = ContractSizes::matmul(m, n, k);
         let blocking = Blocking::for_caches::<f32>(&topology, isa, shape);
         let layout = PackedLayout::new::<f32>(Side::A, isa, shape, &blocking);
         let mut packed = vec![0f32; layout.elements()];
