@@ -67,8 +67,8 @@ pub(crate) fn gemm_isa(isa: Isa) -> packed::MicroKernel {
     }
 }
 
-/// The candidates for a contraction that is summed in `acc`. The first is the fixed choice; of equals, ways for fewer operations come before the
-/// packed GEMM.
+/// The candidates for a contraction that is summed in `acc`. The first is the fixed choice, the second the packed GEMM with the same blocks; of
+/// other equals, ways for fewer operations come first.
 pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate> {
     struct Typed<'a>(&'a Asked<'a>);
     impl dispatch::Visit for Typed<'_> {
@@ -77,7 +77,8 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate>
             let mut list = packed::candidates::<T>(self.0);
             let special = FAMILIES.iter().filter_map(|family| way::<T>(family, self.0));
             let special: Vec<Candidate> = special.flat_map(|way| way.candidates(self.0)).collect();
-            list.splice(1..1, special);
+            let at = list.len().min(2);
+            list.splice(at..at, special);
             list
         }
     }

@@ -51,7 +51,7 @@ impl<T: AccElement> Way for DotWay<T> {
         let traffic = Traffic {
             tile: tile(numbers, self.shape),
             copied: copied::<T>(asked, numbers.kc),
-            edges: Some(edges::<T>(self.isa)),
+            edges: Some(edges::<T>(self.isa, self.shape)),
             ..Traffic::default()
         };
         vec![Candidate::new(Variant::plain(FAMILY), traffic)]

@@ -6,6 +6,7 @@
 //! Each tile is also a promise about traffic, which is what the cost model prices.
 
 use millstream_core::how::{Block, Candidate, CandidateRole, ContractSizes, Family, Tile, contract_tiles};
+use millstream_core::what::{ImageSide, WindowAxis};
 
 use super::Blocking;
 use crate::contract::dispatch::AccElement;
@@ -48,15 +49,18 @@ pub(in crate::contract) fn copied<T: AccElement>(asked: &Asked<'_>, kc: usize) -
     let Asked { sizes: shape, contract, machine, .. } = *asked;
     let bytes = [asked.bytes::<T>(shape.m, shape.k), asked.bytes::<T>(shape.n, shape.k)];
     let matrices = asked.matrices::<T>();
+    // Results that an expression goes over are copied, too.
+    let results = if contract.epilogue.is_acc() { 0 } else { asked.bytes::<T>(shape.m, shape.n) };
     if matrices.iter().any(Option::is_none) {
-        // Windows are gathered element by element, for which they count twice. Filters beside them are few, and mostly in the pack cache.
-        let gathered = matrices.iter().zip(bytes).filter(|(matrix, _)| matrix.is_none());
-        return gathered.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(bytes.saturating_mul(2)));
+        // Windows are gathered element by element, for which they count twice. Filters beside an image are few, and mostly in the pack cache.
+        let moves = |axis: &WindowAxis| axis.tap.is_some() || axis.is_padded();
+        let times = |side| 1 + u64::from(asked.windows(side).is_some_and(|w| w.axes.iter().any(moves)));
+        let gathered = matrices.iter().zip(bytes).zip([ImageSide::Left, ImageSide::Right]);
+        let gathered = gathered.filter(|((matrix, _), _)| matrix.is_none());
+        return gathered.fold(results, |sum, ((_, bytes), side)| sum.saturating_add(bytes.saturating_mul(times(side))));
     }
     let strides = matrices.map(|matrix| matrix.filter(|m| m.dtype == T::DTYPE).map(|m| (m.row, m.col)));
     let in_place = super::unpacked::<T>(gemm_isa(machine.isa), shape, kc, strides);
-    // Results that an expression goes over are copied, too.
-    let results = if contract.epilogue.is_acc() { 0 } else { asked.bytes::<T>(shape.m, shape.n) };
     let packed = in_place.iter().zip(bytes).filter(|(in_place, _)| !**in_place);
     packed.fold(results, |sum, (_, bytes)| sum.saturating_add(bytes))
 }
@@ -67,7 +71,7 @@ pub(in crate::contract) fn candidates<T: AccElement>(asked: &Asked<'_>) -> Vec<C
     let isa = gemm_isa(machine.isa);
     let fixed = Blocking::for_caches::<T>(&machine.topology, isa, FIXED_FOR);
     let fitted = Blocking::for_caches::<T>(&machine.topology, isa, shape);
-    let edges = Some(super::edges::<T>(isa));
+    let edges = Some(super::edges::<T>(isa, shape));
     // Tables of windows begin anew with each matrix of a batch.
     let is_matmul = asked.matrices::<T>().iter().all(Option::is_some);
     let starts = if is_matmul { 0 } else { shape.batch as u64 };

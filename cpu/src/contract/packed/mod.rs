@@ -145,9 +145,11 @@ pub fn unpacked<T: Element>(
     plan::unpacked(table, shape, table.kc(shape.k, kc), strides, 1)
 }
 
-/// Rows and columns of a result that kernels for its edges come in.
-pub fn edges<T: Element>(isa: MicroKernel) -> (usize, usize) {
-    kernels::<T>(isa).edges()
+/// Rows and columns of a result that kernels for its edges come in. A tile of fewer rows than hide the latency of an addition takes the time of as many.
+pub fn edges<T: Element>(isa: MicroKernel, shape: ContractSizes) -> (usize, usize) {
+    const LEAST_ROWS: usize = 4;
+    let (rows, columns) = kernels::<T>(isa).edges();
+    (if shape.m < LEAST_ROWS { rows.max(LEAST_ROWS) } else { rows }, columns)
 }
 
 fn bytes<T>(plan: &GemmPlan, threads: usize) -> usize {

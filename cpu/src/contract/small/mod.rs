@@ -63,7 +63,7 @@ impl<T: AccElement> Way for SmallWay<T> {
         let blocking = Blocking::for_caches::<T>(&machine.topology, isa, self.shape);
         let mut candidate = Candidate::scheduled(FAMILY, tile(blocking, self.shape));
         candidate.schedule = Schedule::default();
-        candidate.traffic.edges = Some(edges::<T>(isa));
+        candidate.traffic.edges = Some(edges::<T>(isa, self.shape));
         vec![candidate]
     }
 
