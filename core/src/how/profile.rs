@@ -134,6 +134,7 @@ pub struct DeviceProfile {
     /// Whether values between convolutions may be stored with their channels last: its kernels for that order are worth a look.
     pub channels_last: bool,
     /// Columns from which on matmuls of a batch that share their left operand are better computed one by one; narrower ones are computed as one.
+    #[serde(default)] // A fact of this version: measurements that were kept before have none.
     pub batch_columns: usize,
     /// The way from and to the host.
     pub transfer: Transfer,
