@@ -128,6 +128,19 @@ def test_linear_algebra():
         ms.linalg.inv(ms.zeros((2, 2))).eval()
 
 
+@pytest.mark.parametrize("rows", [(), (1,), (3,), (2, 3)])
+def test_rows_without_elements_read_what_belongs_to_the_row(rows):
+    x = ms.zeros((*rows, 0))
+    # The dot product is held: it may stand in memory when the sums read it.
+    dot = ms.vecdot(x, x)
+    offset = (ms.arange(int(np.prod(rows))).astype("float32") * 2).reshape(rows).eval()
+    made = (x * x).sum(axis=-1) + offset + dot
+    assert made.tolist() == offset.tolist() and not np.any(values(dot))
+    turned = offset.T
+    made = (x * x).sum(axis=-1).reshape(turned.shape) + turned + dot.reshape(turned.shape)
+    assert made.tolist() == turned.tolist()
+
+
 def test_fourier_transforms():
     a = np.random.rand(4, 6)
     x = ms.asarray(a)

@@ -15,6 +15,13 @@ pub(crate) fn is_whole(layout: &Layout) -> bool {
 /// row-major positions that `outer` gives for an index `j`. The result maps `j` straight to the input; `None` where that
 /// is not an affine map.
 pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result<Option<Layout>> {
+    // A row without elements has a value of the row all the same, and reads what belongs to it.
+    if let Some(rows) = rows_of(outer).filter(|_| !inner.is_empty()) {
+        let Some(found) = compose(inner, shape, &rows)? else { return Ok(None) };
+        let still = |(&own, &s): (&isize, &isize)| if own == 0 { 0 } else { s };
+        let strides: Strides = outer.strides().iter().zip(found.strides()).map(still).collect();
+        return Layout::new(outer.shape(), &strides, found.offset()).map(Some);
+    }
     if outer.is_empty() || inner.is_empty() {
         return Ok(Some(Layout::new(outer.shape(), &row_major(outer.shape()), inner.offset())?));
     }
@@ -36,6 +43,16 @@ pub(crate) fn compose(inner: &Layout, shape: &[usize], outer: &Layout) -> Result
     let strides: Strides = at.steps.iter().map(|&(axis, step)| step * inner.strides()[axis]).collect();
     let offset = inner.offset() as isize + at.start.iter().zip(inner.strides()).map(|(&i, &s)| i * s).sum::<isize>();
     Layout::new(outer.shape(), &strides, offset as usize).map(Some)
+}
+
+/// Of an empty layout whose sizes of 0 are all repetitions: one repetition each.
+fn rows_of(outer: &Layout) -> Option<Layout> {
+    let sizes = || outer.shape().iter().zip(outer.strides());
+    if !outer.is_empty() || sizes().any(|(&n, &s)| n == 0 && s != 0) {
+        return None;
+    }
+    let shape: Dims = sizes().map(|(&n, _)| n.max(1)).collect();
+    Layout::new(&shape, outer.strides(), outer.offset()).ok()
 }
 
 /// Row-major positions in a shape, taken apart into coordinates.
