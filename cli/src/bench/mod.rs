@@ -132,7 +132,7 @@ pub fn tour(args: &args::Tour) -> Outcome {
     let count = devices.len() * cases.len();
     // A third of a minute of measuring at most, so that preparing and checking end within the minute, too.
     let seconds = args.seconds.unwrap_or((20.0 / count as f64).clamp(0.05, 0.75));
-    say("What is timed, each once through the tensor API, in f32:")?;
+    say("What is timed, through the tensor API, in f32:")?;
     say(cases::explained())?;
     say("")?;
     let mut report = Report::new(&cases, false, count);
