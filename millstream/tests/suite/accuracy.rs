@@ -222,9 +222,10 @@ fn odd(x: f64) -> f32 {
 fn check16(f: &Function, dtype: DType, device: &Device) -> Result<Worst> {
     let t = device.profile().tolerance;
     let bits: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
-    let (value, round): (fn(u16) -> f64, fn(f64) -> f64) = match dtype {
-        DType::F16 => (|w| f16::from_bits(w).to_f64(), |x| f16::from_f32(odd(x)).to_f64()),
-        _ => (|w| bf16::from_bits(w).to_f64(), |x| bf16::from_f32(odd(x)).to_f64()),
+    let value = |w| if dtype == DType::F16 { f16::from_bits(w).to_f64() } else { bf16::from_bits(w).to_f64() };
+    let round: fn(f64) -> f64 = match dtype {
+        DType::F16 => |x| f16::from_f32(odd(x)).to_f64(),
+        _ => |x| bf16::from_f32(odd(x)).to_f64(),
     };
     let y = (f.of)(&Tensor::from_bytes(&[1 << 16], dtype, &bits).to(device)).to_bytes()?;
     let mut worst = Worst::NONE;
