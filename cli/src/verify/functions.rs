@@ -94,7 +94,7 @@ fn floats() -> impl Iterator<Item = Tensor> {
 /// The ends of each integer dtype, and what lies around zero.
 fn integers() -> impl Iterator<Item = Tensor> {
     DType::ALL.into_iter().filter(|d| d.is_integer()).map(|dtype| {
-        let zero = Tensor::zeros(&[1], dtype);
+        let zero = Tensor::zeros([1], dtype);
         let least = if matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) {
             zero.not().shl(8 * dtype.size() as i64 - 1)
         } else {
@@ -102,7 +102,7 @@ fn integers() -> impl Iterator<Item = Tensor> {
         };
         let most = least.not();
         let some = Tensor::from_slice(&[0i64, 1, 2, 3, 7, 100, -1, -2, -7]).cast(dtype);
-        Tensor::concat(&[&some, &least, &(&least + 1), &most, &(&most - 1)], 0)
+        Tensor::concat([&some, &least, &(&least + 1), &most, &(&most - 1)], 0)
     })
 }
 
