@@ -274,7 +274,7 @@ mod tests {
             ("sum(x, x=1)", 9, "twice"),
             ("sum(axis=0, x)", 12, "follows"),
             ("sum(axis=0)", 0, "needs the argument"),
-            ("reshape(x, [-2])", 11, "size of -2"),
+            ("reshape(x, [-1])", 11, "negative"),
             ("reshape(x, 1.5)", 11, "whole number"),
             ("cast(x, 3)", 8, "dtype"),
             ("f32", 0, "dtype"),
