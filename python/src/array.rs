@@ -84,16 +84,16 @@ macro_rules! operators {
     ($($name:ident $reflected:ident $in_place:ident $function:path;)*) => {
         #[pymethods]
         impl Array {
-            $(fn $name(&self, py: Python<'_>, other: Arg) -> Made {
+            $(fn $name(&self, py: Python<'_>, other: Arg) -> R<Made> {
                 pair(Arg::Tensor(self.get(py)), other, $function)
             }
 
-            fn $reflected(&self, py: Python<'_>, other: Arg) -> Made {
+            fn $reflected(&self, py: Python<'_>, other: Arg) -> R<Made> {
                 pair(other, Arg::Tensor(self.get(py)), $function)
             }
 
             fn $in_place(&self, py: Python<'_>, other: Arg) -> R<()> {
-                self.put(py, pair(Arg::Tensor(self.get(py)), other, $function).0)
+                self.put(py, pair(Arg::Tensor(self.get(py)), other, $function)?.0)
             })*
         }
     };
@@ -115,19 +115,19 @@ operators! {
 
 #[pymethods]
 impl Array {
-    fn __pow__(&self, py: Python<'_>, other: Arg, _modulo: Option<Arg>) -> Made {
+    fn __pow__(&self, py: Python<'_>, other: Arg, _modulo: Option<Arg>) -> R<Made> {
         pair(Arg::Tensor(self.get(py)), other, elementwise::op::pow)
     }
 
-    fn __rpow__(&self, py: Python<'_>, other: Arg, _modulo: Option<Arg>) -> Made {
+    fn __rpow__(&self, py: Python<'_>, other: Arg, _modulo: Option<Arg>) -> R<Made> {
         pair(other, Arg::Tensor(self.get(py)), elementwise::op::pow)
     }
 
     fn __ipow__(&self, py: Python<'_>, other: Arg, _modulo: Option<Arg>) -> R<()> {
-        self.put(py, pair(Arg::Tensor(self.get(py)), other, elementwise::op::pow).0)
+        self.put(py, pair(Arg::Tensor(self.get(py)), other, elementwise::op::pow)?.0)
     }
 
-    fn __richcmp__(&self, py: Python<'_>, other: Arg, op: CompareOp) -> Made {
+    fn __richcmp__(&self, py: Python<'_>, other: Arg, op: CompareOp) -> R<Made> {
         let function = match op {
             CompareOp::Eq => elementwise::op::equal,
             CompareOp::Ne => elementwise::op::not_equal,
@@ -180,7 +180,7 @@ impl Array {
     }
 
     fn __contains__(&self, py: Python<'_>, value: Arg) -> R<bool> {
-        let found = pair(Arg::Tensor(self.get(py)), value, elementwise::op::equal).0.any(..);
+        let found = pair(Arg::Tensor(self.get(py)), value, elementwise::op::equal)?.0.any(..);
         Ok(matches!(values::item(py, &found)?, Value::Bool(true)))
     }
 

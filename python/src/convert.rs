@@ -12,6 +12,7 @@ use crate::device::{self, DeviceArg};
 use crate::dtype::{self, DTypeArg};
 use crate::error::{Fail, R, type_error, value_error};
 use crate::exchange;
+use crate::functions::elementwise::{Beyond, Pair};
 
 /// A number of Python, which has no dtype of its own.
 #[derive(Clone, Copy)]
@@ -83,16 +84,14 @@ impl Number {
         })
     }
 
-    /// The number as a tensor beside values of this dtype; integers wrap.
-    fn beside(self, dtype: DType) -> Tensor {
-        let of = self.dtype_beside(dtype);
-        Tensor::scalar(match self {
-            Number::Int(v) => Scalar::from_int(v, of),
-            Number::Bool(v) => Scalar::new(v),
-            Number::Float(v) => Scalar::from_f64(v, of),
-            Number::Complex(v) if of == DType::C128 => Scalar::new(v),
-            Number::Complex(v) => Scalar::new(Complex::new(v.re as f32, v.im as f32)),
-        })
+    /// The number as a tensor beside values of this dtype; an error where an integer type does not hold it.
+    fn beside(self, dtype: DType) -> R<Tensor> {
+        Ok(Tensor::scalar(self.scalar(self.dtype_beside(dtype))?))
+    }
+
+    /// Whether values of this dtype are integers that do not hold the number.
+    fn is_beyond(self, dtype: DType) -> bool {
+        matches!(self, Number::Int(v) if dtype != DType::Bool && Scalar::whole(v, dtype).is_none())
     }
 }
 
@@ -131,30 +130,58 @@ impl Arg {
         }
     }
 
-    /// As a tensor beside values of that dtype.
-    pub fn beside(self, dtype: DType) -> Tensor {
+    /// As a tensor beside values of that dtype; an error where that is an integer type which does not hold the number.
+    pub fn beside(self, dtype: DType) -> R<Tensor> {
         match self {
-            Arg::Tensor(t) => t,
+            Arg::Tensor(t) => Ok(t),
             Arg::Number(n) => n.beside(dtype),
         }
     }
 
+    /// Of a whole number that these integers do not hold, whether it lies above them.
+    pub fn beyond(&self, dtype: DType) -> Option<bool> {
+        match *self {
+            Arg::Number(n @ Number::Int(v)) if n.is_beyond(dtype) => Some(v > 0),
+            _ => None,
+        }
+    }
+
     /// As a tensor by itself.
-    pub fn alone(self) -> Tensor {
+    pub fn alone(self) -> R<Tensor> {
         match self {
-            Arg::Tensor(t) => t,
+            Arg::Tensor(t) => Ok(t),
             Arg::Number(n) => n.beside(n.dtype()),
         }
     }
 }
 
-/// An operation on two operands, of which one at least should be an array.
-pub fn pair(a: Arg, b: Arg, make: impl FnOnce(&Tensor, Operand<'_>) -> Tensor) -> Made {
-    Made(match (a, b) {
-        (Arg::Tensor(a), b) => make(&a, b.operand()),
-        (a, Arg::Tensor(b)) => make(&a.beside(b.dtype()), Operand::Tensor(&b)),
-        (a, b) => make(&a.alone(), b.operand()),
+/// Two operands as tensors, of which one at least should be an array: a number takes the dtype of the other.
+pub fn both(a: Arg, b: Arg) -> R<(Tensor, Tensor)> {
+    Ok(match (a, b) {
+        (Arg::Tensor(a), b) => {
+            let of = a.dtype();
+            (a, b.beside(of)?)
+        }
+        (a, Arg::Tensor(b)) => (a.beside(b.dtype())?, b),
+        (a, b) => (a.alone()?, b.alone()?),
     })
+}
+
+/// An operation on two operands, of which one at least should be an array.
+pub fn pair(a: Arg, b: Arg, op: Pair) -> R<Made> {
+    Ok(Made(match (a, b) {
+        (Arg::Tensor(a), b) => (op.make)(&a, b.operand()),
+        (Arg::Number(a), Arg::Tensor(b)) if a.is_beyond(b.dtype()) => match (op.beyond, a) {
+            (Beyond::Exchanged(make), _) => make(&b, Arg::Number(a).operand()),
+            (Beyond::Wraps, Number::Int(v)) => {
+                (op.make)(&Tensor::scalar(Scalar::from_int(v, b.dtype())), Operand::Tensor(&b))
+            }
+            (Beyond::Fraction, Number::Int(v)) => (op.make)(&Tensor::scalar(v as f32), Operand::Tensor(&b)),
+            _ => (op.make)(&a.beside(b.dtype())?, Operand::Tensor(&b)),
+        },
+        (a, Arg::Tensor(b)) => (op.make)(&a.beside(b.dtype())?, Operand::Tensor(&b)),
+        (a, b) => (op.make)(&a.alone()?, b.operand()),
+    }))
 }
 
 /// Anything that is like an array: an array of this or another library, a number, a list of them.

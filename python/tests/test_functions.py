@@ -216,3 +216,36 @@ def test_profiles_and_explanations():
     steps = [r for r in p.records() if r["kind"] == "step"]
     assert len(steps) == 1 and steps[0]["device"] == "cpu" and "cpu" in str(p)
     assert "map" in (x + 1).explain() and (x + 1).explain() == ms.explain(x + 1)
+
+
+def test_numbers_that_an_integer_dtype_does_not_hold():
+    x = ms.asarray([0, 5, 255], dtype=ms.uint8)
+    for function, wanted in [
+        (ms.equal, False), (ms.not_equal, True), (ms.less, False), (ms.less_equal, False), (ms.greater, True), (ms.greater_equal, True),
+    ]:  # fmt: skip
+        # The number on the left; on the right the answer is that of the opposite comparison.
+        assert function(256, x).tolist() == [wanted] * 3, function
+    assert ms.less(-1, x).tolist() == [True] * 3 and (256 == x).tolist() == [False] * 3
+    assert ms.equal(2**63, ms.asarray([2**63 - 1])).tolist() == [False]
+    assert ms.maximum(-1, x).tolist() == [0, 5, 255] and ms.minimum(300, x).tolist() == [0, 5, 255]
+    assert ms.logical_and(256, x).tolist() == [False, True, True]
+    assert ms.divide(510, x[1:]).tolist() == [102.0, 2.0]
+    # Sums and products wrap, whichever side the number is on.
+    assert ms.add(300, x).tolist() == ms.add(x, 300).tolist() == [44, 49, 43]
+    for refused in [
+        lambda: ms.where(x > 3, x, 300), lambda: ms.where(x > 3, -1, x), lambda: ms.floor_divide(300, x), lambda: ms.maximum(300, x),
+        lambda: ms.pow(300, x), lambda: 300 % x,
+    ]:  # fmt: skip
+        with pytest.raises((OverflowError, ValueError), match="does not fit in uint8|does not fit in u8"):
+            refused()
+    assert ms.isin(x, 256).tolist() == [False] * 3 and ms.isin(x, 5).tolist() == [False, True, False]
+    assert not ms.isin(256, x).item() and ms.isin(255, x).item() and not ms.isin(256, x, invert=False).item()
+    assert [ms.searchsorted(x, v).item() for v in [-1, 0, 5, 256]] == [0, 0, 1, 3]
+    assert ms.isclose(ms.asarray([0, 9], dtype=ms.uint64), -1, atol=1.5).tolist() == [True, False]
+    assert not ms.allclose(ms.asarray([0], dtype=ms.uint64), -1) and ms.allclose([1, 2], [1.0, 2.0])
+
+
+def test_diff_takes_its_arguments_as_numpy_does():
+    x = ms.asarray([[1, 4, 9, 16], [2, 3, 5, 7]])
+    assert ms.diff(x, 2).tolist() == np.diff(np.asarray(x), 2).tolist() == ms.diff(x, axis=-1, n=2).tolist()
+    assert ms.diff(x, 1, 0).tolist() == np.diff(np.asarray(x), 1, 0).tolist()

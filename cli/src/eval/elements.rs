@@ -117,8 +117,8 @@ fn flag(a: &mut Arguments<'_>, name: &str) -> Result<bool, Trouble> {
     }
 }
 
-fn close(a: &mut Arguments<'_>) -> Result<(Tensor, Tensor, Tolerance), Trouble> {
-    let (x, y) = (a.tensor("x")?, a.tensor("y")?);
+fn close(a: &mut Arguments<'_>) -> Result<(Tensor, Beside, Tolerance), Trouble> {
+    let (x, y) = a.pair("x", "y")?;
     let tolerance = Tolerance::new(a.float_or("relative", 1e-5)?, a.float_or("absolute", 1e-8)?);
     Ok((x, y, if flag(a, "nan_equal")? { tolerance.equal_nan() } else { tolerance }))
 }
@@ -153,13 +153,13 @@ pub const MORE: &[Function] = &[
         name: "isclose",
         form: "x, y, relative=1e-5, absolute=1e-8, nan_equal=false",
         about: "true where abs(x - y) <= absolute + relative * abs(y)",
-        call: |a| close(a).map(|(x, y, near)| x.isclose(&y, near)),
+        call: |a| close(a).map(|(x, y, near)| x.isclose(operand(&y), near)),
     },
     Function {
         name: "allclose",
         form: "x, y, relative=1e-5, absolute=1e-8, nan_equal=false",
         about: "whether all elements are close",
-        call: |a| close(a).map(|(x, y, near)| x.allclose(&y, near)),
+        call: |a| close(a).map(|(x, y, near)| x.allclose(operand(&y), near)),
     },
     Function {
         name: "elu",

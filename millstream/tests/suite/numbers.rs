@@ -342,3 +342,34 @@ fn functions_keep_their_bounds_where_they_are_hardest() {
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
+
+#[test]
+fn closeness_to_numbers_beyond_a_dtype_has_an_answer() {
+    let all = |t: Tensor| t.to_vec::<bool>().unwrap();
+    let wide = Tensor::from_slice(&[0u64, 1, u64::MAX]);
+    assert_eq!(all(wide.isclose(-1, Tolerance::new(0.0, 1.5))), [true, false, false]);
+    assert_eq!(all(wide.isclose(1i128 << 64, Tolerance::new(0.0, 1.0))), [false, false, true]);
+    assert_eq!(all(wide.isclose(1i128 << 64, Tolerance::new(0.0, 0.5))), [false; 3]);
+    assert_eq!(all(wide.isclose(u64::MAX, Tolerance::new(0.0, 0.5))), [false, false, true]);
+    let low = Tensor::from_slice(&[-128i8, 127]);
+    assert_eq!(all(low.isclose(-130, Tolerance::new(0.0, 2.0))), [true, false]);
+    assert_eq!(all(low.isclose(200, Tolerance::new(0.5, 0.0))), [false, true]);
+    assert_eq!(all(low.isclose(127.25, Tolerance::new(0.0, 0.5))), [false, true]);
+    assert!(!wide.allclose(-1, Tolerance::default()).item::<bool>().unwrap());
+}
+
+#[test]
+fn variances_of_large_integers_are_finite() {
+    let value = |t: Tensor| f64::from(t.item::<f32>().unwrap());
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-5 * b;
+    let half = 2f64.powi(63);
+    let x = Tensor::from_slice(&[0u64, 0, 0, 0, 0, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX]);
+    assert!(near(value(x.var(..)), half * half), "{}", value(x.var(..)));
+    assert!(near(value(x.std(..)), half));
+    assert!(near(value(x.var_corrected(1.0, ..)), half * half * 10.0 / 9.0));
+    let x = Tensor::from_slice(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX, i64::MIN, i64::MAX]);
+    assert!(near(value(x.var(..)), half * half));
+    // Small ones lose nothing.
+    assert_eq!(value(Tensor::from_slice(&[0i64, 1, 2, 3]).var(..)), 1.25);
+    assert_eq!(value(Tensor::from_slice(&[7u64, 7]).var(..)), 0.0);
+}

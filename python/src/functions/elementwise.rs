@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use crate::array::Made;
 use crate::convert::{Arg, X, pair};
+use crate::error::R;
 use crate::functions::add;
 
 macro_rules! unary {
@@ -115,21 +116,41 @@ unary! {
     trunc |x| x.trunc();
 }
 
+/// What an operation makes of a whole number on the left that the integers on the right do not hold.
+#[derive(Clone, Copy)]
+pub enum Beyond {
+    /// It wraps, as the result does.
+    Wraps,
+    /// It is a fraction.
+    Fraction,
+    /// What the operation gives with the operands exchanged.
+    Exchanged(fn(&Tensor, Operand<'_>) -> Tensor),
+    /// An error.
+    Refused,
+}
+
+/// An operation on two operands.
+#[derive(Clone, Copy)]
+pub struct Pair {
+    pub make: fn(&Tensor, Operand<'_>) -> Tensor,
+    pub beyond: Beyond,
+}
+
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident |$x:ident, $y:ident| $make:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $beyond:expr, |$x:ident, $y:ident| $make:expr;)*) => {
         /// The operations themselves.
+        #[allow(non_upper_case_globals)]
         pub mod op {
             use super::*;
+            use super::Beyond::*;
 
-            $(pub fn $name($x: &Tensor, $y: Operand<'_>) -> Tensor {
-                $make
-            })*
+            $(pub const $name: Pair = Pair { make: |$x, $y| $make, beyond: $beyond };)*
         }
 
         $($(#[$doc])*
         #[pyfunction]
         #[pyo3(signature = (x1, x2, /))]
-        pub fn $name(x1: Arg, x2: Arg) -> Made {
+        pub fn $name(x1: Arg, x2: Arg) -> R<Made> {
             pair(x1, x2, op::$name)
         })*
 
@@ -150,65 +171,65 @@ fn product(x: &Tensor, y: &Operand<'_>) -> Tensor {
 
 binary! {
     /// `x1 + x2`.
-    add |x, y| x + y;
+    add Wraps, |x, y| x + y;
     /// The angle of the point (`x2`, `x1`) in radians.
-    atan2 |x, y| x.atan2(y);
+    atan2 Fraction, |x, y| x.atan2(y);
     /// Bitwise and; of bool, logical and.
-    bitwise_and |x, y| x.and(y);
+    bitwise_and Wraps, |x, y| x.and(y);
     /// Shifted left.
-    bitwise_left_shift |x, y| x.shl(y);
+    bitwise_left_shift Refused, |x, y| x.shl(y);
     /// Bitwise or; of bool, logical or.
-    bitwise_or |x, y| x.or(y);
+    bitwise_or Wraps, |x, y| x.or(y);
     /// Shifted right, with the sign.
-    bitwise_right_shift |x, y| x.shr(y);
+    bitwise_right_shift Refused, |x, y| x.shr(y);
     /// Bitwise exclusive or; of bool, logical exclusive or.
-    bitwise_xor |x, y| x.xor(y);
+    bitwise_xor Wraps, |x, y| x.xor(y);
     /// The magnitude of `x1` with the sign of `x2`.
-    copysign |x, y| x.copysign(y);
+    copysign Fraction, |x, y| x.copysign(y);
     /// `x1 / x2`, always a fraction.
-    divide |x, y| x / y;
+    divide Fraction, |x, y| x / y;
     /// True where equal.
-    equal |x, y| x.eq(y);
+    equal Exchanged(|y, x| y.eq(x)), |x, y| x.eq(y);
     /// The quotient rounded toward minus infinity.
-    floor_divide |x, y| x.floor_div(y);
+    floor_divide Refused, |x, y| x.floor_div(y);
     /// The remainder with the sign of `x1`.
-    fmod |x, y| x.fmod(y);
+    fmod Refused, |x, y| x.fmod(y);
     /// True where `x1` is greater.
-    greater |x, y| x.gt(y);
+    greater Exchanged(|y, x| y.lt(x)), |x, y| x.gt(y);
     /// True where `x1` is greater or equal.
-    greater_equal |x, y| x.ge(y);
+    greater_equal Exchanged(|y, x| y.le(x)), |x, y| x.ge(y);
     /// `sqrt(x1**2 + x2**2)` without overflow.
-    hypot |x, y| x.hypot(y);
+    hypot Fraction, |x, y| x.hypot(y);
     /// True where `x1` is less.
-    less |x, y| x.lt(y);
+    less Exchanged(|y, x| y.gt(x)), |x, y| x.lt(y);
     /// True where `x1` is less or equal.
-    less_equal |x, y| x.le(y);
+    less_equal Exchanged(|y, x| y.ge(x)), |x, y| x.le(y);
     /// `log(exp(x1) + exp(x2))` without overflow.
-    logaddexp |x, y| x.logaddexp(y);
+    logaddexp Refused, |x, y| x.logaddexp(y);
     /// Logical and of what is not 0.
-    logical_and |x, y| x.logical_and(y);
+    logical_and Exchanged(|y, x| y.logical_and(x)), |x, y| x.logical_and(y);
     /// Logical or of what is not 0.
-    logical_or |x, y| x.logical_or(y);
+    logical_or Exchanged(|y, x| y.logical_or(x)), |x, y| x.logical_or(y);
     /// True where exactly one is not 0.
-    logical_xor |x, y| x.logical_xor(y);
+    logical_xor Exchanged(|y, x| y.logical_xor(x)), |x, y| x.logical_xor(y);
     /// The product of matrices, vectors and batches of them.
-    matmul |x, y| product(x, &y);
+    matmul Refused, |x, y| product(x, &y);
     /// The larger of each pair.
-    maximum |x, y| x.maximum(y);
+    maximum Exchanged(|y, x| y.maximum(x)), |x, y| x.maximum(y);
     /// The smaller of each pair.
-    minimum |x, y| x.minimum(y);
+    minimum Exchanged(|y, x| y.minimum(x)), |x, y| x.minimum(y);
     /// `x1 * x2`.
-    multiply |x, y| x * y;
+    multiply Wraps, |x, y| x * y;
     /// The next number of the dtype in the direction of `x2`.
-    nextafter |x, y| x.nextafter(y);
+    nextafter Fraction, |x, y| x.nextafter(y);
     /// True where not equal.
-    not_equal |x, y| x.ne(y);
+    not_equal Exchanged(|y, x| y.ne(x)), |x, y| x.ne(y);
     /// The power.
-    pow |x, y| x.pow(y);
+    pow Refused, |x, y| x.pow(y);
     /// The remainder with the sign of `x2`.
-    remainder |x, y| x.rem(y);
+    remainder Refused, |x, y| x.rem(y);
     /// `x1 - x2`.
-    subtract |x, y| x - y;
+    subtract Wraps, |x, y| x - y;
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 
 use crate::arguments::{AxisArg, Ints, spread};
 use crate::array::{Array, Made};
-use crate::convert::{Arg, Number, X};
+use crate::convert::{Arg, Number, X, both};
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
 use crate::error::{R, type_error, value_error};
@@ -88,8 +88,8 @@ fn concat(arrays: Vec<X>, axis: Option<isize>) -> Made {
 
 /// The differences of neighbours along an axis, `n` times.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, axis = -1, n = 1, prepend = None, append = None))]
-fn diff(x: X, axis: isize, n: usize, prepend: Option<X>, append: Option<X>) -> Made {
+#[pyo3(signature = (x, /, n = 1, axis = -1, *, prepend = None, append = None))]
+fn diff(x: X, n: usize, axis: isize, prepend: Option<X>, append: Option<X>) -> Made {
     let parts = [prepend, Some(x), append];
     let parts: Vec<Tensor> = parts.into_iter().flatten().map(|x| x.0).collect();
     let mut made = if parts.len() == 1 { parts[0].clone() } else { Tensor::concat(parts, axis) };
@@ -279,18 +279,11 @@ fn unstack<'py>(py: Python<'py>, x: X, axis: isize) -> R<Bound<'py, PyTuple>> {
 /// Elements of `x1` where the condition is true, of `x2` where it is not.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, x1, x2, /))]
-fn where_(condition: X, x1: Arg, x2: Arg) -> Made {
+fn where_(condition: X, x1: Arg, x2: Arg) -> R<Made> {
     let condition = if condition.0.dtype() == DType::Bool { condition.0 } else { condition.0.ne(0) };
     // A number beside an array takes its dtype as in an operation.
-    let (a, b) = match (x1, x2) {
-        (Arg::Tensor(a), b) => {
-            let of = a.dtype();
-            (a, b.beside(of))
-        }
-        (a, Arg::Tensor(b)) => (a.beside(b.dtype()), b),
-        (a, b) => (a.alone(), b.alone()),
-    };
-    Made(condition.where_(&a, &b))
+    let (a, b) = both(x1, x2)?;
+    Ok(Made(condition.where_(&a, &b)))
 }
 
 /// Rounded to whole numbers, or to so many decimals; halves to even.
@@ -447,7 +440,7 @@ impl Array {
     }
 
     /// The product of matrices, vectors and batches of them.
-    fn dot(&self, py: Python<'_>, other: Arg) -> Made {
+    fn dot(&self, py: Python<'_>, other: Arg) -> R<Made> {
         crate::convert::pair(Arg::Tensor(self.get(py)), other, elementwise::op::matmul)
     }
 

@@ -25,16 +25,16 @@ fn float(dtype: Option<DTypeArg>) -> DType {
 }
 
 /// `x * scale + shift`, without the operations where they change nothing.
-fn scaled(x: Tensor, scale: Arg, shift: Arg) -> Tensor {
+fn scaled(x: Tensor, scale: Arg, shift: Arg) -> R<Tensor> {
     use crate::convert::Number::{Float, Int};
     let x = match scale {
         Arg::Number(Float(1.0) | Int(1)) => x,
-        scale => pair(Arg::Tensor(x), scale, op::multiply).0,
+        scale => pair(Arg::Tensor(x), scale, op::multiply)?.0,
     };
-    match shift {
+    Ok(match shift {
         Arg::Number(Float(0.0) | Int(0)) => x,
-        shift => pair(Arg::Tensor(x), shift, op::add).0,
-    }
+        shift => pair(Arg::Tensor(x), shift, op::add)?.0,
+    })
 }
 
 const ZERO: Arg = Arg::Number(crate::convert::Number::Float(0.0));
@@ -57,23 +57,23 @@ impl PyGenerator {
     /// Numbers from `low` up to but without `high`.
     #[pyo3(signature = (low = ZERO, high = ONE, size = None, dtype = None),
         text_signature = "($self, low=0.0, high=1.0, size=None, dtype=None)")]
-    fn uniform(&self, low: Arg, high: Arg, size: Option<Ints>, dtype: Option<DTypeArg>) -> Made {
+    fn uniform(&self, low: Arg, high: Arg, size: Option<Ints>, dtype: Option<DTypeArg>) -> R<Made> {
         let x = self.0.lock().uniform(shape(size).shape(), float(dtype));
-        let (low, high) = (low.beside(x.dtype()), high.beside(x.dtype()));
-        Made(place(scaled(x, Arg::Tensor(&high - &low), Arg::Tensor(low)), None))
+        let (low, high) = (low.beside(x.dtype())?, high.beside(x.dtype())?);
+        Ok(Made(place(scaled(x, Arg::Tensor(&high - &low), Arg::Tensor(low))?, None)))
     }
 
     /// Numbers of the normal distribution around `loc` with the standard deviation `scale`.
     #[pyo3(signature = (loc = ZERO, scale = ONE, size = None, dtype = None),
         text_signature = "($self, loc=0.0, scale=1.0, size=None, dtype=None)")]
-    fn normal(&self, loc: Arg, scale: Arg, size: Option<Ints>, dtype: Option<DTypeArg>) -> Made {
+    fn normal(&self, loc: Arg, scale: Arg, size: Option<Ints>, dtype: Option<DTypeArg>) -> R<Made> {
         let x = self.0.lock().normal(shape(size).shape(), float(dtype));
-        Made(place(scaled(x, scale, loc), None))
+        Ok(Made(place(scaled(x, scale, loc)?, None)))
     }
 
     /// Numbers of the normal distribution around 0 with the standard deviation 1.
     #[pyo3(signature = (size = None, dtype = None))]
-    fn standard_normal(&self, size: Option<Ints>, dtype: Option<DTypeArg>) -> Made {
+    fn standard_normal(&self, size: Option<Ints>, dtype: Option<DTypeArg>) -> R<Made> {
         self.normal(ZERO, ONE, size, dtype)
     }
 

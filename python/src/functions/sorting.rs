@@ -1,11 +1,11 @@
 //! Sorting, searching and sets; results whose shape depends on values are computed at once.
 
-use millstream::{DType, Order, Side};
+use millstream::{DType, Order, Side, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::array::{Array, Made};
-use crate::convert::{Arg, X};
+use crate::convert::{Arg, Number, X, both};
 use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::{Fail, R, value_error};
 use crate::functions::add;
@@ -58,24 +58,28 @@ fn searchsorted(x1: X, x2: Arg, side: &str, sorter: Option<X>) -> R<Made> {
         other => return Err(value_error(format!("side={other:?}\n  try: \"left\" or \"right\""))),
     };
     let sorted = sorter.map_or_else(|| x1.0.clone(), |s| x1.0.take(&s.0, 0));
-    let values = x2.beside(sorted.dtype());
+    let values = match x2.beyond(sorted.dtype()) {
+        // Beyond all that the dtype holds.
+        Some(above) => return Ok(Made(Tensor::scalar(if above { sorted.len() as i64 } else { 0 }))),
+        None => x2.beside(sorted.dtype())?,
+    };
     Ok(Made(sorted.searchsorted(&values, side)))
 }
 
 /// Whether each element is one of those of `x2`.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, *, invert = false))]
-fn isin(x1: Arg, x2: Arg, invert: bool) -> Made {
-    let (a, b) = match (x1, x2) {
-        (Arg::Tensor(a), b) => {
-            let of = a.dtype();
-            (a, b.beside(of))
+fn isin(x1: Arg, x2: Arg, invert: bool) -> R<Made> {
+    let found = match (x1, x2) {
+        // A number that the dtype does not hold is not among its values.
+        (Arg::Tensor(a), b @ Arg::Number(_)) => a.eq(b.operand()),
+        (a @ Arg::Number(_), Arg::Tensor(b)) => b.eq(a.operand()).any(..),
+        (a, b) => {
+            let (a, b) = both(a, b)?;
+            a.isin(&b)
         }
-        (a, Arg::Tensor(b)) => (a.beside(b.dtype()), b),
-        (a, b) => (a.alone(), b.alone()),
     };
-    let found = a.isin(&b);
-    Made(if invert { found.not() } else { found })
+    Ok(Made(if invert { found.not() } else { found }))
 }
 
 /// Distinct values, where each stands first, which one each element is, and how often each is there.
@@ -86,10 +90,24 @@ fn _unique<'py>(py: Python<'py>, x: X) -> R<Bound<'py, PyTuple>> {
     tuple(py, [values, first, inverse, counts])
 }
 
+/// What an array is compared with: a number stays one, lists are arrays, too.
+struct Second(Arg);
+
+impl<'py> FromPyObject<'_, 'py> for Second {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Second> {
+        Ok(Second(match Number::of(&obj)? {
+            Some(number) => Arg::Number(number),
+            None => Arg::Tensor(obj.extract::<X>()?.0),
+        }))
+    }
+}
+
 /// Whether all elements are close to each other.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, rtol = 1e-5, atol = 1e-8, equal_nan = false))]
-fn allclose(py: Python<'_>, x1: X, x2: X, rtol: f64, atol: f64, equal_nan: bool) -> R<bool> {
+fn allclose(py: Python<'_>, x1: X, x2: Second, rtol: f64, atol: f64, equal_nan: bool) -> R<bool> {
     let close = isclose(x1, x2, rtol, atol, equal_nan).0.all(..);
     Ok(released(py, || close.item::<bool>())?)
 }
@@ -97,9 +115,9 @@ fn allclose(py: Python<'_>, x1: X, x2: X, rtol: f64, atol: f64, equal_nan: bool)
 /// True where elements are close to each other.
 #[pyfunction]
 #[pyo3(signature = (x1, x2, /, rtol = 1e-5, atol = 1e-8, equal_nan = false))]
-fn isclose(x1: X, x2: X, rtol: f64, atol: f64, equal_nan: bool) -> Made {
+fn isclose(x1: X, x2: Second, rtol: f64, atol: f64, equal_nan: bool) -> Made {
     let tolerance = millstream::Tolerance::new(rtol, atol);
-    Made(x1.0.isclose(&x2.0, if equal_nan { tolerance.equal_nan() } else { tolerance }))
+    Made(x1.0.isclose(x2.0.operand(), if equal_nan { tolerance.equal_nan() } else { tolerance }))
 }
 
 /// The dtype in which these meet: arrays, dtypes, numbers.
@@ -111,7 +129,7 @@ fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>) -> R<Py<PyDType>> {
     for item in arrays_and_dtypes.iter_borrowed() {
         let of = if let Ok(array) = item.cast::<Array>() {
             array.get().get(item.py()).dtype()
-        } else if let Some(number) = crate::convert::Number::of(&item)? {
+        } else if let Some(number) = Number::of(&item)? {
             numbers.push(number);
             continue;
         } else if let Ok(dtype) = item.extract::<DTypeArg>() {

@@ -94,6 +94,22 @@ impl Operand<'_> {
         }
     }
 
+    /// Of a whole number that an integer dtype does not hold: the value of the dtype that is nearest to it, how far it lies beyond that,
+    /// and the number.
+    pub(crate) fn outside(&self, dtype: DType) -> Option<(Scalar, f64, f64)> {
+        let &Operand::Int(v) = self else { return None };
+        if dtype == DType::Bool || fits(v, dtype) {
+            return None;
+        }
+        let bits = 8 * dtype.size() as u32;
+        let (least, most) = match dtype.kind() {
+            Family::Unsigned => (0, (1i128 << bits) - 1),
+            _ => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        };
+        let edge = if v > most { most } else { least };
+        Some((Scalar::from_int(edge, dtype), v.abs_diff(edge) as f64, v as f64))
+    }
+
     /// The operand as truth values.
     #[track_caller]
     pub(crate) fn truth(&self) -> Tensor {

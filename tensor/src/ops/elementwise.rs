@@ -263,8 +263,15 @@ impl Tensor {
 
     /// True where `|x - y| <= absolute + relative |y|`, where both are equal, or, if NaNs are to be equal, where both are NaN.
     #[track_caller]
-    pub fn isclose(&self, other: &Tensor, tolerance: Tolerance) -> Tensor {
+    pub fn isclose<'a>(&self, other: impl Into<Operand<'a>>, tolerance: Tolerance) -> Tensor {
+        let other = other.into();
         Tensor::composed("isclose", || {
+            if let Some((edge, beyond, number)) = other.outside(self.dtype()) {
+                // The dtype holds no such number: its distance is that from the nearest one of the dtype, and the rest.
+                let far = self.distance(&Tensor::scalar(edge)).cast(DType::F64) + beyond;
+                return far.le(number.abs() * tolerance.relative + tolerance.absolute);
+            }
+            let other = &other.beside(self.dtype());
             let whole = self.is_whole() && other.is_whole();
             let wide = if self.dtype().size().max(other.dtype().size()) > 2 { DType::F64 } else { DType::F32 };
             let float = |t: &Tensor| if whole { t.cast(wide) } else { t.clone() };
@@ -286,7 +293,7 @@ impl Tensor {
     /// # Ok::<(), millstream::Error>(())
     /// ```
     #[track_caller]
-    pub fn allclose(&self, other: &Tensor, tolerance: Tolerance) -> Tensor {
+    pub fn allclose<'a>(&self, other: impl Into<Operand<'a>>, tolerance: Tolerance) -> Tensor {
         Tensor::composed("allclose", || self.isclose(other, tolerance).all(..))
     }
 

@@ -100,7 +100,13 @@ impl Tensor {
         let x = self.as_float();
         let deviation = &x - x.mean_over(axes, Keep::Yes);
         let deviation = if x.dtype().is_complex() { deviation.abs() } else { deviation };
-        deviation.square().reduce(Reduce::Sum, axes, keep) / (self.elements_of(axes) - correction).max(0.0)
+        let degrees = (self.elements_of(axes) - correction).max(0.0);
+        if matches!(self.dtype(), DType::I64 | DType::U64) {
+            // The sum of their squares may be beyond f32. Powers of two round nothing.
+            const SMALL: f64 = 1.0 / (1u64 << 32) as f64;
+            return (deviation * SMALL).square().reduce(Reduce::Sum, axes, keep) / degrees / (SMALL * SMALL);
+        }
+        deviation.square().reduce(Reduce::Sum, axes, keep) / degrees
     }
 
     #[track_caller]
