@@ -42,7 +42,10 @@ fn one(part: &Bound<'_, PyAny>) -> R<Index> {
         return Ok(Index::from(if list.is_empty() { list.cast(DType::I64) } else { list }));
     }
     if let Some(tensor) = exchange::import(part)? {
-        return Ok(Index::from(tensor));
+        // An integer in an array without dimensions is one: whether the axis has it is known now.
+        if tensor.rank() > 0 || !tensor.dtype().is_integer() {
+            return Ok(Index::from(tensor));
+        }
     }
     match part.extract::<isize>() {
         Ok(at) => Ok(Index::from(at)),

@@ -105,6 +105,13 @@ impl Tensor {
                     axis += 1;
                 }
                 Part::Ellipsis => axis += rank - used,
+                // A mask without dimensions: all or nothing of an axis of one more.
+                Part::Tensor(t) if t.dtype() == DType::Bool && t.rank() == 0 => {
+                    t.check()?;
+                    view = view.unsqueeze(axis);
+                    lookups.push((axis, t.reshape([1])));
+                    axis += 1;
+                }
                 Part::Tensor(t) => {
                     t.check()?;
                     lookups.push((axis, t.clone()));
@@ -147,6 +154,7 @@ impl Tensor {
         let rest = (0..self.rank()).filter(|d| !axes.contains(d));
         let order: Vec<usize> = axes.iter().copied().chain(rest).collect();
         let found = self.permute(&order).index(lists.iter().map(|l| &l.1));
+        found.check()?;
         if !together || axes[0] == 0 {
             return Ok(found);
         }
