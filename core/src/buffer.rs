@@ -23,6 +23,7 @@ use crate::backend::{MemoryAt, Support};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::interrupt;
 use crate::memory::{MemoryKind, RawMemory, StreamId};
 use crate::pack_cache::PackCache;
 use crate::pool::Block;
@@ -217,7 +218,7 @@ pub struct Resident {
 impl Resident {
     /// Waits until the value is there.
     pub fn wait(&self) -> Result<()> {
-        self.ready.as_ref().map_or(Ok(()), Event::wait)
+        self.ready.as_ref().map_or(Ok(()), interrupt::wait)
     }
 }
 

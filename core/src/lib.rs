@@ -20,6 +20,7 @@ pub mod error;
 pub mod event;
 mod exit;
 pub mod how;
+pub mod interrupt;
 pub mod memory;
 pub mod pack_cache;
 pub mod pool;

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use millstream_core::backend::{BackendStream, Binding, Bindings, Launch};
 use millstream_core::event::Event;
 use millstream_core::memory::{RawMemory, StreamId};
-use millstream_core::{Error, PackCache, Result, Scalar};
+use millstream_core::{Error, PackCache, Result, Scalar, interrupt};
 use parking_lot::{Condvar, Mutex};
 
 use crate::shared::Shared;
-use crate::workers::Workers;
+use crate::workers::{self, Workers};
 
 /// Work that is computed when asked for: what a kernel of this crate prepares.
 pub(crate) trait Run: Send + Sync + 'static {
@@ -49,7 +49,8 @@ impl Launch for CpuLaunch {
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()> {
         match stream.as_any().downcast_ref::<QueuedStream>() {
             Some(queued) => queued.push(Command::Launch(self.0.clone(), Owned::from(bindings))),
-            None => guarded(|| self.0.execute(bindings)),
+            // The thread that asked for it waits for it, and may want to stop.
+            None => guarded(|| workers::interruptible(|| self.0.execute(bindings))),
         }
     }
 
@@ -61,6 +62,9 @@ impl Launch for CpuLaunch {
 /// A panic in a kernel is a bug, but the program that started the work goes on with an error.
 fn guarded(work: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        if panic.is::<workers::Interrupted>() {
+            return Err(interrupt::error());
+        }
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(Error::internal(format!("a CPU kernel panicked: {text}")))

@@ -9,7 +9,7 @@
 //!   ever gets a core. There is therefore no way to deadlock, whatever calls whatever.
 //! - A nested call, and a call that finds the pool busy, runs its tasks on the calling thread (and hands the rest over if
 //!   the pool becomes free).
-//! - A panic in a task continues on the caller, and tasks not yet taken may be left out; the pool remains usable.
+//! - A panic in a task continues on the caller, as does the wish to end its work ([`interruptible`]), and tasks not yet taken may be left out; the pool remains usable.
 //! - The order and the thread of a task are unspecified: a result may depend on the task index only.
 //!
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use cores::{Core, Spot};
 use gate::Gate;
+use millstream_core::interrupt;
 use parking_lot::Mutex;
 
 /// The most tasks of a job.
@@ -201,6 +202,7 @@ impl Workers {
                 }
                 next += count;
             } else {
+                stop_if_due();
                 f(next, 0);
                 next += 1;
             }
@@ -347,7 +349,12 @@ impl PoolState {
             // SAFETY: this thread holds a taken task, so the job cannot end and `job` is not written.
             let job = unsafe { *self.job.get() };
             if let Some(f) = job.f
-                && let Err(payload) = catch_unwind(AssertUnwindSafe(|| f(job.first + task as usize, seat)))
+                && let Err(payload) = catch_unwind(AssertUnwindSafe(|| {
+                    if seat == 0 {
+                        stop_if_due();
+                    }
+                    f(job.first + task as usize, seat);
+                }))
             {
                 done = done.wrapping_add(self.cancel());
                 let mut slot = self.panic.lock();
@@ -407,6 +414,34 @@ impl PoolState {
     fn cancel(&self) -> u32 {
         let left = self.seats.iter().map(|seat| Share::of(seat.share.0.swap(0, Ordering::Relaxed)).left());
         left.fold(0, u32::wrapping_add)
+    }
+}
+
+/// What unwinds a kernel that is not wanted any more.
+pub(crate) struct Interrupted;
+
+thread_local! {
+    /// Whether jobs of this thread may end between two tasks.
+    static INTERRUPTIBLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose jobs end, unwound by [`Interrupted`], once who waits for it wants to stop.
+pub(crate) fn interruptible<R>(work: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            INTERRUPTIBLE.set(self.0);
+        }
+    }
+    let _back = Back(INTERRUPTIBLE.replace(true));
+    work()
+}
+
+#[inline]
+fn stop_if_due() {
+    if INTERRUPTIBLE.get() && interrupt::is_due() {
+        // Not a panic: nothing is said.
+        resume_unwind(Box::new(Interrupted));
     }
 }
 

@@ -27,7 +27,7 @@ pub use millstream_tensor::{
     AttentionOptions, Axes, Cancel, Channels, Compiled, CompiledMany, Compression, Conv, Ellipsis, Exported, Extent,
     FftNorm, Generator, Index, Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested,
     NewAxis, NewShape, Operand, Order, Padding, Pool, RawTensor, Reduction, Shape, Side, Sizes, Span, Tensor,
-    Tolerance, around_evaluation, compile, compile_all, compile_many, default_runtime, step,
+    Tolerance, around_evaluation, compile, compile_all, compile_many, default_runtime, interruptible, step,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

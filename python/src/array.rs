@@ -12,7 +12,7 @@ use crate::dtype::{self, DTypeArg, PyDType};
 use crate::error::{R, type_error, value_error};
 use crate::exchange;
 use crate::functions::elementwise;
-use crate::released::{note_python, released};
+use crate::released::{note_python, released, released_whole, take_raised};
 use crate::values::Value;
 use crate::{forked, index, values};
 
@@ -46,7 +46,7 @@ impl Array {
 
     /// Changes the tensor; no other thread sees it meanwhile.
     pub fn change<T: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut Tensor) -> T + Send) -> T {
-        released(py, || change(&mut self.tensor.write()))
+        released_whole(py, || change(&mut self.tensor.write()))
     }
 
     /// Replaces the value by that of an operation in place, which keeps shape and dtype.
@@ -79,6 +79,16 @@ impl<'py> IntoPyObject<'py> for Made {
 
 /// A tensor on its way to Python.
 pub struct Made(pub Tensor);
+
+/// The values as a table, or the error in their place.
+fn text(py: Python<'_>, x: &Tensor) -> R<String> {
+    let text = released(py, || x.to_string());
+    x.check()?;
+    match take_raised() {
+        Some(raised) => Err(raised.into()),
+        None => Ok(text),
+    }
+}
 
 macro_rules! operators {
     ($($name:ident $reflected:ident $in_place:ident $function:path;)*) => {
@@ -229,8 +239,7 @@ impl Array {
 
     fn __repr__(&self, py: Python<'_>) -> R<String> {
         let x = self.get(py);
-        let text = released(py, || x.to_string());
-        x.check()?;
+        let text = text(py, &x)?;
         let text = text.replace('\n', "\n      ");
         Ok(match x.dtype() {
             DType::F32 | DType::I64 | DType::Bool | DType::C64 => format!("Array({text})"),
@@ -238,27 +247,26 @@ impl Array {
         })
     }
 
-    fn __str__(&self, py: Python<'_>) -> String {
-        let x = self.get(py);
-        released(py, || x.to_string())
+    fn __str__(&self, py: Python<'_>) -> R<String> {
+        text(py, &self.get(py))
     }
 
     fn __format__(&self, py: Python<'_>, spec: &str) -> R<String> {
         if spec.is_empty() {
-            return Ok(self.__str__(py));
+            return self.__str__(py);
         }
         let value = self.one(py, "a number to format")?.object(py)?;
         Ok(value.call_method1("__format__", (spec,))?.extract()?)
     }
 
     /// The table of values that notebooks show.
-    fn _repr_html_(&self, py: Python<'_>) -> String {
+    fn _repr_html_(&self, py: Python<'_>) -> R<String> {
         let x = self.get(py);
         let shape = x.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(" \u{d7} ");
         let head = if shape.is_empty() { String::new() } else { format!("{shape} ") };
         let place = x.device().map_or_else(|_| String::new(), |d| format!(" on {}", d.name()));
-        let text = self.__str__(py).replace('&', "&amp;").replace('<', "&lt;");
-        format!("<div><small>{head}{}{place}</small><pre>{text}</pre></div>", dtype::name(x.dtype()))
+        let text = self.__str__(py)?.replace('&', "&amp;").replace('<', "&lt;");
+        Ok(format!("<div><small>{head}{}{place}</small><pre>{text}</pre></div>", dtype::name(x.dtype())))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> R<Bound<'py, PyTuple>> {

@@ -9,7 +9,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::released::attached;
+use crate::released::{attached, take_raised};
 
 pyo3::import_exception!(millstream._errors, AxisError);
 pyo3::import_exception!(millstream._errors, DeviceError);
@@ -51,8 +51,8 @@ impl From<Fail> for PyErr {
     fn from(fail: Fail) -> PyErr {
         match fail {
             Fail::Python(error) => error,
-            Fail::Engine(error) => exception(&error, false),
-            Fail::Index(error) => exception(&error, true),
+            Fail::Engine(error) => interrupt(&error).unwrap_or_else(|| exception(&error, false)),
+            Fail::Index(error) => interrupt(&error).unwrap_or_else(|| exception(&error, true)),
         }
     }
 }
@@ -65,6 +65,11 @@ pub fn type_error(message: impl Into<String>) -> Fail {
 /// A `ValueError` with this message.
 pub fn value_error(message: impl Into<String>) -> Fail {
     Fail::Python(PyValueError::new_err(message.into()))
+}
+
+/// What the handler of a signal raised, where that ended a computation.
+fn interrupt(error: &Error) -> Option<PyErr> {
+    if error.kind() == ErrorKind::Interrupted { take_raised() } else { None }
 }
 
 fn exception(error: &Error, index: bool) -> PyErr {

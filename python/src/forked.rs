@@ -6,6 +6,7 @@ use millstream::{Error, Tensor};
 use pyo3::prelude::*;
 
 use crate::error::R;
+use crate::released::note_main;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -13,6 +14,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 #[pyfunction]
 fn _forked() {
     FORKED.store(true, Relaxed);
+    note_main();
 }
 
 /// An error for an array of a device that a forked process cannot use.

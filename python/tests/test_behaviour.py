@@ -180,6 +180,69 @@ def test_an_interrupt_ends_a_program_that_computes():
     assert "KeyboardInterrupt" in errors and process.returncode != 0
 
 
+LONG = {
+    # Many kernels.
+    "plan": "y = x\nfor _ in range(400): y = y @ x / 700\nwork = y.eval",
+    # One kernel of many tasks.
+    "kernel": "big = ms.ones((20000, 2000)).eval()\nwork = (big @ big.T).sum().item",
+    # What is described computes what waits.
+    "bound": "def work():\n    y = x\n    for _ in range(3000): y = y @ x / 700\n    return y",
+    "compiled": "@ms.compile\ndef step(x):\n    y = x\n    for _ in range(400): y = y @ x / 700\n    return y\nwork = lambda: step(x).eval()",
+    "print": "y = x\nfor _ in range(400): y = y @ x / 700\nwork = lambda: str(y)",
+}
+
+
+@pytest.mark.parametrize("how", LONG)
+def test_an_interrupt_ends_a_long_computation(how):
+    program = f"""
+import os, signal, threading, time
+import millstream as ms
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupt():
+    interrupt.at = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+with ms.device("cpu"):
+    x = ms.ones((700, 700)).eval()
+    (x @ x / 700).sum().item()
+{textwrap.indent(LONG[how], "    ")}
+    threading.Timer(0.3, interrupt).start()
+    try:
+        work()
+        print("it was not long")
+    except KeyboardInterrupt:
+        print(time.perf_counter() - interrupt.at)
+    assert (x + 1).sum().item() == 980000.0
+    z = (x @ x / 700)[0, :3].tolist()
+    assert z == [1.0, 1.0, 1.0], z
+print("done", flush=True)
+os._exit(0)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    lines = ran.stdout.split("\n")
+    assert lines[1:] == ["done", ""], ran.stdout + ran.stderr
+    assert float(lines[0]) < 5, ran.stdout
+
+
+def test_a_handler_that_raises_nothing_lets_the_computation_go_on():
+    program = """
+        import os, signal, threading
+        import millstream as ms
+        seen = []
+        def handler(number, frame):
+            # It may compute, too.
+            seen.append(float((ms.ones(4) + 1).sum()))
+        signal.signal(signal.SIGINT, handler)
+        x = ms.ones((700, 700))
+        for _ in range(200):
+            x = x @ x / 700
+        timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        print(x.sum().item(), seen, timer.is_alive())
+    """
+    ran = run(program)
+    assert ran.stdout == "490000.0 [8.0] False\n", ran.stdout + ran.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_a_fork_computes_on(threads):

@@ -1,21 +1,15 @@
 //! Stopping an evaluation from another thread.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millstream_core::{Error, Result};
-
-thread_local! {
-    /// What can stop the work of this thread, the outermost first.
-    static WATCHED: RefCell<Vec<Cancel>> = const { RefCell::new(Vec::new()) };
-}
+use millstream_core::interrupt;
 
 /// A switch by which one thread stops what another one computes. Clones are the same switch.
 ///
-/// Evaluations inside of [`Cancel::during`] give an error of the kind `Interrupted` once it is set. They stop between two kernels: one
-/// that runs is not torn from its work, what a device has queued is computed to its end, and so is a plan that overwrites a value in
-/// place. Nothing is half done: what was to be computed still waits, and can be evaluated again.
+/// Evaluations inside of [`Cancel::during`] give an error of the kind `Interrupted` soon after it is set. On the CPU a kernel stops
+/// between two of its tasks. What another device has queued is computed to its end, but nobody waits for it; and a plan that overwrites a
+/// value in place is not stopped. Nothing is half done: what was to be computed still waits, and can be evaluated again.
 ///
 /// ```
 /// use millstream::{Cancel, ErrorKind, Tensor};
@@ -50,25 +44,19 @@ impl Cancel {
 
     /// Does the work. The switch stops evaluations that this thread begins in it.
     pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Takes the switch back, also after a panic in the work.
-        struct Watch;
-        impl Drop for Watch {
-            fn drop(&mut self) {
-                WATCHED.with_borrow_mut(Vec::pop);
-            }
-        }
-        WATCHED.with_borrow_mut(|all| all.push(self.clone()));
-        let watch = Watch;
-        let done = work();
-        drop(watch);
-        done
+        interrupt::watched(&self.0, work)
     }
 }
 
-/// An error where somebody stopped the work of this thread.
-pub(crate) fn check() -> Result<()> {
-    match WATCHED.with_borrow(|all| all.iter().any(Cancel::is_cancelled)) {
-        true => Err(Error::interrupted("the evaluation was cancelled")),
-        false => Ok(()),
-    }
+/// Does the work, and asks about twenty times a second, while it computes or waits for a device, whether to stop. Once told so,
+/// evaluations in it end as those of [`Cancel::during`]. The function is called on this thread: an interpreter looks for signals there.
+///
+/// ```
+/// use millstream::{Tensor, interruptible};
+/// let x = Tensor::new([1.0f32, 2.0]) + 1;
+/// interruptible(|| false, || x.eval())?;
+/// # Ok::<(), millstream::Error>(())
+/// ```
+pub fn interruptible<R>(stop: fn() -> bool, work: impl FnOnce() -> R) -> R {
+    interrupt::asking(stop, work)
 }

@@ -31,7 +31,7 @@ use millstream_core::{Result, Runtime};
 pub use arguments::{
     Axes, Ellipsis, Extent, Index, Integer, Integers, IntoDevice, IntoIndex, NewAxis, NewShape, Shape, Span, step,
 };
-pub use cancel::Cancel;
+pub use cancel::{Cancel, interruptible};
 pub use compiled::{Compiled, CompiledMany, compile, compile_all, compile_many};
 pub use exchange::{Exported, RawTensor};
 pub use files::Compression;

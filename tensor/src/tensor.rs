@@ -8,7 +8,7 @@ use crate::graph::volatile::{is_volatile, snapshot};
 use crate::graph::{Fusion, Inputs, Node, attempt};
 use crate::nested::Nested;
 use crate::plan;
-use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream, interrupt};
 
 /// An n-dimensional array of one element type.
 ///
@@ -298,7 +298,7 @@ impl Tensor {
         let tensors: Vec<T> = tensors.into_iter().collect();
         let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
         plan::evaluate(&tensors, plan::Trigger::Eval, None)?;
-        tensors.iter().try_for_each(|t| t.event().map_or(Ok(()), |e| e.wait()))
+        tensors.iter().try_for_each(|t| t.event().map_or(Ok(()), |e| interrupt::wait(&e)))
     }
 
     /// Queues the computation and returns at once; the event completes when the value is there.

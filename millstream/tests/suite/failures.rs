@@ -1,6 +1,7 @@
 //! Every call that a device can fail at, at once or later: the result is right or a typed error names the cause, and whatever
 //! comes after is as if nothing had happened.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use millstream::core::sim::{Call, Faults, Late, Sim, SimFamily};
 use millstream::core::{Buffer, Layout, Priority, Sharing, block_on};
 use millstream::cpu::{CpuFamily, CpuOptions};
-use millstream::{DType, Device, ErrorKind, Result, Runtime, Tensor};
+use millstream::{Cancel, DType, Device, ErrorKind, Result, Runtime, Tensor, interruptible};
 
 fn cpu() -> CpuFamily {
     CpuFamily::new(CpuOptions { threads: Some(1), isa: None })
@@ -206,6 +207,61 @@ fn who_waits_for_a_device_that_hangs_may_stop_waiting() -> Result<()> {
             Ok(())
         })?;
         assert_eq!(run(&device)?, expected);
+        Ok(())
+    })
+}
+
+#[test]
+fn who_waits_for_a_device_that_hangs_may_be_interrupted() -> Result<()> {
+    limited(|| {
+        let (_, expected, _) = honest(true)?;
+        let (_, device, sim) = simulated(true);
+        run(&device)?;
+        sim.set(Faults { hang_at_launch: Some(1), ..Faults::default() });
+        let y = program(&input(&device));
+        let cancel = Cancel::new();
+        std::thread::scope(|scope| {
+            let switch = cancel.clone();
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(30));
+                switch.cancel();
+            });
+            for work in [&|| y.eval() as Result<()>, &|| y.to_vec::<f32>().map(drop)] as [&dyn Fn() -> Result<()>; 2] {
+                assert_eq!(cancel.during(work).unwrap_err().kind(), ErrorKind::Interrupted);
+            }
+        });
+        sim.set(Faults::default());
+        assert_eq!(y.to_vec::<f32>()?, expected);
+        assert_eq!(run(&device)?, expected);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_long_kernel_of_the_cpu_is_interrupted() -> Result<()> {
+    limited(|| {
+        thread_local! {
+            static ASKED: Cell<u32> = const { Cell::new(0) };
+        }
+        for threads in [1, 3] {
+            let cpu = CpuFamily::new(CpuOptions { threads: Some(threads), isa: None });
+            let runtime = Runtime::builder().family(cpu).build();
+            let host = runtime.host()?;
+            // One kernel; its first tasks take much less time than all of them.
+            let x = Tensor::ones([2000, 2000], DType::F64).to(&host);
+            x.eval()?;
+            let y = x.matmul(&x);
+            ASKED.set(0);
+            let stop = || {
+                ASKED.set(ASKED.get() + 1);
+                true
+            };
+            let error = interruptible(stop, || y.eval()).unwrap_err();
+            assert_eq!((error.kind(), ASKED.get()), (ErrorKind::Interrupted, 1), "{error}");
+            // Nothing of it is there, and nothing is broken.
+            assert_eq!(y.i((1999, 1999)).item::<f64>()?, 2000.0);
+            assert_eq!(y.min(..).item::<f64>()?, 2000.0);
+        }
         Ok(())
     })
 }

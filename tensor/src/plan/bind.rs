@@ -5,12 +5,11 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use millstream_core::{
-    Binding, Bindings, Buffer, Device, Error, MemoryKind, Resident, Result, Scalar, Storage, Stream,
+    Binding, Bindings, Buffer, Device, Error, MemoryKind, Resident, Result, Scalar, Storage, Stream, interrupt,
 };
 use smallvec::SmallVec;
 
 use super::memory::{Operand, Plan, Slot, Step};
-use crate::cancel;
 use crate::graph::Node;
 
 /// What a plan is run with.
@@ -91,11 +90,15 @@ impl BoundPlan<'_, '_> {
     /// Queues launches on one device.
     pub fn launch(&self, steps: Range<usize>, stream: &Stream, arenas: &Arenas) -> Result<()> {
         // What is overwritten in place could not be computed again.
-        let whole = self.plan.outputs.iter().any(|o| o.over.is_some());
+        if self.plan.outputs.iter().any(|o| o.over.is_some()) {
+            return interrupt::whole(|| self.launch_steps(steps, stream, arenas));
+        }
+        self.launch_steps(steps, stream, arenas)
+    }
+
+    fn launch_steps(&self, steps: Range<usize>, stream: &Stream, arenas: &Arenas) -> Result<()> {
         for step in &self.plan.steps[steps] {
-            if !whole {
-                cancel::check()?;
-            }
+            interrupt::check()?;
             let Step::Launch(step) = step else { return Err(Error::internal("a copy among launches")) };
             let (device, arena) = (&self.on.devices[step.device], arenas[step.device].as_deref());
             let prepared = device.prepare(&step.work)?;

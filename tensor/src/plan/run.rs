@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use millstream_core::{Buffer, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Storage};
+use millstream_core::{
+    Buffer, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Storage, interrupt,
+};
 use smallvec::SmallVec;
-
-use crate::cancel;
 
 use super::bind::{Arenas, BoundPlan, Given, On, arenas};
 use super::instance::{Instance, Runnable};
@@ -14,7 +14,7 @@ use super::memory::{Copy, Launch, Slot, Step};
 
 /// Runs a plan. On an error nothing was published, and the graph can be evaluated again.
 pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> {
-    cancel::check()?;
+    interrupt::check()?;
     // Everything is brought and allocated before the first launch, so that running out of memory leaves nothing half done.
     let mut leaves: SmallVec<[Resident; 8]> = SmallVec::new();
     for &(leaf, device) in &plan.leaves {
