@@ -298,6 +298,12 @@ impl Array {
     #[pyo3(name = "__array_priority__")]
     const ARRAY_PRIORITY: f64 = 1000.0;
 
+    /// NumPy's counterpart of the element type, for functions of NumPy that take an array for its dtype.
+    #[getter(__numpy_dtype__)]
+    fn numpy_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        PyDType(self.get(py).dtype()).dtype(py)
+    }
+
     /// The element type.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Py<PyDType> {

@@ -167,7 +167,7 @@ impl PyDType {
 
     /// NumPy's dtype: makes `numpy.dtype(millstream.float32)` work.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = py.import("numpy")?;
         match self.0 {
             // Registered by this package, where it is installed.

@@ -667,3 +667,71 @@ def test_arrays_of_other_devices_come_to_the_host_by_copies():
     assert describe(x.__dlpack__(dl_device=(1, 0), max_version=(1, 0)))[3] == 2
     with pytest.raises(ValueError):
         ms.from_dlpack(a, device=name, copy=False)
+
+
+def test_an_array_has_numpys_dtype():
+    for name in ["float32", "int8", "bool", "complex128"]:
+        x = ms.zeros(2, dtype=getattr(ms, name))
+        assert x.__numpy_dtype__ == np.dtype(name)
+        if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
+            assert np.result_type(x) == np.dtype(name)
+
+
+def test_elements_that_pytorch_changes_when_they_are_read_are_refused():
+    torch = pytest.importorskip("torch")
+    z = torch.complex(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    for lazily in [z.conj(), z.conj().imag]:
+        for take in [ms.from_dlpack, ms.asarray, ms.sum]:
+            with pytest.raises(BufferError, match="resolve"):
+                take(lazily)
+        with pytest.raises(TypeError):
+            ms.ones(2) + lazily
+    assert ms.asarray(z.conj().resolve_conj()).tolist() == [1 - 3j, 2 - 4j]
+    assert ms.asarray(z.conj().imag.resolve_neg()).tolist() == [-3.0, -4.0]
+    assert ms.asarray(z.imag).tolist() == [3.0, 4.0]
+
+
+def test_pytorch_shares_memory_in_both_directions():
+    torch = pytest.importorskip("torch")
+    for dtype in [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.int64, torch.uint16, torch.bool, torch.complex64]:
+        t = (torch.arange(24).reshape(2, 3, 4) % 7).to(dtype)
+        for view in [t, t.permute(2, 0, 1), t[:, ::2], t[1], t[0, 0, 0], t[:0]]:
+            x = ms.from_dlpack(view)
+            assert x.tolist() == view.tolist() and ms.asarray(view).tolist() == view.tolist()
+            back = torch.from_dlpack(x)
+            assert back.dtype == dtype and torch.equal(back, view)
+            assert back.numel() == 0 or back.data_ptr() == view.data_ptr()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+def test_memory_that_pytorch_shares_lives_as_long_as_anybody_holds_it(order):
+    torch = pytest.importorskip("torch")
+    t = torch.arange(1 << 16, dtype=torch.float32)
+    x = ms.from_dlpack(t)
+    held = [t, x, torch.from_dlpack(x)]
+    y = ms.arange(1 << 16, dtype=ms.float32) + 0.0
+    u = torch.from_dlpack(y)
+    given = [y, u, ms.from_dlpack(u)]
+    del t, x, y, u
+    for at in order:
+        held[at] = given[at] = None
+        gc.collect()
+        junk = [torch.full((1 << 16,), 7.0) for _ in range(4)] + [ms.full(1 << 16, 7.0).eval() for _ in range(4)]
+        assert all(float(r[12345]) == 12345.0 for r in held + given if r is not None)
+        del junk
+
+
+def test_jax_shares_memory_in_both_directions():
+    jnp = pytest.importorskip("jax.numpy")
+    for name in ["float32", "int32", "uint8", "bool", "float16", "bfloat16", "complex64"]:
+        j = jnp.arange(12).reshape(3, 4).astype(name)
+        x = ms.from_dlpack(j)
+        assert x.tolist() == j.tolist() and ms.asarray(j).tolist() == j.tolist()
+        k = jnp.from_dlpack(x)
+        assert k.dtype == j.dtype and k.tolist() == j.tolist()
+    # Arrays of JAX never change.
+    j = jnp.zeros(1000)
+    x = ms.from_dlpack(j)
+    x[:] = 1
+    assert float(j.sum()) == 0
+    assert jnp.asarray(ms.ones((2, 3))).tolist() == [[1.0] * 3] * 2

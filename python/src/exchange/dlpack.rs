@@ -7,9 +7,9 @@ use std::ffi::c_void;
 
 use millstream::{Device, Exported, RawTensor, Sharing, Tensor};
 use pyo3::exceptions::PyBufferError;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{ffi, intern};
 
 use super::abi::{self, Place, Table, Type, Unversioned, Version, Versioned};
 use super::is_frozen;
@@ -226,6 +226,7 @@ pub fn row_major(shape: &[usize]) -> Vec<isize> {
 /// The tensor over the memory of an array that has `__dlpack__`, and whether its producer copied it.
 pub fn import(obj: &Bound<'_, PyAny>, to: Option<Place>, copy: Option<bool>) -> R<Tensor> {
     let py = obj.py();
+    check_stored_as_shown(obj)?;
     if to.is_none()
         && copy != Some(true)
         && let Some(capsule) = by_table(obj)?
@@ -254,6 +255,28 @@ pub fn import(obj: &Bound<'_, PyAny>, to: Option<Place>, copy: Option<bool>) -> 
         other => other?,
     };
     from_capsule(&capsule, Some(obj))
+}
+
+/// An error for tensors of PyTorch whose elements are conjugated or negated when they are read: neither its table of functions nor, for
+/// negated ones, its `__dlpack__` says so.
+fn check_stored_as_shown(obj: &Bound<'_, PyAny>) -> R<()> {
+    let py = obj.py();
+    let asked = |name: &Bound<'_, PyString>| match obj.getattr_opt(name)? {
+        Some(ask) => ask.call0()?.is_truthy(),
+        None => Ok(false),
+    };
+    if !obj.hasattr(intern!(py, "is_conj"))? {
+        return Ok(());
+    }
+    for (name, what, cure) in [
+        (intern!(py, "is_conj"), "conjugated", "x.resolve_conj()"),
+        (intern!(py, "is_neg"), "negated", "x.resolve_neg()"),
+    ] {
+        if asked(name)? {
+            return Err(buffer_error(format!("the elements are to be {what} when they are read\n  try: {cure}")));
+        }
+    }
+    Ok(())
 }
 
 /// A capsule by the producer's table of functions, where its type has one and the memory is the host's.
