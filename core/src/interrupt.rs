@@ -11,12 +11,20 @@ use crate::event::Event;
 
 /// How often somebody is asked.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// So many looks pass before the first one at the clock: most evaluations are shorter than it is worth to read it.
+const FREE: u32 = 4;
 
 enum Watch {
     /// A switch that another thread may set.
     Switch(Arc<AtomicBool>),
-    /// Somebody to ask, not before this moment; and what the answer was.
-    Ask { stop: fn() -> bool, next: Instant, stopped: bool },
+    /// Somebody to ask, not before this moment, which is set after so many more looks; and what the answer was.
+    Ask { stop: fn() -> bool, next: Option<Instant>, free: u32, stopped: bool },
+}
+
+/// Whether the work shall end, or who knows it.
+enum Answer {
+    Known(bool),
+    Of(fn() -> bool),
 }
 
 thread_local! {
@@ -51,7 +59,7 @@ pub fn watched<R>(switch: &Arc<AtomicBool>, work: impl FnOnce() -> R) -> R {
 /// Does the work, and asks about twenty times a second, while it computes or waits for a device, whether to stop. Once told so, it
 /// ends soon with an error. The function is called on this thread.
 pub fn asking<R>(stop: fn() -> bool, work: impl FnOnce() -> R) -> R {
-    with(Watch::Ask { stop, next: Instant::now() + PATIENCE, stopped: false }, work)
+    with(Watch::Ask { stop, next: None, free: FREE, stopped: false }, work)
 }
 
 /// Does the work without a look at who wants to end it.
@@ -69,32 +77,38 @@ pub fn whole<R>(work: impl FnOnce() -> R) -> R {
 /// Whether the work of this thread shall end.
 #[inline]
 pub fn is_due() -> bool {
-    COUNT.get() > 0 && !WHOLE.get() && is_stopped()
+    COUNT.get() > 0 && !WHOLE.get() && is_stopped(false)
 }
 
+/// Whether somebody wants the work to end. Who has waited for [`PATIENCE`] need not look at the clock.
 #[cold]
-fn is_stopped() -> bool {
+fn is_stopped(waited: bool) -> bool {
     let count = COUNT.get();
     (0..count).any(|i| {
-        let ask = WATCHES.with_borrow(|all| match &all[i] {
-            Watch::Switch(switch) => Err(switch.load(Ordering::Relaxed)),
-            Watch::Ask { stopped: true, .. } => Err(true),
+        let answer = WATCHES.with_borrow_mut(|all| match &mut all[i] {
+            Watch::Switch(switch) => Answer::Known(switch.load(Ordering::Relaxed)),
+            Watch::Ask { stopped: true, .. } => Answer::Known(true),
+            Watch::Ask { free, .. } if !waited && *free > 0 => {
+                *free -= 1;
+                Answer::Known(false)
+            }
             Watch::Ask { stop, next, .. } => {
-                if Instant::now() < *next {
-                    Err(false)
+                let now = Instant::now();
+                if waited || now >= *next.get_or_insert(now + PATIENCE) {
+                    Answer::Of(*stop)
                 } else {
-                    Ok(*stop)
+                    Answer::Known(false)
                 }
             }
         });
-        match ask {
-            Err(known) => known,
-            Ok(stop) => {
+        match answer {
+            Answer::Known(answer) => answer,
+            Answer::Of(stop) => {
                 // Who is asked may compute meanwhile.
                 let answer = whole(stop);
                 WATCHES.with_borrow_mut(|all| {
                     if let Some(Watch::Ask { next, stopped, .. }) = all.get_mut(i) {
-                        (*next, *stopped) = (Instant::now() + PATIENCE, answer);
+                        (*next, *stopped) = (Some(Instant::now() + PATIENCE), answer);
                     }
                 });
                 answer
@@ -121,7 +135,9 @@ pub fn wait(event: &Event) -> Result<()> {
         return event.wait();
     }
     while !event.wait_timeout(PATIENCE)? {
-        check()?;
+        if !WHOLE.get() && is_stopped(true) {
+            return Err(error());
+        }
     }
     Ok(())
 }
@@ -158,5 +174,20 @@ mod tests {
         assert_eq!((error.kind(), ASKED.get()), (ErrorKind::Interrupted, 3));
         event.signal();
         assert!(asking(third, || wait(&event)).is_ok());
+    }
+
+    #[test]
+    fn who_computes_is_asked_once_time_has_passed() {
+        asking(
+            || true,
+            || {
+                let begin = Instant::now();
+                let looks = (0..).take_while(|_| check().is_ok()).count();
+                assert!(begin.elapsed() >= PATIENCE && looks > FREE as usize);
+                // The answer holds.
+                assert!(check().is_err());
+            },
+        );
+        assert!(check().is_ok());
     }
 }
