@@ -33,6 +33,7 @@ fn profile() -> DeviceProfile {
         levels: Vec::new(),
         rates: Vec::new(),
         matrix_rates: Vec::new(),
+        warp_rates: Vec::new(),
         units: 16,
         lanes: 32,
         registers: 65536,

@@ -109,6 +109,7 @@ fn describe(topology: &Topology, isa: Isa, threads: usize, hertz: f64) -> Device
         levels,
         rates: rates(rate, rate / 2.0, isa),
         matrix_rates: Vec::new(),
+        warp_rates: Vec::new(),
         units: threads,
         lanes: core.lanes,
         registers: core.registers * core.lanes,

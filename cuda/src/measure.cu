@@ -50,6 +50,48 @@ template <class T> __device__ __forceinline__ void fma_chains(T* out, const Word
 extern "C" __global__ void __launch_bounds__(512) ms_fma32(float* out, const Words args) { fma_chains<float>(out, args); }
 extern "C" __global__ void __launch_bounds__(512) ms_fma64(double* out, const Words args) { fma_chains<double>(out, args); }
 
+// w[0] steps of 8 products in every warp, 16 by 16 times 16 by 8 each, of bf16 or f16.
+template <bool brain> __device__ __forceinline__ void products(float* out, const Words args) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned int a = 0x3c003c00u + threadIdx.x, b = 0x3c003c00u + args.w[1];
+    float c[8][4] = {};
+    for (unsigned int step = 0; step < args.w[0]; ++step) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            if (brain)
+                asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%5, %5}, {%0, %1, %2, %3};"
+                             : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3]) : "r"(a), "r"(b));
+            else
+                asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4, %4, %4}, {%5, %5}, {%0, %1, %2, %3};"
+                             : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3]) : "r"(a), "r"(b));
+        }
+    }
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += c[i][0] + c[i][1] + c[i][2] + c[i][3];
+    if (sum == 1.2345678e30f) out[0] = sum;
+#endif
+}
+// The same of f64: 8 by 4 times 4 by 8.
+extern "C" __global__ void __launch_bounds__(512) ms_product_f64(double* out, const Words args) {
+#if __CUDA_ARCH__ >= 800
+    const double a = 1.0 + threadIdx.x * 1e-9, b = 1.0 + args.w[1];
+    double c[8][2] = {};
+    for (unsigned int step = 0; step < args.w[0]; ++step) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                         : "+d"(c[i][0]), "+d"(c[i][1]) : "d"(a), "d"(b));
+    }
+    double sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum += c[i][0] + c[i][1];
+    if (sum == 1.2345678e30) out[0] = sum;
+#endif
+}
+extern "C" __global__ void __launch_bounds__(512) ms_product_bf16(float* out, const Words args) { products<true>(out, args); }
+extern "C" __global__ void __launch_bounds__(512) ms_product_f16(float* out, const Words args) { products<false>(out, args); }
+
 // Waits for w[0] thousand clocks.
 extern "C" __global__ void ms_spin(const Words args) {
     const long long start = clock64(), length = 1000ll * args.w[0];

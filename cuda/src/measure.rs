@@ -37,6 +37,12 @@ pub struct Measurements {
     pub f32_rate: f64,
     /// Multiply-adds of f64 a second, each counting two.
     pub f64_rate: f64,
+    /// Multiply-adds of f16 a second on matrix units that warps give their operands, each counting two; 0 where there are none.
+    pub f16_products: f64,
+    /// The same of bf16.
+    pub bf16_products: f64,
+    /// The same of f64.
+    pub f64_products: f64,
     /// Seconds from one empty kernel of a stream to the next.
     pub launch: f64,
     /// Seconds of host time that queueing one kernel takes.
@@ -228,6 +234,18 @@ fn by_kernels(
         let seconds = watch.best(4, || kernels.launch(name, (4 * units, 512), &[a], [steps, 1, 0, 0], stream))?;
         *rate = f64::from(4 * units * 512) * f64::from(steps) * 16.0 / seconds;
     }
+    if context.properties.capability >= (8, 0) {
+        let kinds = [
+            ("ms_product_f16", 16 * 8 * 16, &mut out.f16_products),
+            ("ms_product_bf16", 16 * 8 * 16, &mut out.bf16_products),
+            ("ms_product_f64", 8 * 8 * 4, &mut out.f64_products),
+        ];
+        for (name, multiply_adds, rate) in kinds {
+            let (steps, warps) = (2_000, f64::from(2 * units * 512 / 32));
+            let seconds = watch.best(4, || kernels.launch(name, (2 * units, 512), &[a], [steps, 0, 0, 0], stream))?;
+            *rate = warps * f64::from(steps) * 8.0 * f64::from(2 * multiply_adds) / seconds;
+        }
+    }
     const MANY: usize = 500;
     let nothing = || kernels.launch("ms_nothing", (1, 32), &[], [0; 4], stream);
     for _ in 0..10 {
@@ -351,6 +369,8 @@ pub(crate) fn complete(mut profile: DeviceProfile, context: &Context, m: &Measur
     let or = |measured: f64, estimate: f64| if measured > 0.0 { measured } else { estimate };
     let (f32_rate, f64_rate) = (profile.rate(millstream_core::DType::F32), profile.rate(millstream_core::DType::F64));
     profile.rates = profile::rates(p, or(m.f32_rate, f32_rate), or(m.f64_rate, f64_rate));
+    let products = [(DType::F16, m.f16_products), (DType::BF16, m.bf16_products), (DType::F64, m.f64_products)];
+    profile.warp_rates = products.into_iter().filter(|(_, rate)| *rate > 0.0).collect();
     let last = profile.levels.len().saturating_sub(1);
     for (i, level) in profile.levels.iter_mut().enumerate() {
         level.bandwidth = match level.name.as_str() {

@@ -66,6 +66,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
         ],
         rates: rates(p, f32_rate, f32_rate * p.double_lanes() as f64 / p.lanes() as f64),
         matrix_rates: Vec::new(),
+        warp_rates: Vec::new(),
         units,
         lanes: p.warp,
         registers: p.registers.1,

@@ -121,6 +121,7 @@ pub(crate) fn estimate(gpu: &Gpu, adapter: &wgpu::Adapter, reduced: Option<&str>
         ],
         rates,
         matrix_rates: Vec::new(),
+        warp_rates: Vec::new(),
         units: guess.units,
         lanes,
         registers: 65536,

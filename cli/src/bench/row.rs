@@ -194,6 +194,7 @@ mod tests {
             levels: vec![level("L1", 1 << 10, 100e9), level("memory", 1 << 30, 10e9)],
             rates: vec![(DType::F32, 50e9)],
             matrix_rates: Vec::new(),
+            warp_rates: Vec::new(),
             units: 1,
             lanes: 8,
             registers: 16,

@@ -80,6 +80,7 @@ impl Backend for Fake {
             levels: Vec::new(),
             rates: Vec::new(),
             matrix_rates: Vec::new(),
+            warp_rates: Vec::new(),
             units: 1,
             lanes: 1,
             registers: 0,

@@ -136,6 +136,13 @@ pub(super) fn matmuls(random: &mut Random) -> Result<Vec<Case>> {
     )?);
     for dtype in [DType::F16, DType::BF16] {
         out.push(Matmul::new("half result", 20, 18, 30).case("matmul", dtype, dtype, random)?);
+        // Chunks of eight, along either dimension of either operand; parts of K.
+        for (a, b) in [([200, 1], [136, 1]), ([1, 72], [136, 1]), ([200, 1], [1, 200]), ([1, 72], [1, 200])] {
+            let chunks = Matmul { a, b, ..Matmul::new("chunks of eight", 72, 136, 200) };
+            out.push(chunks.case("matmul", dtype, dtype, random)?);
+        }
+        out.push(Matmul::new("deep", 24, 40, 1000).case("matmul", dtype, DType::F32, random)?);
+        out.push(Matmul::new("tile edges", 65, 31, 33).case("matmul", dtype, DType::F32, random)?);
     }
     Ok(out)
 }
@@ -143,7 +150,7 @@ pub(super) fn matmuls(random: &mut Random) -> Result<Vec<Case>> {
 /// Batches, einsums, convolutions, and expressions on all sides.
 pub(super) fn forms(random: &mut Random) -> Result<Vec<Case>> {
     let mut out = Vec::new();
-    for dtype in [DType::F32, DType::F16, DType::F64, DType::I32, DType::C64] {
+    for dtype in [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::C64] {
         out.push(batched(dtype, false, random)?);
         out.push(batched(dtype, true, random)?);
         out.push(einsum(dtype, random)?);

@@ -89,7 +89,7 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
 type Attending = (&'static str, [usize; 4], [usize; 2], bool, Option<DType>);
 
 fn attentions(random: &mut Random) -> Result<Vec<Case>> {
-    let forms: [Attending; 7] = [
+    let forms: [Attending; 11] = [
         ("square", [17, 17, 8, 8], [2, 2], false, None),
         ("causal", [19, 19, 16, 16], [1, 2], true, None),
         ("few queries", [3, 70, 5, 7], [1, 1], true, None),
@@ -97,11 +97,16 @@ fn attentions(random: &mut Random) -> Result<Vec<Case>> {
         ("added numbers", [20, 10, 6, 9], [1, 3], false, Some(DType::F32)),
         ("one of each", [1, 1, 1, 1], [1, 1], false, None),
         ("no key", [4, 0, 3, 2], [1, 1], false, None),
+        // Whole vectors for matrix units, several blocks of queries and of keys, and the longest heads.
+        ("long heads", [21, 45, 256, 192], [1, 1], true, None),
+        ("blocks", [70, 133, 64, 64], [1, 2], false, None),
+        ("blocks", [130, 150, 32, 40], [1, 1], true, Some(DType::F32)),
+        ("a long cache", [1, 600, 128, 128], [1, 2], false, Some(DType::Bool)),
     ];
     let mut out = Vec::new();
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
         for (i, &(layout, [m, n, d, e], [b, h], causal, mask)) in forms.iter().enumerate() {
-            if dtype != DType::F32 && i > 3 {
+            if dtype != DType::F32 && (4..7).contains(&i) || dtype == DType::F64 && i >= 7 {
                 continue;
             }
             let dims = [b, h, m, n, d, e];

@@ -54,6 +54,7 @@ impl Backend for Oracle {
             levels: vec![level],
             rates: vec![(DType::F32, 1e9)],
             matrix_rates: Vec::new(),
+            warp_rates: Vec::new(),
             units: 1,
             lanes: 1,
             registers: 16,

@@ -52,15 +52,23 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
         _ => op.outputs.first().map_or(DType::F32, |a| a.dtype),
     };
     let ordinary = profile.rate(multiplied(op, profile).unwrap_or(dtype));
+    let multiplies = on_matrix_units(op);
+    let warps = multiplies.and_then(|dtype| profile.warp_rate(dtype));
     let matrix = matrix_rate(op, profile).unwrap_or(0.0).max(ordinary);
-    let rate = if traffic.is_some_and(|t| t.arithmetic == Arithmetic::Matrix) { matrix } else { ordinary };
+    let rate = match traffic.map(|t| t.arithmetic) {
+        Some(Arithmetic::Matrix) => matrix,
+        // Nobody knows how fast they are here: any other way is taken.
+        Some(Arithmetic::Warps) => warps.unwrap_or(UNKNOWN),
+        _ => ordinary,
+    };
+    let fastest = matrix.max(warps.unwrap_or(0.0));
     // Fewer multiplications than the operation says only where the variant is one that saves some.
     let all = |s: ContractSizes| [s.batch, s.m, s.n, s.k].iter().map(|&n| n as f64).product::<f64>();
     let own = ContractSizes::of(op);
     let saves = traffic.and_then(|v| v.matmuls).is_some_and(|p| own.is_none_or(|own| all(p) < all(own)));
     let least = if let (Body::Contract(c), true) = (&op.body, saves) { c.accuracy.least() } else { 1.0 };
     // No variant can beat the fastest units.
-    let arithmetic = flop as f64 * least / matrix;
+    let arithmetic = flop as f64 * least / fastest;
     let home = profile.level_for(bytes);
     let moving = home.map_or(0.0, |l| bytes as f64 / l.bandwidth);
     let floor = arithmetic.max(moving);
@@ -117,6 +125,17 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
                 );
             }
         }
+        _ if matches!(op.body, Body::Attention(_)) => {
+            // Few tasks leave units idle, and with them their share of the memory.
+            let (units, tasks) = (profile.units.max(1) as f64, traffic.and_then(|t| t.tasks));
+            let waves = tasks.map_or(1.0, |t| (t as f64 / units).ceil() * units / t.max(1) as f64);
+            consider(flop as f64 / rate * waves, Bound::Compute);
+            if waves > 1.0 {
+                consider(moving * waves, home.map_or(Bound::Compute, |l| Bound::Memory(l.name.clone())));
+            }
+            let dependent = traffic.map_or(0, |t| t.dependent) as f64;
+            further = dependent * profile.groups.map_or(profile.launch, |g| g.dependent_launch);
+        }
         _ => consider(arithmetic, Bound::Compute),
     }
     let rest = (all - longest.0).max(0.0);
@@ -138,8 +157,24 @@ fn stored(e: &Expr) -> Option<DType> {
     }
 }
 
-/// The rate at which matrix units compute a contraction, where they do.
+/// Operations a second of units of which nothing is known.
+const UNKNOWN: f64 = 1.0;
+
+/// What matrix units would multiply: the dtype of both operands of a contraction, and of attention's.
+fn on_matrix_units(op: &Op) -> Option<DType> {
+    let of = |e: &Expr| e.outputs().first().map(|&id| e.dtype(id));
+    match &op.body {
+        Body::Contract(c) => of(&c.lhs).filter(|d| of(&c.rhs) == Some(*d) && d.is_integer() == c.acc.is_integer()),
+        Body::Attention(_) => op.inputs.first().map(|a| a.dtype),
+        _ => None,
+    }
+}
+
+/// The rate at which matrix units compute a contraction or attention, where they do.
 fn matrix_rate(op: &Op, profile: &DeviceProfile) -> Option<f64> {
+    if let Body::Attention(_) = op.body {
+        return op.inputs.first().and_then(|a| profile.matrix_rate(a.dtype));
+    }
     let Body::Contract(c) = &op.body else { return None };
     let (left, right) = (stored(&c.lhs)?, stored(&c.rhs)?);
     let fits = left == right && left.is_integer() == c.acc.is_integer();

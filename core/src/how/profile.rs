@@ -103,6 +103,10 @@ pub struct DeviceProfile {
     /// Arithmetic operations a second that matrix units do, by the dtype that they multiply; none where a device has no such units or nobody
     /// has measured them.
     pub matrix_rates: Vec<(DType, f64)>,
+    /// The same where warps give them their operands from registers, which on some devices is not the fastest way. Where nobody has measured
+    /// it, kernels that work so have no price and are not chosen.
+    #[serde(default)] // Measurements that were kept before have none.
+    pub warp_rates: Vec<(DType, f64)>,
     /// Units that work independently: cores (as many as are used), multiprocessors.
     pub units: usize,
     /// f32 lanes that work in step in one unit: a SIMD vector, a warp or subgroup.
@@ -156,15 +160,25 @@ impl DeviceProfile {
         self.matrix_rates.iter().find(|(d, _)| *d == dtype).map(|(_, rate)| *rate)
     }
 
+    /// Operations a second of matrix units that warps give their operands, where they are known.
+    pub fn warp_rate(&self, dtype: DType) -> Option<f64> {
+        self.warp_rates.iter().find(|(d, _)| *d == dtype).map(|(_, rate)| *rate)
+    }
+
     /// The most operations a second that any units do for matmuls of this dtype.
     pub fn peak(&self, dtype: DType) -> f64 {
-        self.matrix_rate(dtype).unwrap_or(0.0).max(self.rate(dtype))
+        [self.matrix_rate(dtype), self.warp_rate(dtype)].into_iter().flatten().fold(self.rate(dtype), f64::max)
     }
 
     /// The same device with the better of each number that both have measured: what else runs on a machine can only make one worse.
     #[must_use]
     pub fn better(mut self, other: &DeviceProfile) -> DeviceProfile {
-        for (ours, theirs) in [(&mut self.rates, &other.rates), (&mut self.matrix_rates, &other.matrix_rates)] {
+        let lists = [
+            (&mut self.rates, &other.rates),
+            (&mut self.matrix_rates, &other.matrix_rates),
+            (&mut self.warp_rates, &other.warp_rates),
+        ];
+        for (ours, theirs) in lists {
             for (dtype, rate) in ours {
                 let theirs = theirs.iter().find(|(d, _)| d == dtype).map_or(0.0, |(_, rate)| *rate);
                 *rate = rate.max(theirs);
@@ -193,7 +207,11 @@ impl DeviceProfile {
     #[must_use]
     pub fn with_rates(mut self, measured: &DeviceProfile) -> DeviceProfile {
         let sound = |x: f64| x.is_finite() && x > 0.0;
-        let lists = [(&mut self.rates, &measured.rates), (&mut self.matrix_rates, &measured.matrix_rates)];
+        let lists = [
+            (&mut self.rates, &measured.rates),
+            (&mut self.matrix_rates, &measured.matrix_rates),
+            (&mut self.warp_rates, &measured.warp_rates),
+        ];
         for (ours, theirs) in lists {
             for &(dtype, rate) in theirs.iter().filter(|(_, rate)| sound(*rate)) {
                 match ours.iter_mut().find(|(d, _)| *d == dtype) {
@@ -246,6 +264,7 @@ mod tests {
             levels: vec![MemoryLevel { name, bytes: 1 << 30, line: 64, ways: 0, shared_by: 1, bandwidth }],
             rates: vec![(DType::F32, rate)],
             matrix_rates: Vec::new(),
+            warp_rates: Vec::new(),
             units: 1,
             lanes: 8,
             registers: 128,

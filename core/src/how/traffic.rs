@@ -24,7 +24,7 @@ pub struct Traffic {
     /// Multiply-adds that are computed in all, where they are not as many as the operation says: fewer where those with the zeros of padding are
     /// left out, more where the dtype's rate is that of instructions which the kernel does not use.
     pub computed: Option<u64>,
-    /// Tasks for each matrix of the batch, where the largest block is not what one task computes.
+    /// Tasks for each matrix of the batch, where the largest block is not what one task computes; all tasks, for attention.
     pub tasks: Option<usize>,
     /// Rows and columns that kernels for edges come in, where those cost less than whole register blocks.
     pub edges: Option<(usize, usize)>,
@@ -46,6 +46,8 @@ pub enum Arithmetic {
     Ordinary,
     /// Units for matmuls of small tiles, where the device has them for the dtype.
     Matrix,
+    /// The same units, given what they multiply by warps, from registers: see [`super::DeviceProfile::warp_rates`].
+    Warps,
 }
 
 /// How far a kernel hides what it moves behind its arithmetic.

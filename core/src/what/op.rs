@@ -74,7 +74,7 @@ pub enum Body {
     /// The index space is the batch dimensions, then queries, keys, d (of queries and keys) and e (of values). Inputs are q (over
     /// batch, queries, d), k (batch, keys, d), v (batch, keys, e) and perhaps a mask (batch, queries, keys): true where a key is
     /// seen, or a number that is added to the score. Parameter 0 is the scale, in the dtype that is computed in. A query that
-    /// sees no key gives zeros.
+    /// sees no key gives zeros. Shares of f16 and bf16 may be rounded to that dtype before they are multiplied with values.
     Attention(Attention),
     /// A function that only the CPU computes. [`Op::host`] makes such operations.
     Host(HostBody),

@@ -490,7 +490,8 @@ impl Run<'_> {
                     let less = |&s: &Value| unary(Unary::Exp, binary(Binary::Sub, s, most, false, of, t), of, t);
                     let powers: Vec<Value> = scores.iter().map(less).collect();
                     let total = reduce::reduce(Reduce::Sum, &powers, of, t);
-                    powers.into_iter().map(|p| binary(Binary::Div, p, total, false, of, t)).collect()
+                    let shares = powers.into_iter().map(|p| binary(Binary::Div, p, total, false, of, t));
+                    shares.map(|s| if of == dtype { s } else { rounded_to_half(s, dtype) }).collect()
                 };
                 for c in 0..e {
                     let v = seen.iter().map(|&j| read(2, [0, j, 0, c])).collect::<Result<Vec<_>>>()?;
@@ -570,6 +571,18 @@ impl Looser {
             return Value::Real(value::Real::unknown());
         }
         Value::Real(value::Real { e, ..r }.loose_if_zero(true))
+    }
+}
+
+/// A share of attention that a device may have rounded to a half type, as it was before it was divided by the sum of all.
+fn rounded_to_half(share: Value, dtype: DType) -> Value {
+    // Half a step of a normal number relative to it, half a step of a subnormal one.
+    let (relative, least) = if dtype == DType::F16 { (11, 25) } else { (9, 134) };
+    match share {
+        Value::Real(r) if r.v.is_finite() => {
+            Value::Real(value::Real { e: r.e + (r.v.abs() + r.e) * 0.5f64.powi(relative) + 0.5f64.powi(least), ..r })
+        }
+        other => other,
     }
 }
 
