@@ -7,8 +7,8 @@ use millstream_core::how::{
 use millstream_core::what::elements;
 use millstream_core::{Access, Body, Contract, DType, Error, Op, Result};
 
-use crate::attention;
-use crate::contract::{self, Blocks};
+use crate::attention::{self, flash};
+use crate::contract::{self, Blocks, units};
 use crate::indexed;
 use crate::map;
 use crate::matrix;
@@ -43,15 +43,8 @@ pub fn supports(op: &Op, target: &Target) -> Support {
     match op.body {
         Body::Attention(_) => {
             let longest = op.dims[op.dims.len() - 2..].iter().copied().max().unwrap_or(0);
-            if longest > attention::LONGEST {
-                return no(format!(
-                    "attention over vectors of {longest}, of which the kernel takes {}",
-                    attention::LONGEST
-                ));
-            }
-            let bytes = attention::shared(op.outputs[0].dtype);
-            if bytes > target.shared_memory {
-                return no(format!("attention takes {bytes} bytes of shared memory, and the device has less"));
+            if flash::block(op, target).is_none() && attention::block(op, target).is_none() {
+                return no(format!("there is no kernel for attention over vectors of {longest} in its shared memory"));
             }
             Support::Native
         }
@@ -96,8 +89,12 @@ const GATHER: Family = Family::new("gather");
 const SCAN: Family = Family::new("scan");
 const SCAN_COLUMNS: Family = Family::new("scan columns");
 const ATTENTION: Family = Family::new("attention");
-/// Blocks of f16 on matrix units; indices that need 64 bits are for [`TILES`].
+/// Attention on matrix units whose registers are known.
+const FLASH: Family = Family::new("flash");
+/// Blocks of f16 on cooperative matrices; indices that need 64 bits are for [`TILES`].
 const MATRICES: Family = Family::new("matrices");
+/// Blocks of f16 and bf16 on matrix units whose registers are known.
+const UNITS: Family = Family::new("units");
 
 /// How units run the kernels that are written here, where a launch that needs what the one before wrote takes so long: fitted to an H200.
 pub fn groups(dependent_launch: f64) -> Groups {
@@ -149,18 +146,52 @@ pub fn variants(op: &Op, target: &Target, profile: &DeviceProfile) -> Vec<Candid
                 c.traffic.arithmetic = Arithmetic::Matrix;
                 c
             });
+            let widened = other.as_ref().unwrap_or(op);
+            let Body::Contract(own) = &widened.body else { return Vec::new() };
+            let on_units = with_parts(units::blocks(widened, own, target), widened, target);
+            let on_units = on_units.into_iter().map(|(b, splits)| {
+                let mut c = candidate(UNITS, b, splits);
+                (c.traffic.matmuls, c.traffic.arithmetic) = (matmuls, Arithmetic::Warps);
+                c
+            });
             let tiles = tiles.into_iter().map(|(b, splits)| {
                 let mut c = candidate(TILES, b, splits);
                 c.traffic.matmuls = matmuls;
                 c
             });
-            matrices.chain(tiles).chain(row_dots(op, c, target, profile, index)).collect()
+            // The last are what the conformance suite tries first after those that are chosen.
+            let tiles: Vec<Candidate> = tiles.collect();
+            matrices.chain(tiles).chain(on_units).chain(row_dots(op, c, target, profile, index)).collect()
         }
         Body::Gather(_) => vec![plain(GATHER)],
         Body::Scan { .. } => vec![plain(if indexed::goes_down(op) { SCAN_COLUMNS } else { SCAN })],
-        Body::Attention(_) => vec![plain(ATTENTION)],
+        Body::Attention(_) => {
+            let room = op.inputs.len() + op.outputs.len() < target.max_buffers;
+            let simple = attention::block(op, target).into_iter();
+            let simple =
+                simple.map(|b| (Candidate::tiled(Variant { tile: Tile::new([b]), ..of(ATTENTION) }), b.m, b.n));
+            let on_units = flash::block(op, target).into_iter().map(|block| {
+                let mut c = Candidate::tiled(Variant { tile: Tile::new([block]), ..of(FLASH) });
+                c.traffic.arithmetic = Arithmetic::Warps;
+                (c, block.m, block.n)
+            });
+            let ways = simple.chain(on_units).flat_map(|(c, queries, keys)| attended(op, c, queries, keys, target));
+            ways.filter(|c| room || c.variant.split == Split::Whole).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+/// Attention in one way, with all keys in one group and with the keys shared by several.
+fn attended(op: &Op, mut c: Candidate, queries: usize, keys: usize, target: &Target) -> Vec<Candidate> {
+    let at = op.dims.len() - 4;
+    let tasks = elements(&op.dims[..at]) * op.dims[at].div_ceil(queries);
+    let (parts, _) = attention::parts(tasks, op.dims[at + 1], keys, target.units);
+    c.traffic.tasks = Some(tasks);
+    let mut shared = c.clone();
+    shared.variant.split = Split::TwoPass;
+    (shared.traffic.tasks, shared.traffic.dependent) = (Some(tasks * parts), 1);
+    if parts > 1 { vec![c, shared] } else { vec![c] }
 }
 
 /// The candidate for a walk over the rows of an operation.
@@ -206,12 +237,15 @@ pub fn generate(op: &Op, variant: &Variant, target: &Target) -> Result<Program> 
     match (&tile.blocks[..], family) {
         ([], f) if *f == MAP => map::generate(op, target, wide),
         ([], f) if *f == GATHER => indexed::generate_gather(op, target, wide),
-        ([], f) if *f == ATTENTION => attention::generate(op, target, wide),
+        (&[block], f) if *f == ATTENTION => attention::generate(op, target, block, *split, wide),
+        (&[block], f) if *f == FLASH => flash::generate(op, target, block, *split, wide),
         ([], f) if *f == SCAN => indexed::generate_scan(op, target, wide),
         ([], f) if *f == SCAN_COLUMNS => indexed::generate_scan_columns(op, target, wide),
         ([square], f) if *f == SQUARES => map::generate_tiled(op, target, square.m, wide),
         (&[thread, group], f) if *f == MATRICES => matrix::generate(op, target, Blocks { thread, group }),
-        (&[thread, group], f) if *f == TILES => contract::generate(op, target, Blocks { thread, group }, *split, wide),
+        (&[thread, group], f) if *f == TILES || *f == UNITS => {
+            contract::generate(op, target, Blocks { thread, group }, *split, wide, *f == UNITS)
+        }
         (&[b], f) if *f == ROWS || *f == COLUMNS => {
             let (columns, split) = (*f == COLUMNS, *split == Split::TwoPass);
             let walk = Walk { lanes: b.n, rows: b.m, held: b.k, columns, split };
@@ -295,6 +329,11 @@ fn blocks(op: &Op, contract: &Contract, target: &Target) -> Vec<(Blocks, usize)>
         .filter(|b| b.shared(acc, steps) <= target.shared_memory && b.threads() <= target.max_group as usize)
         .filter(|b| b.thread.m <= limit && b.thread.n <= limit)
         .collect();
+    with_parts(list, op, target)
+}
+
+/// Those of these blocks that are not much too large for the problem, each with the number of parts into which K is cut.
+fn with_parts(list: Vec<Blocks>, op: &Op, target: &Target) -> Vec<(Blocks, usize)> {
     let Some(s) = ContractSizes::of(op) else { return list.into_iter().map(|b| (b, 1)).collect() };
     // A block much larger than the problem only wastes work.
     let fits = |b: &&Blocks| b.group.m < 2 * s.m.max(16) && b.group.n < 2 * s.n.max(16);

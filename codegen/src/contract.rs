@@ -9,8 +9,12 @@
 //! a thread for each index along K does the latter and leaves it in shared memory: divisions for each element read would take longer
 //! than the arithmetic.
 //!
+//! On matrix units whose registers are known, the same walk feeds those: [`units`].
+//!
 //! Where there are few blocks, groups share the K of each (split K): every part's accumulators go to scratch memory, and a second launch adds the parts
 //! in their order.
+
+pub(crate) mod units;
 
 use std::ops::Range;
 
@@ -24,6 +28,7 @@ use crate::target::Target;
 use crate::text::Text;
 use crate::types::{Register, from_words, register_dtype, to_words};
 use crate::value::{Values, binary, cast};
+use units::{CHUNK, Units};
 
 /// Threads of a group that adds up parts.
 pub(crate) const JOINING: u32 = 256;
@@ -69,6 +74,10 @@ struct Writer<'a, 'f> {
     shares: bool,
     /// Whether accumulators and shared memory are moved as vec4.
     vector: bool,
+    /// The matrix units that multiply, if they do.
+    units: Option<Units>,
+    /// Threads of the group.
+    threads: usize,
     /// For each operand: whether it is read from memory as vec4.
     vec4: [bool; 2],
     batch: Vec<String>,
@@ -154,8 +163,15 @@ pub(crate) fn widened(op: &Op) -> Option<Op> {
     ))
 }
 
-/// A kernel for a contraction.
-pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, wide: bool) -> Result<Program> {
+/// A kernel for a contraction: on matrix units, where they are asked for.
+pub(crate) fn generate(
+    op: &Op,
+    target: &Target,
+    blocks: Blocks,
+    split: Split,
+    wide: bool,
+    on_units: bool,
+) -> Result<Program> {
     let other = widened(op);
     let (op, widened) = (other.as_ref().unwrap_or(op), other.is_some());
     let Body::Contract(contract) = &op.body else {
@@ -163,10 +179,21 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, w
     };
     let mut frame = Frame::new(op, target, wide);
     let acc = Register::of(contract.acc);
-    let vector = acc == Register::F32 && blocks.thread.m.is_multiple_of(4) && blocks.thread.n.is_multiple_of(4);
-    let (element, each) = if vector { ("vec4<f32>", 4) } else { (acc.shared(), 1) };
-    for (name, size) in [("left", blocks.group.m), ("right", blocks.group.n)] {
-        frame.share(name, element, blocks.group.k * (size + PAD) / each);
+    let vector =
+        !on_units && acc == Register::F32 && blocks.thread.m.is_multiple_of(4) && blocks.thread.n.is_multiple_of(4);
+    let multiplied = if on_units { units::multiplied(contract, target) } else { None };
+    if on_units && multiplied.is_none() {
+        return Err(Error::internal("matrix units were asked to multiply what they cannot"));
+    }
+    let copies = on_units && units::copies(op, contract);
+    let threads = if on_units { units::threads(blocks) } else { blocks.threads() };
+    if multiplied.is_some_and(|dtype| dtype != DType::F64) {
+        Writer::share_chunks(&mut frame, blocks, copies);
+    } else {
+        let (element, each) = if vector { ("vec4<f32>", 4) } else { (acc.shared(), 1) };
+        for (name, size) in [("left", blocks.group.m), ("right", blocks.group.n)] {
+            frame.share(name, element, blocks.group.k * (size + PAD) / each);
+        }
     }
     if op.dims.len() - contract.k > 1 {
         frame.share("steps", "vec4<idx>", blocks.group.k * steps(op, contract).div_ceil(4));
@@ -174,7 +201,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, w
     let shares = split == Split::TwoPass;
     frame.has_workspace = shares;
     let possible = reads_by_four(op, contract).map(|d| d.is_some());
-    let by_four = vector && possible == [true, true];
+    let by_four = vector && possible == [true, true] || copies;
     for vec4 in if by_four { &[true, false][..] } else { &[false][..] } {
         let mut text = Text::inside(1);
         let writer = Writer {
@@ -183,19 +210,28 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks, split: Split, w
             blocks,
             shares,
             vector,
+            units: multiplied.map(|dtype| Units { dtype, copies: *vec4 }),
+            threads,
             vec4: if *vec4 { possible } else { [false, false] },
             batch: Vec::new(),
             k_indices: Vec::new(),
         };
         writer.entry(&mut text, *vec4);
-        frame.entry(if *vec4 { "contract_by_four" } else { "contract_by_one" }, blocks.threads() as u32, text);
+        let name = match (on_units, *vec4) {
+            (false, true) => "contract_by_four",
+            (false, false) => "contract_by_one",
+            (true, true) => "units_by_eight",
+            (true, false) => "units_by_one",
+        };
+        frame.entry(name, threads as u32, text);
     }
     if shares {
         let mut text = Text::inside(1);
         join(&mut frame, &mut text, contract);
         frame.entry("contract_parts", JOINING, text);
     }
-    Program::new(frame, Shape::Contract { blocks, split, vec4: by_four, widened })
+    let width = if on_units { CHUNK } else { 4 };
+    Program::new(frame, Shape::Contract { blocks, split, by: if by_four { width } else { 1 }, widened })
 }
 
 /// Numbers in shared memory for each index along K, where it has several dimensions.
@@ -245,8 +281,10 @@ impl<'a> Writer<'a, '_> {
         text.line(format!("let size_m = {m};"));
         text.line(format!("let size_n = {n};"));
         text.line(format!("let size_k = {k};"));
-        text.line(format!("let y = quotient(lane, idx({threads_n}));"));
-        text.line(format!("let x = lane - y * idx({threads_n});"));
+        if self.units.is_none() {
+            text.line(format!("let y = quotient(lane, idx({threads_n}));"));
+            text.line(format!("let x = lane - y * idx({threads_n});"));
+        }
         text.line(format!("for (var tile = group; tile < {total}; tile += groups) {{"));
         text.line(format!("let slice = quotient(tile, {tiles});"));
         text.line(format!("let within = tile - slice * {tiles};"));
@@ -268,13 +306,38 @@ impl<'a> Writer<'a, '_> {
             self.batch = self.frame.indices(text, "batch", 0..self.contract.m);
         }
         let acc = Register::of(self.contract.acc);
-        for i in 0..thread.m {
-            for j in 0..thread.n {
-                text.line(format!("var sum_{i}_{j} = {};", acc.zero()));
+        if self.units.is_some() {
+            self.warps(text);
+        } else {
+            for i in 0..thread.m {
+                for j in 0..thread.n {
+                    text.line(format!("var sum_{i}_{j} = {};", acc.zero()));
+                }
             }
         }
         let left = self.slots(text, Side::Left);
         let right = self.slots(text, Side::Right);
+        if self.units.is_some_and(|u| u.copies) {
+            let slots: Vec<Slot> = left.into_iter().chain(right).collect();
+            self.walk_copies(text, &slots);
+        } else {
+            self.walk(text, &left, &right);
+        }
+        if self.units.is_some() {
+            self.sums_of_units(text);
+        }
+        self.frame.release(text);
+        if self.shares {
+            self.leave_accumulators(text);
+        } else {
+            self.results(text, vec4);
+        }
+        text.line("}");
+    }
+
+    /// The walk along K, through registers.
+    fn walk(&mut self, text: &mut Text, left: &[Slot], right: &[Slot]) {
+        let group = self.blocks.group;
         let several = self.frame.op.dims.len() - self.contract.k > 1;
         let count = if several { steps(self.frame.op, self.contract) } else { 0 };
         let ahead: Vec<String> = (0..count).map(|_| text.fresh("ahead")).collect();
@@ -287,30 +350,27 @@ impl<'a> Writer<'a, '_> {
             text.line("workgroupBarrier();");
         }
         text.line(format!("for (var k0 = begin; k0 < until + idx({0}); k0 += idx({0})) {{", group.k));
-        for slot in left.iter().chain(&right) {
+        for slot in left.iter().chain(right) {
             self.fetch(text, slot);
         }
         if several {
             self.look_ahead(text, &format!("k0 + idx({})", group.k), &ahead);
         }
         text.line("if (k0 > begin) {");
-        self.multiply(text);
+        if self.units.is_some() {
+            self.multiply_units(text);
+        } else {
+            self.multiply(text);
+        }
         text.line("}");
         text.line("workgroupBarrier();");
-        for slot in left.iter().chain(&right) {
+        for slot in left.iter().chain(right) {
             self.put(text, slot);
         }
         if several {
             self.leave_steps(text, &ahead);
         }
         text.line("workgroupBarrier();");
-        text.line("}");
-        self.frame.release(text);
-        if self.shares {
-            self.leave_accumulators(text);
-        } else {
-            self.results(text, vec4);
-        }
         text.line("}");
     }
 
@@ -394,12 +454,12 @@ impl<'a> Writer<'a, '_> {
 
     /// Leaves this part's accumulators in scratch memory.
     fn leave_accumulators(&mut self, text: &mut Text) {
-        let Blocks { thread, .. } = self.blocks;
+        let (rows, held) = self.held();
         let acc = Register::of(self.contract.acc);
         let base = self.frame.arg(Word::Work);
         let columns: Vec<String> =
-            (0..thread.n).map(|j| text.name("n", format!("first_n + {}", self.tile_offset(Side::Right, j)))).collect();
-        for i in 0..thread.m {
+            (0..held).map(|j| text.name("n", format!("first_n + {}", self.tile_offset(Side::Right, j)))).collect();
+        for i in 0..rows {
             let m = text.name("m", format!("first_m + {}", self.tile_offset(Side::Left, i)));
             text.line(format!("if ({m} < size_m) {{"));
             let row = text.name("p", format!("(slice * size_m + {m}) * size_n"));
@@ -418,13 +478,18 @@ impl<'a> Writer<'a, '_> {
     /// What each thread reads of one operand for every piece of k.
     fn slots(&mut self, text: &mut Text, side: Side) -> Vec<Slot> {
         let Blocks { group, .. } = self.blocks;
-        let threads = self.blocks.threads();
+        let threads = self.threads;
         let (size, first, most, own) = match side {
             Side::Left => (group.m, "first_m", "size_m", self.contract.m..self.contract.n),
             Side::Right => (group.n, "first_n", "size_n", self.contract.n..self.contract.k),
         };
         let along_k = self.lies_along_k(side);
-        let width = if self.vec4[side as usize] { 4 } else { 1 };
+        let copies = self.units.is_some_and(|u| u.copies);
+        let width = match self.vec4[side as usize] {
+            _ if copies => CHUNK,
+            true => 4,
+            false => 1,
+        };
         let count = size * group.k / width;
         // Neighbouring threads read neighbouring elements.
         let inner = if along_k { group.k / width } else { size / width };
@@ -472,7 +537,8 @@ impl<'a> Writer<'a, '_> {
                 }
             };
             let real = (count % threads != 0).then(|| format!("lane + idx({at}) < idx({count})"));
-            let names = (0..width).map(|_| text.fresh("v")).collect();
+            // What is copied passes no registers.
+            let names = (0..if copies { 0 } else { width }).map(|_| text.fresh("v")).collect();
             slots.push(Slot { side, k, o, own: mine, fill: fill.clone(), names, along_k, real });
         }
         let zero = Register::of(self.contract.acc).zero();
@@ -599,6 +665,16 @@ impl<'a> Writer<'a, '_> {
 
     /// Puts a slot's elements into shared memory.
     fn put(&mut self, text: &mut Text, slot: &Slot) {
+        if let Some(Units { dtype, .. }) = self.units.filter(|u| u.dtype != DType::F64) {
+            if let Some(real) = &slot.real {
+                text.line(format!("if ({real}) {{"));
+            }
+            self.put_half(text, slot, dtype);
+            if slot.real.is_some() {
+                text.line("}");
+            }
+            return;
+        }
         let (array, row) = match slot.side {
             Side::Left => ("left", self.blocks.group.m + PAD),
             Side::Right => ("right", self.blocks.group.n + PAD),
@@ -627,6 +703,9 @@ impl<'a> Writer<'a, '_> {
 
     /// Where in the group's block the thread's row `i` (or column) lies.
     fn tile_offset(&self, side: Side, i: usize) -> String {
+        if self.units.is_some() {
+            return self.units_offset(side, i);
+        }
         let Blocks { thread, group } = self.blocks;
         let (own, size, each) = match side {
             Side::Left => ("y", group.m, thread.m),
@@ -679,24 +758,24 @@ impl<'a> Writer<'a, '_> {
 
     /// Computes the epilogue on the accumulators and writes the results.
     fn results(&mut self, text: &mut Text, vec4: bool) {
-        let Blocks { thread, .. } = self.blocks;
+        let (held_rows, held_columns) = self.held();
         let c = self.contract;
         // Four columns are written together where every output is contiguous along N.
-        let wide = self.vector && vec4 && writes_by_four(self.frame.op, c);
+        let wide = (self.vector || self.units.is_some()) && vec4 && writes_by_four(self.frame.op, c);
         let mut columns = Vec::new();
-        for j in 0..thread.n {
+        for j in 0..held_columns {
             let offset = self.tile_offset(Side::Right, j);
             let n = text.name("n", format!("first_n + {offset}"));
             let index = if c.n == c.k { Vec::new() } else { self.frame.indices(text, &n, c.n..c.k) };
             columns.push((n, index));
         }
-        for i in 0..thread.m {
+        for i in 0..held_rows {
             let offset = self.tile_offset(Side::Left, i);
             let m = text.name("m", format!("first_m + {offset}"));
             text.line(format!("if ({m} < size_m) {{"));
             let rows = if c.m == c.n { Vec::new() } else { self.frame.indices(text, &m, c.m..c.n) };
             let step = if wide { 4 } else { 1 };
-            for j in (0..thread.n).step_by(step) {
+            for j in (0..held_columns).step_by(step) {
                 text.line(format!("if ({} < size_n) {{", columns[j].0));
                 results(self.frame, text, c, [&self.batch, &rows], step, |_, _, l| {
                     (columns[j + l].1.clone(), format!("sum_{i}_{}", j + l))

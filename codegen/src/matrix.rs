@@ -1,4 +1,5 @@
-//! Contractions of f16 on matrix units: WGSL's cooperative matrices.
+//! Contractions of f16 on matrix units that say nothing of their registers: WGSL's cooperative matrices. Those that do are fed by
+//! [`crate::contract`].
 //!
 //! A group of subgroups computes a block of the result. It walks along k as [`crate::contract`] does: the next pieces of both
 //! operands are read from memory, as vec4 of f16, while the present ones, in shared memory, are multiplied. A subgroup
@@ -136,7 +137,7 @@ pub(crate) fn generate(op: &Op, target: &Target, blocks: Blocks) -> Result<Progr
         writer.entry(&mut text);
         frame.entry(if vec4 { "matrices_by_four" } else { "matrices_by_one" }, threads as u32, text);
     }
-    Program::new(frame, Shape::Contract { blocks, split: Split::Whole, vec4: true, widened: false })
+    Program::new(frame, Shape::Contract { blocks, split: Split::Whole, by: 4, widened: false })
 }
 
 struct Writer<'a, 'f> {

@@ -88,17 +88,18 @@ pub(crate) enum Shape {
     Squares { side: usize, edge: usize, threads: u32 },
     /// Rows; if `vec4`, the first half of the entries moves four elements at once.
     Rows { walk: Walk, vec4: bool, passes: usize, accumulators: usize, inner: usize },
-    /// Blocks of a contraction; if `vec4`, the first entry moves four elements at once. If `widened`, the kernel is that of the
+    /// Blocks of a contraction; if `by` is not 1, the first entry moves so many elements at once. If `widened`, the kernel is that of the
     /// contraction with part of its batch as columns.
-    Contract { blocks: Blocks, split: Split, vec4: bool, widened: bool },
+    Contract { blocks: Blocks, split: Split, by: usize, widened: bool },
     /// A walk along the result of a lookup.
     Gather { threads: u32 },
     /// A group for each row.
     Scan { inner: usize },
     /// A thread for each piece of a row, which neighbouring threads have beside each other; if `whole`, a row is one piece.
     ScanColumns { inner: usize, whole: bool },
-    /// A group for some queries.
-    Attention,
+    /// A group for some queries, and perhaps for a part of the keys, which it takes in pieces of so many. If `by` is not 1, the first entry moves so
+    /// many elements at once.
+    Attention { queries: usize, keys: usize, split: Split, by: usize },
 }
 
 /// One launch before memory and scalars are known.
@@ -253,9 +254,9 @@ impl Program {
             Shape::Rows { walk, vec4, passes, accumulators, inner } => {
                 self.plan_rows(op, walk, vec4, passes, accumulators, inner)
             }
-            Shape::Contract { blocks, split, vec4, .. } => {
+            Shape::Contract { blocks, split, by, .. } => {
                 let splits = (split == Split::TwoPass).then_some(schedule.splits);
-                self.plan_contract(op, blocks, splits, vec4)
+                self.plan_contract(op, blocks, splits, by)
             }
             Shape::Gather { threads } => {
                 let Body::Gather(Gather { lookups, .. }) = &op.body else {
@@ -265,14 +266,44 @@ impl Program {
                 let list: Vec<i64> = [all as i64].into_iter().chain(axes).collect();
                 Ok(Plan::simple(if all == 0 { Vec::new() } else { vec![(0, self.groups_for(all, threads), list)] }))
             }
-            Shape::Attention => {
+            Shape::Attention { queries, keys, split, by } => {
                 let at = rank - 4;
-                let [m, n, d, e] = [0, 1, 2, 3].map(|i| op.dims[at + i] as i64);
-                let blocks = m.div_euclid(attention::QUERIES as i64) + i64::from(m % attention::QUERIES as i64 != 0);
-                let total = elements(&op.dims[..at]) as i64 * blocks;
-                let list = vec![total, blocks, m, n, d, e];
-                let groups = (total as u64).min(self.groups_for(u64::MAX / 2, 256));
-                Ok(Plan::simple(if total * e == 0 { Vec::new() } else { vec![(0, groups, list)] }))
+                let [m, n, d, e] = [0, 1, 2, 3].map(|i| op.dims[at + i]);
+                let (blocks, batches) = (m.div_ceil(queries), elements(&op.dims[..at]));
+                let tasks = batches * blocks;
+                if tasks * e == 0 {
+                    return Ok(Plan::simple(Vec::new()));
+                }
+                let shares = split == Split::TwoPass;
+                let (parts, each) =
+                    if shares { attention::parts(tasks, n, keys, self.target.units) } else { (1, n.max(1)) };
+                let list = [tasks * parts, blocks, m, n, d, e, parts, each, batches * m * e].map(|v| v as i64).to_vec();
+                let groups = ((tasks * parts) as u64).min(self.groups_for(u64::MAX / 2, 256));
+                let mut aligned: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+                let mut can = by > 1;
+                if by > 1 {
+                    for (input, dim) in [(0, at + 2), (1, at + 2), (2, at + 3)] {
+                        can &= fits(&op.inputs[input], &op.dims, dim, by);
+                        aligned.push((input, by * op.inputs[input].dtype.size()));
+                    }
+                    if op.outputs[0].strides[at + 3] == 1 && e != 1 {
+                        can &= fits(&op.outputs[0], &op.dims, at + 3, 4);
+                        aligned.push((op.inputs.len(), 4 * op.outputs[0].dtype.size()));
+                    }
+                }
+                let entries = 1 + usize::from(by > 1);
+                let steps = |entry: usize| {
+                    let join = self.groups_for((batches * m * e) as u64, attention::JOINING);
+                    let join = shares.then(|| (entries, join, list.clone()));
+                    [(entry, groups, list.clone())].into_iter().chain(join).collect::<Vec<_>>()
+                };
+                let words = Register::of(op.outputs[0].dtype).words();
+                Ok(Plan {
+                    by_four: can.then(|| steps(0)),
+                    by_one: steps(entries - 1),
+                    aligned,
+                    workspace: if shares { 4 * words * batches * m * parts * (e + 2) } else { 0 },
+                })
             }
             Shape::ScanColumns { inner, whole } => {
                 let (rows, length) = (elements(&op.dims[..inner]) as u64, elements(&op.dims[inner..]) as u64);
@@ -342,7 +373,7 @@ impl Program {
         })
     }
 
-    fn plan_contract(&self, op: &Op, blocks: Blocks, splits: Option<usize>, vec4: bool) -> Result<Plan> {
+    fn plan_contract(&self, op: &Op, blocks: Blocks, splits: Option<usize>, by: usize) -> Result<Plan> {
         let Body::Contract(c) = &op.body else { return Err(Error::internal("not a contraction")) };
         let size = |range: std::ops::Range<usize>| elements(&op.dims[range]) as u64;
         let (batch, m, n, k) = (size(0..c.m), size(c.m..c.n), size(c.n..c.k), size(c.k..op.dims.len()));
@@ -358,13 +389,14 @@ impl Program {
         let total = tiles * batch * parts;
         let list: Vec<i64> = [tiles_n, tiles, total, m, n, k, batch, part_k, count, parts].map(|v| v as i64).to_vec();
         let mut aligned: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-        let mut can = vec4;
-        if vec4 {
+        let by_several = by > 1;
+        let mut can = by_several;
+        if by_several {
             for (dim, expr) in reads_by_four(op, c).into_iter().zip([&c.lhs, &c.rhs]) {
                 match (dim, expr.as_input()) {
                     (Some(dim), Some(input)) => {
-                        can &= fits(&op.inputs[input as usize], &op.dims, dim);
-                        aligned.push((input as usize, 4 * op.inputs[input as usize].dtype.size()));
+                        can &= fits(&op.inputs[input as usize], &op.dims, dim, by);
+                        aligned.push((input as usize, by * op.inputs[input as usize].dtype.size()));
                     }
                     _ => can = false,
                 }
@@ -372,19 +404,19 @@ impl Program {
             // Outputs are written as vec4 where they are contiguous; the kernel then relies on it.
             if writes_by_four(op, c) {
                 for (o, a) in op.outputs.iter().enumerate() {
-                    can &= fits(a, &op.dims, c.k - 1);
+                    can &= fits(a, &op.dims, c.k - 1, 4);
                     aligned.push((op.inputs.len() + o, 4 * a.dtype.size()));
                 }
             }
         }
         let steps = |entry: usize| {
-            let join = splits.map(|_| (1 + usize::from(vec4), self.groups_for(count, JOINING), list.clone()));
+            let join = splits.map(|_| (1 + usize::from(by_several), self.groups_for(count, JOINING), list.clone()));
             [(entry, total, list.clone())].into_iter().chain(join).collect::<Vec<_>>()
         };
         let bytes = 4 * Register::of(c.acc).words() as u64 * count * parts;
         Ok(Plan {
             by_four: can.then(|| steps(0)),
-            by_one: steps(usize::from(vec4)),
+            by_one: steps(usize::from(by_several)),
             aligned,
             workspace: if splits.is_some() { bytes as usize } else { 0 },
         })
@@ -395,7 +427,7 @@ impl Program {
         let mut list = SmallVec::new();
         for (o, a) in op.inputs.iter().chain(&op.outputs).enumerate() {
             if a.strides[dim] == 1 && op.dims[dim] != 1 {
-                if !(fits(a, &op.dims, dim) || has_tail && a.base % 4 == 0) {
+                if !(fits(a, &op.dims, dim, 4) || has_tail && a.base % 4 == 0) {
                     return None;
                 }
                 list.push((o, 4 * a.dtype.size()));
@@ -406,11 +438,12 @@ impl Program {
     }
 }
 
-/// Whether every four elements along a dimension of stride 1 lie in one vec4 of the operand, if its memory is aligned.
-fn fits(access: &Access, dims: &[usize], dim: usize) -> bool {
-    dims[dim].is_multiple_of(4)
-        && access.base % 4 == 0
-        && (0..dims.len()).all(|d| d == dim || dims[d] == 1 || access.strides[d] % 4 == 0)
+/// Whether every `by` elements along a dimension of stride 1 lie in one vector of the operand, if its memory is aligned.
+fn fits(access: &Access, dims: &[usize], dim: usize, by: usize) -> bool {
+    let by_signed = by as isize;
+    dims[dim].is_multiple_of(by)
+        && access.base % by_signed == 0
+        && (0..dims.len()).all(|d| d == dim || dims[d] == 1 || access.strides[d] % by_signed == 0)
 }
 
 /// Rounds of groups that a grid has at most; each thread of a longer walk takes several iterations.

@@ -21,6 +21,7 @@ pub struct Target {
     pub max_buffers: usize,
     /// Units that work independently: what a grid should fill.
     pub units: usize,
-    /// The threads of every subgroup, if subgroups multiply squares of 16 by 16 f16 and add them up in f32.
+    /// The threads of every subgroup, if subgroups multiply squares of 16 by 16 f16 and add them up in f32; on CUDA, if there are the
+    /// matrix units of compute capability 8.0, which also take bf16.
     pub matrices: Option<u32>,
 }

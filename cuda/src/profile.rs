@@ -115,7 +115,7 @@ pub(crate) fn target(p: &CudaProperties) -> Target {
         shared_memory: STATIC_SHARED,
         max_buffers: MAX_BUFFERS,
         units: p.multiprocessors.max(1),
-        matrices: None,
+        matrices: (p.capability >= (8, 0)).then_some(32),
     }
 }
 

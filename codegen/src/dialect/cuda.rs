@@ -25,7 +25,9 @@ impl Language for Cuda {
 
     fn declarations(&self, draft: &Draft<'_>) -> String {
         let index = if draft.wide { "i64" } else { "i32" };
-        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n", draft.words)
+        let units = ["load_matrices", "copy_chunk", "fast_exp2", "multiply_f64"].iter().any(|name| draft.uses(name));
+        let matrices = if units { include_str!("matrix.cu") } else { "" };
+        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n{matrices}", draft.words)
     }
 
     fn head(&self, draft: &Draft<'_>, entry: &Entry, _: &str) -> String {
@@ -70,6 +72,10 @@ impl Language for Cuda {
 
     fn zero_is_argument(&self) -> bool {
         false
+    }
+
+    fn has_fragments(&self) -> bool {
+        true
     }
 
     fn half_barrier(&self) -> Option<&'static str> {

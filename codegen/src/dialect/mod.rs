@@ -121,7 +121,12 @@ pub(crate) trait Language: Sync {
         None
     }
 
-    /// The matrix units, where the language has them.
+    /// Whether matrices can be multiplied whose elements lie in registers of known threads.
+    fn has_fragments(&self) -> bool {
+        false
+    }
+
+    /// The matrix units, where the language has them as matrices that a subgroup holds in a way of its own.
     fn matrix_units(&self) -> Option<&dyn MatrixUnits> {
         None
     }

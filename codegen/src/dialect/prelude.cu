@@ -9,6 +9,25 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 #define ms_device __device__ __forceinline__
+// What takes instructions of the GPU's own. Whoever runs kernels elsewhere has these functions already.
+#ifndef ms_instructions
+// The first thing a kernel does: it goes on when the one before it in the stream is through and what that wrote can be seen. Kernels so
+// launched overlap in nothing but their beginnings.
+ms_device void wait_for_last() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The next kernel of the stream may be set up from now on.
+ms_device void release() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+ms_device f32 f16_to_f32(u32 bits) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits)); return x; }
+ms_device u32 f32_to_f16(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+ms_device f32 reciprocal(f32 x) { f32 r; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x)); return r; }
+#endif
 #define ms_complex(name, real, bytes)                                                   \
     struct alignas(bytes) name {                                                        \
         real x, y;                                                                      \
@@ -59,30 +78,13 @@ template <class T> ms_device void halfBarrier(T half) {
     if (half > 32 || half == 1) __syncthreads();
     else __syncwarp();
 }
-// The first thing a kernel does: it goes on when the one before it in the stream is through and what that wrote can be seen. Kernels so
-// launched overlap in nothing but their beginnings.
-ms_device void wait_for_last() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-// The next kernel of the stream may be set up from now on.
-ms_device void release() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 ms_device void follow() {
     release();
     wait_for_last();
 }
-ms_device f32 f16_to_f32(u32 bits) { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((u16)bits)); return x; }
-ms_device u32 f32_to_f16(f32 x) { u16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 // Without the cases that division must heed: one step from the hardware's reciprocal is right to an ulp.
 ms_device f32 ratio_f32(f32 a, f32 b) {
-    f32 r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
-    const f32 q = a * r;
+    const f32 r = reciprocal(b), q = a * r;
     return fmaf(fmaf(-b, q, a), r, q);
 }
 ms_device u32 mul_high_u32(u32 a, u32 b) { return __umulhi(a, b); }
@@ -94,8 +96,4 @@ ms_device f32 exp_f32(f32 x) { return expf(x); }
 ms_device f32 tanh_f32(f32 x) { return tanhf(x); }
 ms_device f32 erf_f32(f32 x) { return erff(x); }
 // 1 / (1 + e^-x), 3 ulp: exp has one, the sum half of one, the hardware's reciprocal one. Subnormal results are zero.
-ms_device f32 sigmoid_f32(f32 x) {
-    f32 r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(1.0f + expf(-x)));
-    return r;
-}
+ms_device f32 sigmoid_f32(f32 x) { return reciprocal(1.0f + expf(-x)); }
