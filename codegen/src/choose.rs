@@ -33,7 +33,8 @@ pub fn supports(op: &Op, target: &Target) -> Support {
             return no(format!("the device has no 64-bit integers, which {dtype} needs"));
         }
     }
-    let buffers = op.inputs.len() + op.outputs.len() + usize::from(matches!(op.body, Body::Rows { .. }));
+    let more = matches!(op.body, Body::Rows { .. } | Body::Gather(_));
+    let buffers = op.inputs.len() + op.outputs.len() + usize::from(more);
     if buffers > target.max_buffers {
         return no(format!("it takes {buffers} buffers, and a kernel of the device at most {}", target.max_buffers));
     }

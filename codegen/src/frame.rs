@@ -43,6 +43,12 @@ pub(crate) enum Word {
     Work,
     /// Zero, which a compiler cannot know to be zero.
     Zero,
+    /// The first word of the note.
+    Note,
+    /// What is written to the note's first word; 0 if there is none.
+    Ticket,
+    /// The launch's number among those that share the note.
+    Call,
 }
 
 impl Word {
@@ -61,12 +67,15 @@ impl Word {
             Word::Number(n) => format!("number{n}"),
             Word::Work => "work_base".into(),
             Word::Zero => "zero".into(),
+            Word::Note => "note_base".into(),
+            Word::Ticket => "ticket".into(),
+            Word::Call => "call".into(),
         }
     }
 
     /// Whether it is an index: 64 bits wide in kernels that need it.
     fn is_index(self) -> bool {
-        !matches!(self, Word::Fill(..) | Word::Param(..) | Word::Zero)
+        !matches!(self, Word::Fill(..) | Word::Param(..) | Word::Zero | Word::Note | Word::Ticket | Word::Call)
     }
 }
 
@@ -81,6 +90,7 @@ pub(crate) struct Frame<'a> {
     shared: String,
     bodies: Vec<(Entry, String)>,
     pub(crate) has_workspace: bool,
+    pub(crate) has_note: bool,
     /// Whether the entry being written moves four elements at once.
     pub(crate) vec4: bool,
     releases: bool,
@@ -96,6 +106,7 @@ impl<'a> Frame<'a> {
             shared: String::new(),
             bodies: Vec::new(),
             has_workspace: false,
+            has_note: false,
             vec4: false,
             releases: false,
         }
@@ -336,6 +347,7 @@ impl<'a> Frame<'a> {
         let draft = Draft {
             operands: (0..self.operands()).map(|o| self.operand(o)).collect(),
             has_workspace: self.has_workspace,
+            has_note: self.has_note,
             words: count,
             zero,
             wide: self.wide,

@@ -39,6 +39,7 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
         let (stride, size) = (frame.arg(Word::Number(1 + 2 * j)), frame.arg(Word::Number(2 + 2 * j)));
         let value = frame.read(&mut text, j + 1, &at);
         let register = Register::of(op.inputs[j + 1].dtype);
+        let raw = value.clone();
         // Positions of 64 bits are compared as such; otherwise the axis is short enough for any integer type.
         let (kind, value) = match register {
             Register::I32 | Register::U32 if wide => ("i64", format!("i64({value})")),
@@ -49,7 +50,11 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
             Register::U32 | Register::U64 => text.name("w", value),
             _ => text.name("w", format!("select({value}, {value} + {limit}, {value} < {zero})")),
         };
-        text.line(format!("exists = exists && {wanted} >= {zero} && {wanted} < {limit};"));
+        let there = text.name("is", format!("{wanted} >= {zero} && {wanted} < {limit}"));
+        text.line(format!("if (exists && !{there}) {{"));
+        note(&mut frame, &mut text, j, &to_words(register, &raw));
+        text.line("}");
+        text.line(format!("exists = exists && {there};"));
         text.line(format!("offset += idx(select({zero}, {wanted}, exists)) * {stride};"));
     }
     let dtype = op.inputs[0].dtype;
@@ -65,6 +70,19 @@ pub(crate) fn generate_gather(op: &Op, target: &Target, wide: bool) -> Result<Pr
     text.line("}");
     frame.entry("gather", THREADS, text);
     Program::new(frame, Shape::Gather { threads: THREADS })
+}
+
+/// Notes that there is no such index, unless somebody else was the first to, or nobody wants to know.
+fn note(frame: &mut Frame<'_>, text: &mut Text, lookup: usize, index: &[String]) {
+    frame.has_note = true;
+    let [base, ticket, call] = [Word::Note, Word::Ticket, Word::Call].map(|word| frame.arg(word));
+    text.line(format!("if ({ticket} != 0u && atomicExchange(&note[{base}], {ticket}) != {ticket}) {{"));
+    let high = if frame.wide { "u32(n >> 32u)" } else { "0u" };
+    let place = [call, format!("{lookup}u"), "u32(n)".into(), high.into()];
+    for (i, word) in place.iter().chain(index).enumerate() {
+        text.line(format!("atomicStore(&note[{base} + {}u], {word});", i + 1));
+    }
+    text.line("}");
 }
 
 /// How two elements of a running reduction are joined.

@@ -4,7 +4,7 @@
 //! [`Prepared::encode`] gives it, in order. It needs to know nothing else about operations.
 //!
 //! Every entry takes the same things in the same order: one buffer for each input, each output, and one for scratch memory
-//! if [`Source::has_workspace`]; then [`Source::words`] words of 32 bits.
+//! if [`Source::has_workspace`], and one for notes if [`Source::has_note`]; then [`Source::words`] words of 32 bits.
 //!
 //! - CUDA: `extern "C" __global__ void entry(T0* b0, T1* b1, ..., const Args args)`. Each pointer points to the operand's element
 //!   of index 0 (the binding's address plus its offset); `Args` is a struct of `words` times u32, by value.
@@ -36,6 +36,8 @@ pub struct Source {
     pub operands: usize,
     /// Whether a buffer for scratch memory comes after the operands.
     pub has_workspace: bool,
+    /// Whether a buffer for a note comes after these (`millstream_core::backend::NoteAt`).
+    pub has_note: bool,
     /// The size of the arguments in words of 32 bits, a multiple of 4.
     pub words: usize,
 }
@@ -140,9 +142,10 @@ fn scalar_word(value: Scalar, k: usize) -> u32 {
 
 impl Program {
     pub(crate) fn new(frame: Frame<'_>, shape: Shape) -> Result<Program> {
-        let (operands, has_workspace, target) = (frame.operands(), frame.has_workspace, frame.target.clone());
+        let (operands, has_workspace, has_note, target) =
+            (frame.operands(), frame.has_workspace, frame.has_note, frame.target.clone());
         let (text, entries, arguments) = frame.finish();
-        let source = Source { text, entries, operands, has_workspace, words: arguments.count };
+        let source = Source { text, entries, operands, has_workspace, has_note, words: arguments.count };
         Ok(Program { source, arguments, shape, target })
     }
 
@@ -175,7 +178,7 @@ impl Program {
                     at += 1;
                     continue;
                 }
-                Word::Param(..) => {
+                Word::Param(..) | Word::Note | Word::Ticket | Word::Call => {
                     patches.push((at, word));
                     at += 1;
                     continue;
@@ -502,6 +505,10 @@ impl Prepared {
                         let offset = bindings.workspace.map_or(0, |w| w.offset);
                         write(&mut words, at, if self.has_pointers { 0 } else { offset as i64 / 4 }, self.wide);
                     }
+                    Word::Note if self.has_pointers => {}
+                    Word::Note => words[at] = bindings.note.map_or(0, |n| (n.offset / 4) as u32),
+                    Word::Ticket => words[at] = bindings.note.map_or(0, |n| n.ticket),
+                    Word::Call => words[at] = bindings.note.map_or(0, |n| n.call),
                     Word::Param(n, k) => {
                         let value = bindings.params.get(n);
                         let value = value.ok_or_else(|| Error::internal("a launch parameter is missing"))?;

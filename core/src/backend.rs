@@ -45,10 +45,10 @@ pub trait Backend: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Takes memory from the driver, aligned to at least 64 bytes. Called by the pool only. `bytes` is never 0.
+    /// Takes memory from the driver, aligned to at least 64 bytes. Called by core only. `bytes` is never 0.
     fn alloc(&self, bytes: usize, kind: MemoryKind) -> Result<RawMemory>;
 
-    /// Gives memory back. Called by the pool only, when no stream uses it any more.
+    /// Gives memory back. Called by core only, when no stream uses it any more.
     fn free(&self, memory: RawMemory);
 
     /// Makes memory that somebody else owns usable by this device without a copy: the host's, or, where `host` is not set, memory at an
@@ -182,6 +182,12 @@ pub trait Launch: Send + Sync + 'static {
         0
     }
 
+    /// Whether a run notes an index that its axis does not have ([`NoteAt`]). One that does not lets the launch, or the stream's next
+    /// event, fail with it.
+    fn notes(&self) -> bool {
+        false
+    }
+
     /// Queues the work.
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()>;
 
@@ -241,6 +247,31 @@ pub struct Bindings<'a> {
     pub params: &'a [Scalar],
     /// Scratch memory of at least [`Launch::workspace`] bytes, if that is not 0.
     pub workspace: Option<Binding<'a>>,
+    /// Where a launch that [`Launch::notes`] does so; without it, what is wrong stays untold.
+    pub note: Option<NoteAt<'a>>,
+}
+
+/// Memory of the device, or such as both address, for what a lookup found wrong: [`NoteAt::WORDS`] words of 32 bits, which only launches
+/// with the same ticket write. The first of them to swap the ticket into word 0 writes the others: the call, the number of the lookup
+/// among the operation's, the row-major place in the index space (low and high), and the index (low and high, or low alone if it has
+/// 32 bits or less).
+#[derive(Clone, Copy, Debug)]
+pub struct NoteAt<'a> {
+    /// The memory.
+    pub memory: &'a RawMemory,
+    /// Bytes from its start to the note.
+    pub offset: usize,
+    /// What says that the note is one of these launches'. Never 0.
+    pub ticket: u32,
+    /// The launch's number among those that share the note.
+    pub call: u32,
+}
+
+impl NoteAt<'_> {
+    /// Words of a note.
+    pub const WORDS: usize = 8;
+    /// Bytes of a note.
+    pub const BYTES: usize = 4 * NoteAt::WORDS;
 }
 
 /// A device being opened: a future, because a browser cannot block.

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::backend::{MemoryAt, Support};
+use crate::check::Checks;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -213,12 +214,24 @@ pub struct Resident {
     pub ready: Option<Event>,
     /// What the device derives from the value, if its packed forms are cached.
     pub pack_cache: Option<Arc<PackCache>>,
+    /// What the value depends on that may turn out to be wrong.
+    pub checks: Checks,
 }
 
 impl Resident {
-    /// Waits until the value is there.
+    /// Waits until the value is there, and finds out whether it is right.
     pub fn wait(&self) -> Result<()> {
-        self.ready.as_ref().map_or(Ok(()), interrupt::wait)
+        // What the host looks at is copied behind the value, so that there is one wait.
+        self.checks.fetch()?;
+        self.ready.as_ref().map_or(Ok(()), interrupt::wait)?;
+        self.checks.verdict()
+    }
+
+    /// What to wait for before [`Resident::wait`] returns at once.
+    pub fn events(&self) -> Result<SmallVec<[Event; 1]>> {
+        let mut events = self.checks.fetch()?;
+        events.extend(self.ready.clone());
+        Ok(events)
     }
 }
 
@@ -235,8 +248,9 @@ impl Replica {
         Replica { pack_cache: None, storage, version, ready }
     }
 
-    fn resident(&self) -> Resident {
-        Resident { storage: self.storage.clone(), ready: self.ready.clone(), pack_cache: self.pack_cache.clone() }
+    fn resident(&self, checks: &Checks) -> Resident {
+        let (storage, ready, pack_cache) = (self.storage.clone(), self.ready.clone(), self.pack_cache.clone());
+        Resident { storage, ready, pack_cache, checks: checks.clone() }
     }
 }
 
@@ -244,6 +258,8 @@ struct State {
     version: u64,
     /// Whether devices may keep what they derive from the current value.
     keeps_forms: bool,
+    /// What the current value depends on that may turn out to be wrong.
+    checks: Checks,
     replicas: SmallVec<[Replica; 1]>,
 }
 
@@ -270,7 +286,12 @@ impl Buffer {
     /// A buffer over memory that was allocated before.
     pub fn from_storage(storage: Arc<Storage>, bytes: usize, mode: Mode) -> Buffer {
         let replica = Replica::new(storage, 0, None);
-        let state = State { version: 0, keeps_forms: false, replicas: SmallVec::from_buf([replica]) };
+        let state = State {
+            version: 0,
+            keeps_forms: false,
+            checks: Checks::default(),
+            replicas: SmallVec::from_buf([replica]),
+        };
         Buffer(Arc::new(Inner { bytes, mode, writers: AtomicUsize::new(0), state: Mutex::new(state) }))
     }
 
@@ -326,7 +347,7 @@ impl Buffer {
     /// it that nobody has another clone of the buffer, or only who accepts it to be volatile.
     pub fn lend(&self, device: &Device, sharing: Sharing) -> Result<Lent> {
         let resident = self.on(device, device.stream())?;
-        resident.wait()?;
+        self.settle(&resident)?;
         if sharing == Sharing::Writable {
             let mut state = self.0.state.lock();
             let is_here = |r: &Replica| Arc::ptr_eq(&r.storage, &resident.storage);
@@ -416,19 +437,20 @@ impl Buffer {
 
     /// The current value on a device, for reading: moved there first if need be, on that device's stream.
     pub fn on(&self, device: &Device, stream: &Stream) -> Result<Resident> {
-        let mut state = self.0.state.lock();
+        let mut guard = self.0.state.lock();
+        let state = &mut *guard;
         let (version, keeps_forms) = (state.version, state.keeps_forms);
         if let Some(r) = state.replicas.iter_mut().find(|r| r.version == version && self.serves(r, device)) {
             if keeps_forms && r.pack_cache.is_none() && !self.is_volatile() {
                 r.pack_cache = Some(Arc::new(PackCache::new(&r.storage.device, self.0.bytes)));
             }
-            return Ok(r.resident());
+            return Ok(r.resident(&state.checks));
         }
         if self.0.mode == Mode::Explicit {
             return Err(Error::argument(format!("the buffer's current value is not on {}", device.name()))
                 .suggest("move it there first with move_to, or use the automatic mode"));
         }
-        self.bring(&mut state, device, stream)
+        self.bring(state, device, stream)
     }
 
     /// Lets devices keep what they derive from the value (an operand in the order in which their kernels read it) from its
@@ -467,14 +489,15 @@ impl Buffer {
         let version = state.version;
         // What was derived from the old value serves nobody who reads from now on.
         state.keeps_forms = false;
+        state.checks = Checks::default();
         state.replicas.iter_mut().for_each(|r| r.pack_cache = None);
         if let Some(r) = state.replicas.iter_mut().find(|r| self.serves(r, device)) {
             r.version = version;
-            return Ok(r.resident());
+            return Ok(r.resident(&Checks::default()));
         }
         let storage = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
         state.replicas.push(Replica::new(storage.clone(), version, None));
-        Ok(Resident { storage, ready: None, pack_cache: None })
+        Ok(Resident { storage, ready: None, pack_cache: None, checks: Checks::default() })
     }
 
     /// Notes the event that completes the last write on a device.
@@ -484,6 +507,37 @@ impl Buffer {
         if let Some(i) = state.replicas.iter().position(|r| r.version == version && self.serves(r, device)) {
             state.replicas[i].ready = event;
         }
+    }
+
+    /// Notes what the current value depends on that may turn out to be wrong.
+    pub fn depends_on(&self, checks: Checks) {
+        self.0.state.lock().checks = checks;
+    }
+
+    /// Waits until the value is there, wherever it is, and finds out whether it is right.
+    pub fn wait(&self) -> Result<()> {
+        let state = self.0.state.lock();
+        let current = state.replicas.iter().find(|r| r.version == state.version);
+        if state.checks.is_empty() {
+            let ready = current.and_then(|r| r.ready.clone());
+            drop(state);
+            return ready.map_or(Ok(()), |event| interrupt::wait(&event));
+        }
+        let resident = current.map(|r| r.resident(&state.checks));
+        drop(state);
+        resident.map_or(Ok(()), |resident| self.settle(&resident))
+    }
+
+    /// Waits for a value, and forgets its checks if nothing is wrong.
+    fn settle(&self, resident: &Resident) -> Result<()> {
+        resident.wait()?;
+        if !resident.checks.is_empty() {
+            let mut state = self.0.state.lock();
+            if state.checks.same(&resident.checks) {
+                state.checks = Checks::default();
+            }
+        }
+        Ok(())
     }
 
     /// Drops the replicas that are stale, and those of a device that is gone.
@@ -501,7 +555,7 @@ impl Buffer {
     /// Calls `f` with the bytes, in place where the host can address them. Waits for them.
     pub fn with_host<R>(&self, host: &Device, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         let resident = self.on(host, host.stream())?;
-        resident.wait()?;
+        self.settle(&resident)?;
         if self.0.bytes == 0 {
             return Ok(f(&[]));
         }
@@ -517,7 +571,7 @@ impl Buffer {
             .replicas
             .iter()
             .find(|r| r.version == version && !r.storage.device.is_lost())
-            .map(Replica::resident)
+            .map(|r| r.resident(&state.checks))
             .ok_or_else(|| {
                 Error::device_lost("the only current copy of this value was on a device that is gone")
                     .suggest("compute the value again from inputs that live on the host or another device")
@@ -541,7 +595,7 @@ impl Buffer {
         state.replicas.retain(|r| !r.storage.device.same(device));
         let mut replica = Replica::new(resident.storage, version, resident.ready);
         replica.pack_cache = state.keeps_forms.then(|| Arc::new(PackCache::new(device, self.0.bytes)));
-        let resident = replica.resident();
+        let resident = replica.resident(&state.checks);
         state.replicas.push(replica);
         Ok(resident)
     }
@@ -578,7 +632,7 @@ impl Buffer {
                 ..Record::at(profiler, started)
             });
         }
-        Ok(Resident { storage: to, ready, pack_cache: None })
+        Ok(Resident { storage: to, ready, pack_cache: None, checks: source.checks.clone() })
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::backend::{Backend, Bindings, Captured, Priority, Support};
+use crate::check::Notes;
 use crate::dispatcher::{DispatchStatistics, Dispatcher, Prepared, Site, Work};
 use crate::error::{Error, ErrorKind, ErrorLog, Result};
 use crate::how::{Candidate, CandidateRole, Cost, DeviceKind, DeviceProfile, cost};
@@ -31,6 +32,7 @@ struct Inner {
     kind: DeviceKind,
     pool: Arc<Pool>,
     dispatcher: Dispatcher,
+    notes: Notes,
     stream: Stream,
     idle: Mutex<Vec<Stream>>,
     shared: Arc<Shared>,
@@ -112,6 +114,7 @@ impl Device {
             profile: RwLock::new(Arc::new(profile)),
             pool: Pool::new(source, config),
             dispatcher: Dispatcher::new(),
+            notes: Notes::default(),
             stream: Stream::new(&*backend, Priority::Normal)?,
             idle: Mutex::new(Vec::new()),
             backend,
@@ -356,6 +359,10 @@ impl Device {
             (false, false) if self.reaches(other) == Support::Native => own(self).max(own(other)),
             (false, false) => own(self) + own(other),
         }
+    }
+
+    pub(crate) fn notes(&self) -> &Notes {
+        &self.0.notes
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Binding, Bindings, Captured, Kernel, Launch};
+use crate::backend::{Backend, Binding, Bindings, Captured, Kernel, Launch, NoteAt};
 use crate::cache::{DiskCache, KernelCache, KernelStatistics, Origin};
 use crate::error::{Error, Result};
 use crate::how::{Candidate, Variant, cost};
@@ -19,7 +19,7 @@ use crate::profiler::{Profiler, Record, RecordKind};
 use crate::ring::{Hit, Ring};
 use crate::runtime::{Idea, Ideas};
 use crate::stream::Stream;
-use crate::what::{Access, Body, Gather, Op};
+use crate::what::{Access, Body, Gather, Op, Outside};
 
 /// An operation and the way to compute it: what a plan step asks for.
 #[derive(Debug)]
@@ -73,12 +73,18 @@ pub struct Prepared {
     /// For each input and output: the first and the last-plus-one byte it reaches, relative to its element of index 0.
     reach: SmallVec<[(isize, isize); 4]>,
     workspace: usize,
+    notes: bool,
 }
 
 impl Prepared {
     /// Bytes of scratch memory that a run needs.
     pub fn workspace(&self) -> usize {
         self.workspace
+    }
+
+    /// Whether a run should be given a note ([`crate::check`]) for what it finds wrong.
+    pub fn notes(&self) -> bool {
+        self.notes
     }
 
     /// The kernel as a person would read it.
@@ -106,6 +112,9 @@ impl Prepared {
                     binding.end
                 )));
             }
+        }
+        if bindings.note.is_some_and(|n| n.offset.saturating_add(NoteAt::BYTES) > n.memory.bytes) {
+            return Err(Error::internal(format!("{}: the note lies outside its memory", self.work.name)));
         }
         match bindings.workspace {
             Some(w) if w.end.saturating_sub(w.offset) >= self.workspace => Ok(()),
@@ -245,6 +254,7 @@ impl Dispatcher {
                 .chain(op.outputs.iter().map(|a| reach(a, &op.dims, true)))
                 .collect(),
             workspace: launch.workspace(),
+            notes: matches!(&op.body, Body::Gather(g) if g.outside == Outside::Error) && launch.notes(),
             work: work.clone(),
             kernel,
             launch,

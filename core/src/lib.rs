@@ -12,6 +12,7 @@
 pub mod backend;
 pub mod buffer;
 pub mod cache;
+pub mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod device;
@@ -35,6 +36,7 @@ pub mod what;
 
 pub use backend::{Backend, Binding, Bindings, Priority, Support};
 pub use buffer::{Buffer, Lent, Mode, Resident, Sharing, Storage};
+pub use check::{Check, Checks};
 pub use device::Device;
 pub use dispatcher::{Prepared, Work};
 pub use error::{Error, ErrorKind, ErrorLog, Fault, Result};

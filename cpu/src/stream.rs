@@ -174,7 +174,7 @@ impl Owned {
         let inputs: Vec<_> = self.inputs.iter().map(OwnedBinding::lend).collect();
         let outputs: Vec<_> = self.outputs.iter().map(OwnedBinding::lend).collect();
         let workspace = self.workspace.as_ref().map(OwnedBinding::lend);
-        use_them(&Bindings { inputs: &inputs, outputs: &outputs, params: &self.params, workspace })
+        use_them(&Bindings { inputs: &inputs, outputs: &outputs, params: &self.params, workspace, note: None })
     }
 }
 

@@ -133,6 +133,9 @@ impl Generated {
             // A launch that needs no scratch memory gets an address all the same: the parameter is there.
             addresses.push(bindings.workspace.as_ref().map_or(0, address));
         }
+        if self.program.has_note {
+            addresses.push(bindings.note.map_or(0, |n| n.memory.address + n.offset as u64));
+        }
         prepared.encode(bindings, &mut |dispatch| {
             let (Some(&function), Some(entry)) =
                 (self.functions.get(dispatch.entry), self.program.entries.get(dispatch.entry))
@@ -176,6 +179,10 @@ struct CudaLaunch {
 impl Launch for CudaLaunch {
     fn workspace(&self) -> usize {
         self.prepared.workspace()
+    }
+
+    fn notes(&self) -> bool {
+        self.kernel.program.has_note
     }
 
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()> {

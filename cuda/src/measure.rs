@@ -290,7 +290,7 @@ pub(crate) fn matrix_rates(context: &Arc<Context>, matmuls: &Arc<cublas::Shared>
         let status = unsafe { (context.driver.memset8)(operand.0.address, 0x3c, operand.0.bytes, stream.raw()) };
         context.check(status, "filling memory")?;
         let (x, y, w) = (binding(&operand), binding(&out), binding(&scratch));
-        let bindings = Bindings { inputs: &[x, x], outputs: &[y], params: &[], workspace: Some(w) };
+        let bindings = Bindings { inputs: &[x, x], outputs: &[y], params: &[], workspace: Some(w), note: None };
         let seconds = watch.best(4, || launch.run(&bindings, &stream))?;
         Ok((dtype, op.flop() as f64 / seconds))
     };

@@ -33,8 +33,13 @@ fn prepared(backend: &CudaBackend, op: &Op) -> Arc<dyn Launch> {
 }
 
 fn run(launch: &dyn Launch, x: &Room<'_>, y: &Room<'_>, factor: f32, s: &dyn BackendStream) {
-    let bindings =
-        Bindings { inputs: &[bind(x)], outputs: &[bind(y)], params: &[Scalar::new(factor)], workspace: None };
+    let bindings = Bindings {
+        inputs: &[bind(x)],
+        outputs: &[bind(y)],
+        params: &[Scalar::new(factor)],
+        workspace: None,
+        note: None,
+    };
     launch.run(&bindings, s).unwrap();
 }
 
@@ -296,7 +301,8 @@ fn multiply(
     let launch = backend.compile(op, &candidate.variant).unwrap().prepare(op, &candidate.schedule).unwrap();
     let scratch = Room::new(backend, launch.workspace().max(1), MemoryKind::Device);
     let inputs: Vec<Binding<'_>> = rooms.iter().map(bind).collect();
-    let bindings = Bindings { inputs: &inputs, outputs: &[bind(out)], params: &[], workspace: Some(bind(&scratch)) };
+    let bindings =
+        Bindings { inputs: &inputs, outputs: &[bind(out)], params: &[], workspace: Some(bind(&scratch)), note: None };
     let mut least = f64::INFINITY;
     for _ in 0..times {
         let (before, after) = (Event::timed(), Event::timed());

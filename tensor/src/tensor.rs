@@ -8,7 +8,7 @@ use crate::graph::volatile::{is_volatile, snapshot};
 use crate::graph::{Fusion, Inputs, Node, attempt};
 use crate::nested::Nested;
 use crate::plan;
-use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream, interrupt};
+use millstream_core::{Buffer, DType, Device, Element, Error, Event, Layout, Mode, Result, Runtime, Stream};
 
 /// An n-dimensional array of one element type.
 ///
@@ -298,7 +298,7 @@ impl Tensor {
         let tensors: Vec<T> = tensors.into_iter().collect();
         let tensors: Vec<&Tensor> = tensors.iter().map(T::as_ref).collect();
         plan::evaluate(&tensors, plan::Trigger::Eval, None)?;
-        tensors.iter().try_for_each(|t| t.event().map_or(Ok(()), |e| interrupt::wait(&e)))
+        tensors.iter().try_for_each(|t| t.node.value().and_then(|v| v.as_ref().ok()).map_or(Ok(()), Buffer::wait))
     }
 
     /// Queues the computation and returns at once; the event completes when the value is there.
@@ -410,8 +410,8 @@ impl Tensor {
         let buffer = plan::value(&dense, None)?;
         let host = buffer.device().host();
         let resident = buffer.on(&host, host.stream())?;
-        if let Some(ready) = resident.ready {
-            ready.await?;
+        for event in resident.events()? {
+            event.await?;
         }
         dense.copy_out(&buffer)
     }

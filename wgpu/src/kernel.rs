@@ -142,7 +142,7 @@ impl WgpuKernel {
     fn with(gpu: Arc<Gpu>, program: Program, known: Option<Known<'_>>) -> Result<WgpuKernel> {
         let source: &Source = &program;
         let entries: Vec<&str> = source.entries.iter().map(|e| e.name.as_str()).collect();
-        let buffers = source.operands + usize::from(source.has_workspace);
+        let buffers = source.operands + usize::from(source.has_workspace) + usize::from(source.has_note);
         let compiled = Arc::new(Compiled::with(&gpu, &source.text, &entries, buffers, known)?);
         Ok(WgpuKernel { gpu, program, compiled })
     }
@@ -161,13 +161,14 @@ impl Kernel for WgpuKernel {
 
     fn prepare(&self, op: &Op, schedule: &Schedule) -> Result<Arc<dyn Launch>> {
         let (gpu, compiled, prepared) = (self.gpu.clone(), self.compiled.clone(), self.program.prepare(op, schedule)?);
-        Ok(Arc::new(WgpuLaunch { gpu, compiled, prepared }))
+        Ok(Arc::new(WgpuLaunch { gpu, compiled, notes: self.program.has_note, prepared }))
     }
 }
 
 struct WgpuLaunch {
     gpu: Arc<Gpu>,
     compiled: Arc<Compiled>,
+    notes: bool,
     prepared: Prepared,
 }
 
@@ -176,12 +177,17 @@ impl Launch for WgpuLaunch {
         self.prepared.workspace()
     }
 
+    fn notes(&self) -> bool {
+        self.notes
+    }
+
     fn run(&self, bindings: &Bindings<'_>, stream: &dyn BackendStream) -> Result<()> {
         self.gpu.alive()?;
         let stream = WgpuStream::of(stream, &self.gpu)?;
-        let operands = bindings.inputs.iter().chain(bindings.outputs).chain(&bindings.workspace);
-        let mut blocks = operands.map(|b| memory::block(b.memory)).collect::<Result<SmallVec<[&Block; 8]>>>()?;
-        // A kernel with room for scratch memory is given some buffer also where this size needs none.
+        let operands = bindings.inputs.iter().chain(bindings.outputs).chain(&bindings.workspace).map(|b| b.memory);
+        let all = operands.chain(bindings.note.map(|n| n.memory));
+        let mut blocks = all.map(memory::block).collect::<Result<SmallVec<[&Block; 8]>>>()?;
+        // A kernel with room for scratch memory or a note is given some buffer also where this launch has none.
         if let (Some(&last), true) = (blocks.last(), blocks.len() < self.compiled.buffers) {
             blocks.resize(self.compiled.buffers, last);
         }

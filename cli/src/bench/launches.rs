@@ -27,7 +27,7 @@ pub fn time(runtime: &Runtime, device: &Device, prepared: bool) -> Outcome<Timin
     let address = |r: &millstream::core::buffer::Resident| (r.storage.memory().clone(), r.storage.offset());
     let ((from, from_at), (to, to_at)) = (address(&input), address(&output));
     let (inputs, outputs) = ([bind(&from, from_at, bytes, 0)], [bind(&to, to_at, bytes, 0)]);
-    let bindings = Bindings { inputs: &inputs, outputs: &outputs, params: &[], workspace: None };
+    let bindings = Bindings { inputs: &inputs, outputs: &outputs, params: &[], workspace: None, note: None };
 
     let before = device.has(Idea::Ring);
     if prepared && !before {

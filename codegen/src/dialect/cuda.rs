@@ -27,7 +27,13 @@ impl Language for Cuda {
         let index = if draft.wide { "i64" } else { "i32" };
         let units = ["load_matrices", "copy_chunk", "fast_exp2", "multiply_f64"].iter().any(|name| draft.uses(name));
         let matrices = if units { include_str!("matrix.cu") } else { "" };
-        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n\n{matrices}", draft.words)
+        let atomics = if draft.has_note {
+            "ms_device u32 atomicExchange(u32* p, u32 x) { return atomicExch(p, x); }\n\
+             ms_device void atomicStore(u32* p, u32 x) { *p = x; }\n"
+        } else {
+            ""
+        };
+        format!("typedef {index} idx;\nstruct Args {{ u32 w[{}]; }};\n{atomics}\n{matrices}", draft.words)
     }
 
     fn head(&self, draft: &Draft<'_>, entry: &Entry, _: &str) -> String {
@@ -46,6 +52,9 @@ impl Language for Cuda {
         }
         if draft.has_workspace {
             parameters.push("u32* __restrict__ work".into());
+        }
+        if draft.has_note {
+            parameters.push("u32* __restrict__ note".into());
         }
         parameters.push("const __grid_constant__ Args args".into());
         format!(

@@ -46,6 +46,7 @@ pub(crate) struct Operand {
 pub(crate) struct Draft<'a> {
     pub(crate) operands: Vec<Operand>,
     pub(crate) has_workspace: bool,
+    pub(crate) has_note: bool,
     /// The arguments in words of 32 bits.
     pub(crate) words: usize,
     /// Which of them is [`Language::zero_is_argument`]'s zero.

@@ -201,6 +201,9 @@ fn buffers(draft: &Draft<'_>) -> String {
     if draft.has_workspace {
         declare(draft.operands.len(), "work".into(), "u32");
     }
+    if draft.has_note {
+        declare(draft.operands.len() + usize::from(draft.has_workspace), "note".into(), "atomic<u32>");
+    }
     text
 }
 

@@ -92,6 +92,12 @@ template <class T> static ms_All<T> ms_share(T mine) {
 template <class T> static T __shfl_xor_sync(unsigned, T value, int mask) { return ms_share(value)[ms_lane() ^ mask]; }
 template <class T> static T __shfl_sync(unsigned, T value, int lane) { return ms_share(value)[lane]; }
 
+// One thread runs at a time, and only waits give way to another.
+static unsigned atomicExch(unsigned* p, unsigned x) {
+    const unsigned before = *p;
+    *p = x;
+    return before;
+}
 static unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t(a) * b) >> 32; }
 static void wait_for_last() {}
 static void release() {}

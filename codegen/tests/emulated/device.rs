@@ -221,6 +221,9 @@ impl Compiled {
         if self.program.has_workspace {
             addresses.push(bindings.workspace.as_ref().map_or(0, address));
         }
+        if self.program.has_note {
+            addresses.push(bindings.note.map_or(0, |n| n.memory.address.wrapping_add(n.offset as u64)));
+        }
         prepared.encode(bindings, &mut |dispatch| {
             // What runs has state of its own: one launch at a time.
             static TURN: Mutex<()> = Mutex::new(());
@@ -271,6 +274,10 @@ struct PreparedLaunch {
 impl Launch for PreparedLaunch {
     fn workspace(&self) -> usize {
         self.prepared.workspace()
+    }
+
+    fn notes(&self) -> bool {
+        self.kernel.program.has_note
     }
 
     fn run(&self, bindings: &Bindings<'_>, _: &dyn BackendStream) -> Result<()> {

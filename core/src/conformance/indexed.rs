@@ -7,6 +7,7 @@ use crate::what::{DType, Lookup, Op, Outside, Reduce, Scalar, row_major};
 
 pub(super) fn cases(random: &mut Random) -> Result<Vec<Case>> {
     let mut out = gathers(random)?;
+    out.extend(beyond(random)?);
     out.extend(scans(random)?);
     out.extend(attentions(random)?);
     Ok(out)
@@ -80,6 +81,43 @@ fn gathers(random: &mut Random) -> Result<Vec<Case>> {
             out.push(Case::new(name, dtype, table.layout, inputs, vec![output], |i, mut o| {
                 Op::gather(&table.dims, i, o.remove(0), &lookups, outside)
             })?);
+        }
+    }
+    Ok(out)
+}
+
+/// Lookups with one index that its axis does not have, which is an error; after each, the same lookup with indices that all exist.
+fn beyond(random: &mut Random) -> Result<Vec<Case>> {
+    let mut out = Vec::new();
+    let indices = [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+    for (t, table) in tables().into_iter().filter(|t| !t.dims.contains(&0)).enumerate() {
+        for (turn, dtype) in indices.into_iter().enumerate().filter(|(d, _)| t == 0 || d % 3 == t % 3) {
+            for wrong in [true, false] {
+                let fault = wrong.then(|| random.below(table.axes.len()));
+                let mut inputs =
+                    vec![Operand::sized(DType::F32, &table.strides, table.len, 0).random(random, Domain::Ordinary)?];
+                for (j, (strides, lookup)) in table.axes.iter().enumerate() {
+                    let mut operand = Operand::new(dtype, &table.dims, strides, 0);
+                    let (size, owned) = (lookup.size as i64, operand.owned.clone());
+                    for element in owned.clone() {
+                        operand.tensor.set(element, Scalar::from_int(random.below(lookup.size) as i64, dtype))?;
+                    }
+                    if fault == Some(j) {
+                        let below = dtype.kind() != crate::Kind::Unsigned && turn % 2 == 0;
+                        let value = if below { -size - 1 } else { size + random.below(5) as i64 };
+                        let at = owned.start + random.below(owned.len());
+                        operand.tensor.set(at, Scalar::from_int(value, dtype))?;
+                    }
+                    inputs.push(operand);
+                }
+                let output = Operand::new(DType::F32, &table.dims, &row_major(&table.dims), 0);
+                let lookups: Vec<Lookup> = table.axes.iter().map(|(_, l)| *l).collect();
+                let name = format!("gather by {dtype}");
+                let layout = if wrong { "beyond the axis" } else { table.layout };
+                out.push(Case::new(name, DType::F32, layout, inputs, vec![output], |i, mut o| {
+                    Op::gather(&table.dims, i, o.remove(0), &lookups, Outside::Error)
+                })?);
+            }
         }
     }
     Ok(out)

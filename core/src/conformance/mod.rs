@@ -27,7 +27,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::backend::Support;
 use crate::device::Device;
 use crate::dispatcher::Work;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::how::Candidate;
 use crate::what::{DType, Op, Tolerance, evaluate};
 
@@ -338,6 +338,7 @@ fn check(device: &Device, case: &Case, works: &[Arc<Work>], tolerance: Tolerance
     let failed = |why: String| Verdict { failure: Some(why), ..Verdict::default() };
     let expected = match evaluate(&case.op, &case.inputs, &case.params, tolerance) {
         Ok(expected) => expected,
+        Err(e) if e.kind() == ErrorKind::Index => return refused(device, case, works, &e),
         Err(e) => return failed(format!("the reference: {}", line(&e))),
     };
     let mut verdict = Verdict::default();
@@ -350,6 +351,19 @@ fn check(device: &Device, case: &Case, works: &[Arc<Work>], tolerance: Tolerance
         verdict.worsen(one);
     }
     verdict
+}
+
+/// Whether a device finds what the reference finds wrong with the values of a case.
+fn refused(device: &Device, case: &Case, works: &[Arc<Work>], expected: &Error) -> Verdict {
+    let failed = |why: String| Verdict { failure: Some(why), ..Verdict::default() };
+    for work in works {
+        match verdict::execute(device, case, work) {
+            Err(e) if e.kind() == expected.kind() && e.fault().to_string() == expected.fault().to_string() => {}
+            Err(e) => return failed(format!("{} and not {}", line(&e), expected.fault())),
+            Ok(_) => return failed(format!("nothing was said of this: {}", expected.fault())),
+        }
+    }
+    Verdict::default()
 }
 
 /// An error as one line of a table.

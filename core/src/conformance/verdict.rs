@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::case::{Case, POISON};
 use crate::backend::{Binding, Bindings};
 use crate::buffer::{Buffer, Mode, Resident, Storage};
+use crate::check::{Check, Checks};
 use crate::device::Device;
 use crate::dispatcher::{Work, bind};
 use crate::error::Result;
@@ -90,11 +91,16 @@ pub(super) fn execute(device: &Device, case: &Case, work: &Arc<Work>) -> Result<
         .zip(ranges)
         .map(|((_, r), (start, n, offset))| bind(r.storage.memory(), start, n, offset))
         .collect();
+    let check = match prepared.notes() {
+        true => Some(Check::new(device, [(work.clone(), None)].into())?),
+        false => None,
+    };
     let bindings = Bindings {
         inputs: &input_bindings,
         outputs: &output_bindings,
         params: &case.params,
         workspace: scratch.as_ref().map(|s| bind(s.memory(), s.offset(), prepared.workspace(), 0)),
+        note: check.as_ref().map(|check| check.note(0)),
     };
     device.launch(&prepared, &bindings, stream)?;
     let event = if stream.is_synchronous() { None } else { Some(stream.record()?) };
@@ -102,11 +108,14 @@ pub(super) fn execute(device: &Device, case: &Case, work: &Arc<Work>) -> Result<
         for storage in inputs.iter().chain(&outputs).map(|(_, r)| &r.storage).chain(&scratch) {
             storage.used_on(stream, event);
         }
+        check.iter().for_each(|check| check.queued(event));
     }
+    let checks = Checks::join(check.as_slice(), std::iter::empty());
     outputs
         .iter()
         .map(|(buffer, _)| {
             buffer.written(device, event.clone());
+            buffer.depends_on(checks.clone());
             buffer.read(&host)
         })
         .collect()

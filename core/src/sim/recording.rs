@@ -53,7 +53,10 @@ impl Recorded {
         let inputs: Vec<_> = self.inputs.iter().map(Operand::binding).collect();
         let outputs: Vec<_> = self.outputs.iter().map(Operand::binding).collect();
         let workspace = self.workspace.as_ref().map(Operand::binding);
-        self.launch.queue(&Bindings { inputs: &inputs, outputs: &outputs, params: &self.params, workspace }, stream)
+        self.launch.queue(
+            &Bindings { inputs: &inputs, outputs: &outputs, params: &self.params, workspace, note: None },
+            stream,
+        )
     }
 }
 

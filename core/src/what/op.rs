@@ -101,7 +101,7 @@ pub struct Gather {
 /// What an index out of range leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Outside {
-    /// The launch fails, on devices whose kernels can fail: the CPU. Elsewhere as with [`Outside::Fill`].
+    /// The launch fails, or notes the index ([`crate::backend::NoteAt`]) and goes on as with [`Outside::Fill`].
     #[default]
     Error,
     /// The table's fill value.

@@ -271,7 +271,7 @@ pub(crate) fn check(op: &Op, kernel: &dyn Kernel, inputs: &[HostTensor], params:
     let skip = (space.as_ptr() as usize).wrapping_neg() % 64;
     let workspace =
         Some(Binding { memory: &space_memory, offset: skip, start: skip, end: space.len() * 16, pack_cache: None });
-    let bindings = Bindings { inputs: &bound, outputs: &out_bound, params, workspace };
+    let bindings = Bindings { inputs: &bound, outputs: &out_bound, params, workspace, note: None };
     launch.run(&bindings, &InlineStream::new(StreamId(1))).unwrap();
     for (o, want) in expected.iter().enumerate() {
         let (a, s) = (&op.outputs[o], spans[o]);
@@ -314,6 +314,6 @@ pub(crate) fn prepared(
         outputs.iter().zip(&op.outputs).map(|(&p, a)| RawMemory::foreign(p.cast_const(), bytes(a))).collect();
     let bind = |memory| Binding { memory, offset: 0, start: 0, end: RawMemory::clone(memory).bytes, pack_cache: None };
     let (ins, outs): (Vec<_>, Vec<_>) = (ins.iter().map(bind).collect(), outs.iter().map(bind).collect());
-    let bindings = Bindings { inputs: &ins, outputs: &outs, params: &[], workspace: None };
+    let bindings = Bindings { inputs: &ins, outputs: &outs, params: &[], workspace: None, note: None };
     launch.run(&bindings, &InlineStream::new(StreamId(1))).unwrap();
 }

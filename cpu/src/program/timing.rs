@@ -101,7 +101,7 @@ fn small(name: &str, op: &Op, kernel: &dyn Kernel) {
     let bound: Vec<Binding<'_>> =
         raw.iter().map(|memory| Binding { memory, offset: 0, start: 0, end: memory.bytes, pack_cache: None }).collect();
     let (inputs, outputs) = bound.split_at(op.inputs.len());
-    let bindings = Bindings { inputs, outputs, params: &[], workspace: None };
+    let bindings = Bindings { inputs, outputs, params: &[], workspace: None, note: None };
     let (launch, stream) =
         (kernel.prepare(op, &millstream_core::how::Schedule::default()).unwrap(), InlineStream::new(StreamId(1)));
     let mut best = f64::INFINITY;

@@ -30,7 +30,7 @@ impl Run for Step {
     }
 }
 
-const NOTHING: Bindings<'static> = Bindings { inputs: &[], outputs: &[], params: &[], workspace: None };
+const NOTHING: Bindings<'static> = Bindings { inputs: &[], outputs: &[], params: &[], workspace: None, note: None };
 
 fn step(runs: &Arc<AtomicUsize>, expected: usize, pause: u64, outcome: fn() -> Result<()>) -> CpuLaunch {
     CpuLaunch(Arc::new(Step { runs: runs.clone(), expected, pause: Duration::from_millis(pause), outcome }))

@@ -183,7 +183,7 @@ pub fn run_reporting(
             end: launch.workspace(),
             pack_cache: None,
         });
-        let bindings = Bindings { inputs: &input_bindings, outputs: &output_bindings, params, workspace };
+        let bindings = Bindings { inputs: &input_bindings, outputs: &output_bindings, params, workspace, note: None };
         launch.run(&bindings, stream).unwrap();
         stream.synchronize().unwrap();
     }

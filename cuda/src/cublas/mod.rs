@@ -228,6 +228,7 @@ impl Launch for CublasLaunch {
             outputs: bindings.outputs,
             params: bindings.params,
             workspace: (map_bytes > 0).then(|| part(map_at, map_bytes)),
+            note: None,
         };
         epilogue.generated.run(&epilogue.prepared, &bindings, stream)
     }

@@ -1,6 +1,6 @@
 //! Joining, lookups, running reductions and random numbers, on every device.
 
-use millstream::{DType, Device, ErrorKind, Generator, Reduction, Tensor, compile};
+use millstream::{DType, Device, Error, ErrorKind, Generator, Reduction, Tensor, compile};
 
 use crate::common::{Random, devices};
 
@@ -91,44 +91,115 @@ fn lookups_find_what_loops_find_and_say_what_is_not_there() {
     assert!(Tensor::arange(0, 3).take(&Tensor::from_slice(&[0.5f32]), 0).check().is_err());
 }
 
+/// The error of a value, and of every further read of it.
+fn wrong(x: &Tensor) -> Error {
+    let error = x.to_bytes().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index, "{error}");
+    assert_eq!(x.eval().unwrap_err().to_string(), x.eval().unwrap_err().to_string());
+    error
+}
+
 #[test]
 fn an_index_out_of_range_is_an_error_of_the_call_that_looked_it_up() {
-    let x = Tensor::arange(0, 12).reshape([3, 4]).cast(DType::F32).to("cpu");
-    let rows = Tensor::new([[0, 2], [-3, 3]]);
-    let (y, line) = (x.take(&rows, 0), line!());
-    // A value that was computed from it knows, too, at each read.
-    let z = (&y * 2.0).exp().sum(..);
-    for _ in 0..2 {
-        let error = z.item::<f32>().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Index);
-        assert_eq!(error.location().map(|l| l.line()), Some(line));
-        let text = error.to_string();
-        assert!(text.contains("index 3 is out of range for an axis of 3") && text.contains("number 3 of"), "{text}");
+    for device in devices() {
+        let x = Tensor::arange(0, 12).reshape([3, 4]).cast(DType::F32).to(&device);
+        let rows = Tensor::new([[0i32, 2], [-3, 3]]).to(&device);
+        let (y, line) = (x.take(&rows, 0), line!());
+        // A value that was computed from it knows, too, at each read.
+        let z = (&y * 2.0).exp().sum(..);
+        for _ in 0..2 {
+            let error = wrong(&z);
+            assert_eq!(error.location().map(|l| l.line()), Some(line), "{}", device.name());
+            let text = error.to_string();
+            assert!(
+                text.contains("index 3 is out of range for an axis of 3") && text.contains("number 3 of"),
+                "{text}"
+            );
+        }
+        wrong(&y);
+        // What does not need it is computed.
+        assert_eq!(x.sum(..).item::<f32>().unwrap(), 66.0);
+        let two = x.index([&Tensor::new([0i32, 1]), &Tensor::new([3i32, -5])]);
+        assert!(
+            wrong(&two).to_string().contains("index -5 is out of range for an axis of 4 (number 1 of the indices)")
+        );
+        let along = x.take_along_axis(&Tensor::new([[0u8], [1], [4]]), 1);
+        assert!(along.eval_async().and_then(|e| e.wait()).is_err() || along.to_vec::<f32>().is_err());
+        // Nothing is looked up in nothing.
+        wrong(&Tensor::zeros([0, 2], DType::F32).to(&device).take(&Tensor::new([0i32]), 0));
+        assert!(x.take(&Tensor::zeros(0, DType::I32), 0).eval().is_ok());
+        for bad in [i64::MIN, -4, 3, i64::MAX] {
+            let bad = Tensor::new([0, bad]);
+            wrong(&x.take(&bad, 0));
+            let ones = Tensor::ones([2, 4], DType::F32);
+            wrong(&x.index_put([&bad], &ones));
+            wrong(&x.scatter_add(0, &bad.unsqueeze(1), &ones));
+        }
+        // Loss of a class that is not there.
+        wrong(&x.cross_entropy(&Tensor::new([0i32, 1, 4]), Reduction::Mean));
     }
-    assert!(y.to_vec::<f32>().is_err());
-    // What does not need it is computed.
-    assert_eq!(x.sum(..).item::<f32>().unwrap(), 66.0);
-    let two = x.index([&Tensor::new([0, 1]), &Tensor::new([3, -5])]);
-    assert!(two.eval().unwrap_err().to_string().contains("index -5 is out of range for an axis of 4"));
-    let along = x.take_along_axis(&Tensor::new([[0u8], [1], [4]]), 1);
-    assert!(along.eval_async().and_then(|e| e.wait()).is_err() || along.to_vec::<f32>().is_err());
-    let f = compile(|i| x.take(i, 0).sum(..));
-    assert_eq!(f.call(&Tensor::new([1, 1])).unwrap().item::<f32>().unwrap(), 44.0);
-    assert_eq!(f.call(&Tensor::new([1, 7])).unwrap_err().kind(), ErrorKind::Index);
-    assert_eq!(f.call(&Tensor::new([0, 0])).unwrap().item::<f32>().unwrap(), 12.0);
-    // Nothing is looked up in nothing.
-    assert!(Tensor::zeros([0, 2], DType::F32).to("cpu").take(&Tensor::new([0]), 0).eval().is_err());
-    assert!(x.take(&Tensor::zeros(0, DType::I64), 0).eval().is_ok());
-    for bad in [i64::MIN, -4, 3, i64::MAX] {
-        let bad = Tensor::new([0, bad]);
-        assert_eq!(x.take(&bad, 0).eval().unwrap_err().kind(), ErrorKind::Index);
-        let ones = Tensor::ones([2, 4], DType::F32);
-        assert_eq!(x.index_put([&bad], &ones).eval().unwrap_err().kind(), ErrorKind::Index);
-        assert_eq!(x.scatter_add(0, &bad.unsqueeze(1), &ones).eval().unwrap_err().kind(), ErrorKind::Index);
+}
+
+#[test]
+fn an_index_out_of_range_spoils_its_own_run_only() {
+    for device in devices() {
+        let table = Tensor::arange(0, 12).reshape([3, 4]).cast(DType::F32).to(&device);
+        let at = |i: i32| Tensor::new([1, i]).to(&device);
+        // Often enough to be captured where that is possible; bad calls in between, some of which nobody reads.
+        let (sum, line) = (compile(|i| table.take(i, 0).sum(..)), line!());
+        let two = compile(|i| table.take(i, 0).softmax(1).matmul(&table.transpose()));
+        for turn in 0..60 {
+            if turn % 7 == 3 {
+                drop(sum.call(&at(5)));
+                let error = sum.call(&at(-4 - turn)).and_then(|y| y.item::<f32>()).unwrap_err();
+                assert!(error.to_string().contains(&format!("index {} is out of range", -4 - turn)), "{error}");
+                assert_eq!(error.location().map(|l| l.line()), Some(line), "{}", device.name());
+                assert_eq!(two.call(&at(3)).and_then(|y| y.to_bytes()).unwrap_err().kind(), ErrorKind::Index);
+            }
+            assert_eq!(sum.call(&at(turn % 3)).unwrap().item::<f32>().unwrap(), 28.0 + 16.0 * (turn % 3) as f32);
+            assert!(two.call(&at(1)).unwrap().to_vec::<f32>().is_ok());
+        }
+        // Many at once, none read before all are there.
+        let many: Vec<(i32, Tensor)> = (0..700).map(|i| (i % 97, table.take(&at(i % 97), 0).sum(..))).collect();
+        many.iter().for_each(|(_, y)| drop(y.eval_async()));
+        for (i, y) in &many {
+            assert_eq!(y.item::<f32>().is_ok(), *i < 3, "{i} on {}", device.name());
+        }
     }
-    // Loss of a class that is not there.
-    let loss = x.cross_entropy(&Tensor::new([0, 1, 4]), Reduction::Mean).to("cpu");
-    assert_eq!(loss.item::<f32>().unwrap_err().kind(), ErrorKind::Index);
+}
+
+#[test]
+fn what_is_computed_from_a_bad_lookup_is_bad_wherever_it_goes() {
+    for device in devices() {
+        let table = Tensor::arange(0, 12).reshape([3, 4]).cast(DType::F32).to(&device);
+        let good = Tensor::new([0i32, 2]).to(&device);
+        let mut weights = Tensor::ones(4, DType::F32).to(&device);
+        let mut line = 0;
+        for step in 0..90 {
+            let i = if step == 40 { Tensor::new([0i32, 9]).to(&device) } else { good.clone() };
+            weights = &weights + table.take(&i, 0).mean(0) * 0.001;
+            if step == 40 {
+                line = line!() - 2;
+            }
+            if !device.is_host() {
+                weights.eval_async().unwrap();
+            }
+            if step == 39 {
+                weights.eval().unwrap();
+            }
+        }
+        let fine = table.take(&good, 0);
+        for other in devices() {
+            let error = wrong(&weights.to(&other));
+            assert_eq!(error.location().map(|l| l.line()), Some(line), "{} {}", device.name(), other.name());
+            wrong(&(weights.to(&other) * fine.to(&other)).sum(..));
+            assert!(fine.to(&other).eval().is_ok());
+        }
+        // Overwriting a part leaves the rest as it was; a value of its own is a new one.
+        let mut part = fine.copy();
+        part.set((0, ..), &weights).and_then(|()| part.eval()).unwrap_err();
+        assert!((&weights * 1.0).export().is_err());
+    }
 }
 
 #[test]

@@ -44,15 +44,15 @@ impl Tensor {
 
     /// The slices of an axis at these indices. The axis becomes the axes of `indices`. A negative index counts from the end.
     ///
-    /// An index out of range is an error at the read, on the CPU; kernels of other devices cannot report it yet and give what
-    /// [`Tensor::take_unchecked`] gives.
+    /// An index out of range is an error at the read, and at that of everything that was computed from it. Of several, the CPU names the
+    /// first, a GPU any.
     ///
     /// ```
     /// use millstream::Tensor;
     /// let x = Tensor::from_shape(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     /// let y = x.take(&Tensor::from_slice(&[2i64, 0, -1]), 0);
     /// assert_eq!(y.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
-    /// let error = x.to("cpu").take(&Tensor::new([0, 3]), 0).eval().unwrap_err();
+    /// let error = x.take(&Tensor::new([0, 3]), 0).eval().unwrap_err();
     /// assert!(error.to_string().contains("index 3 is out of range for an axis of 3"));
     /// # Ok::<(), millstream::Error>(())
     /// ```

@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
+use millstream_core::backend::NoteAt;
 use millstream_core::{
-    Binding, Bindings, Buffer, Device, Error, MemoryKind, Resident, Result, Scalar, Storage, Stream, interrupt,
+    Binding, Bindings, Buffer, Check, Device, Error, MemoryKind, Resident, Result, Scalar, Storage, Stream, interrupt,
 };
 use smallvec::SmallVec;
 
@@ -36,13 +37,17 @@ pub(crate) enum Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// An error of what computes a node, with the place of its call.
-    fn place(&self, node: usize, error: Error) -> Error {
-        let location = match self {
+    /// The place of the call that a node was made by.
+    pub fn location(&self, node: usize) -> Option<&'static Location<'static>> {
+        match self {
             Calls::Nodes(nodes) => nodes.get(node).map(|n| n.location),
             Calls::Listed(list) => list.get(node).copied(),
-        };
-        match location {
+        }
+    }
+
+    /// An error of what computes a node, with the place of its call.
+    fn place(&self, node: usize, error: Error) -> Error {
+        match self.location(node) {
             Some(location) => error.at(location),
             None => error,
         }
@@ -77,11 +82,31 @@ pub(crate) fn arenas(plan: &Plan, on: On<'_>) -> Result<Arenas> {
     Ok(arenas)
 }
 
+/// For each device of a plan, what its lookups note; `None` for devices that look nothing up, or tell at once what is wrong.
+pub(crate) type Notes = SmallVec<[Option<Arc<Check>>; 1]>;
+
+/// Notes for the lookups of a run.
+pub(crate) fn notes(plan: &Plan, given: &Given<'_>, on: On<'_>) -> Result<Notes> {
+    let mut notes = Notes::new();
+    for (device, checked) in plan.checked.iter().enumerate() {
+        let looked = |&s: &usize| match &plan.steps[s] {
+            Step::Launch(l) => Some((l.work.clone(), given.calls.location(l.node))),
+            Step::Copy(_) => None,
+        };
+        notes.push(match checked.is_empty() {
+            true => None,
+            false => Some(Check::new(&on.devices[device], checked.iter().filter_map(looked).collect())?),
+        });
+    }
+    Ok(notes)
+}
+
 /// A plan with the memory and numbers of one run.
 pub(crate) struct BoundPlan<'a, 'g> {
     pub given: &'a Given<'g>,
     pub leaves: &'a [Resident],
     pub outputs: &'a [Arc<Storage>],
+    pub notes: &'a [Option<Arc<Check>>],
     pub plan: &'a Plan,
     pub on: On<'a>,
 }
@@ -116,20 +141,23 @@ impl BoundPlan<'_, '_> {
                 params.push(value.ok_or_else(|| Error::internal("a parameter is missing"))?);
             }
             let workspace = step.workspace.map(|(offset, bytes)| in_arena(arena, offset, bytes)).transpose()?;
-            let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace };
+            let note = step.call.zip(self.notes[step.device].as_ref()).map(|(call, check)| check.note(call));
+            let bindings = Bindings { inputs: &inputs, outputs: &results, params: &params, workspace, note };
             let launched = device.launch(&prepared, &bindings, stream);
             launched.map_err(|e| self.given.calls.place(step.node, e))?;
         }
         Ok(())
     }
 
-    /// Where inputs and outputs lie on a device, and how long they are.
+    /// Where inputs, outputs and notes lie on a device, and how long they are.
     pub fn memory(&self) -> SmallVec<[(usize, u64, usize); 8]> {
         let at = |s: &Storage| s.memory().address + s.offset() as u64;
         let length = |leaf: usize| self.given.leaves[leaf].value().and_then(|v| v.as_ref().ok()).map_or(0, Buffer::len);
         let leaves = self.leaves.iter().zip(&self.plan.leaves).map(|(r, &(leaf, d))| (d, at(&r.storage), length(leaf)));
         let outputs = self.outputs.iter().zip(&self.plan.outputs).map(|(s, o)| (o.device, at(s), o.bytes));
-        leaves.chain(outputs).collect()
+        let notes = self.notes.iter().enumerate().filter_map(|(d, check)| check.as_ref().map(|c| (d, c.note(0))));
+        let notes = notes.map(|(d, n)| (d, n.memory.address + n.offset as u64, NoteAt::BYTES));
+        leaves.chain(outputs).chain(notes).collect()
     }
 
     /// Where each edge to a leaf begins.

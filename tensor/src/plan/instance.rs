@@ -69,6 +69,8 @@ impl Instances {
         // A captured plan is one thing to the device: whoever profiles wants to see its steps.
         let main = &on.devices[0];
         let alone = plan.steps.is_empty() || (0..on.devices.len()).all(|d| on.stream(d).is_synchronous());
+        // What is captured keeps what it writes to its note.
+        let alone = alone || run.notes.iter().flatten().any(|check| !check.can_be_captured());
         if alone || main.profiler().is_on() || !main.has(Idea::Capture) || self.impossible.load(Ordering::Relaxed) {
             return Ok(None);
         }

@@ -72,6 +72,8 @@ pub(crate) struct Launch {
     pub params: SmallVec<[Number; 4]>,
     /// Scratch memory in the arena: bytes into it, and how many.
     pub workspace: Option<(usize, usize)>,
+    /// Its number among the launches of its device that note what they find wrong.
+    pub call: Option<usize>,
     pub cost: Cost,
 }
 
@@ -109,6 +111,8 @@ pub(crate) struct Plan {
     /// The steps in runs as long as possible of launches on one device; a copy is a run by itself.
     pub runs: Vec<Range<usize>>,
     pub outputs: Vec<Output>,
+    /// For each device, the steps that note what they find wrong.
+    pub checked: Vec<SmallVec<[usize; 1]>>,
     /// For each device, the bytes of its arena.
     pub arenas: Vec<usize>,
     /// What goes to the host because its device refuses it.
@@ -158,6 +162,15 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
             _ => return Err(Error::internal("an operation without a way to compute it")),
         });
     }
+    let mut checked = vec![SmallVec::new(); chosen.sites.devices.len()];
+    for (s, step) in steps.iter_mut().enumerate() {
+        if let Step::Launch(l) = step
+            && chosen.sites.devices[l.device].prepare(&l.work)?.notes()
+        {
+            l.call = Some(checked[l.device].len());
+            checked[l.device].push(s);
+        }
+    }
     // An operand without elements needs an address, too.
     for step in &steps {
         if let Step::Launch(l) = step
@@ -174,6 +187,7 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
         runs: runs(&steps),
         steps,
         outputs,
+        checked,
         arenas,
         refusals: chosen.placed.refusals.clone(),
         nodes: capture.nodes.len(),
@@ -399,7 +413,17 @@ impl<'a> Layer<'a> {
             scratch.and_then(|slot| if let Slot::Arena(at, bytes) = *slot { Some((at, bytes)) } else { None });
         let outputs = l.writes.iter().map(output).collect();
         let node = l.writes.first().and_then(|&n| self.chosen.origin.get(n)).copied().unwrap_or(usize::MAX);
-        Launch { device, node, work, inputs, outputs, params: l.params.iter().copied().collect(), workspace, cost }
+        Launch {
+            device,
+            node,
+            work,
+            inputs,
+            outputs,
+            params: l.params.iter().copied().collect(),
+            workspace,
+            call: None,
+            cost,
+        }
     }
 
     fn copy(&self, from: usize, to: usize) -> Copy {

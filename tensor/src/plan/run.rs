@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use millstream_core::{
-    Buffer, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Storage, interrupt,
+    Buffer, Check, Checks, Error, Event, MemoryKind, Mode, Record, RecordKind, Resident, Result, Storage, interrupt,
 };
 use smallvec::SmallVec;
 
-use super::bind::{Arenas, BoundPlan, Given, On, arenas};
+use super::bind::{Arenas, BoundPlan, Given, On, arenas, notes};
 use super::instance::{Instance, Runnable};
 use super::memory::{Copy, Launch, Slot, Step};
 
@@ -38,7 +38,8 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
             None => Storage::alloc(&on.devices[output.device], output.bytes, MemoryKind::Device, stream)?,
         });
     }
-    let run = BoundPlan { given, leaves: &leaves, outputs: &outputs, plan, on };
+    let notes = notes(plan, given, on)?;
+    let run = BoundPlan { given, leaves: &leaves, outputs: &outputs, notes: &notes, plan, on };
     let instance = plan.instances.take(&run)?;
     let arenas = match &instance {
         Some(instance) => instance.arenas.clone(),
@@ -58,7 +59,14 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
             storage.used_on(on.stream(device), event);
         }
     }
+    for (check, event) in notes.iter().zip(&done) {
+        if let (Some(check), Some(event)) = (check, event) {
+            check.queued(event);
+        }
+    }
     launched?;
+    let own: SmallVec<[Arc<Check>; 1]> = notes.into_iter().flatten().collect();
+    let checks = Checks::join(&own, leaves.iter().map(|r| &r.checks));
     if let Some(instance) = instance {
         plan.instances.put(instance, on, &done);
     }
@@ -75,6 +83,9 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
         let done = &done[output.device];
         if done.is_some() || output.over.is_some() {
             buffer.written(device, done.clone());
+        }
+        if !checks.is_empty() {
+            buffer.depends_on(checks.clone());
         }
         node.fulfil(buffer);
     }

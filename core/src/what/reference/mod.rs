@@ -403,11 +403,13 @@ impl Run<'_> {
                 let Exact::Int(wanted) = Exact::from(input(j + 1, offset(j + 1))?) else {
                     return Err(Error::internal("an index that is no integer"));
                 };
-                let wanted = if wanted < 0 { wanted + l.size as i128 } else { wanted };
-                let inside = (0..l.size as i128).contains(&wanted);
+                let inside = (-(l.size as i128)..l.size as i128).contains(&wanted);
                 if !inside && gather.outside == Outside::Error {
-                    return Err(Error::index(wanted, l.size, None));
+                    let own = (0..index.len()).filter(|&d| !op.inputs[j + 1].ignores(d));
+                    let number = own.fold(0, |number, d| number * op.dims[d] + index[d]);
+                    return Err(Error::index(wanted, l.size, Some(number)));
                 }
+                let wanted = if wanted < 0 { wanted + l.size as i128 } else { wanted };
                 at = at.filter(|_| inside).map(|p| p + wanted as isize * l.stride);
             }
             let scalar = match at {
