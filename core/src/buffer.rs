@@ -12,6 +12,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -120,6 +121,13 @@ impl Storage {
         match &self.held {
             Held::Pooled(block) => block.offset(),
             Held::Foreign(_) => 0,
+        }
+    }
+
+    /// Says what place of the program the memory was taken for, so that [`crate::pool::Pool::largest`] can.
+    pub fn made_at(&self, place: &'static Location<'static>) {
+        if let Held::Pooled(block) = &self.held {
+            block.made_at(place);
         }
     }
 
@@ -509,6 +517,11 @@ impl Buffer {
         }
     }
 
+    /// Says what place of the program the memory was taken for.
+    pub fn made_at(&self, place: &'static Location<'static>) {
+        self.0.state.lock().replicas.iter().for_each(|r| r.storage.made_at(place));
+    }
+
     /// Notes what the current value depends on that may turn out to be wrong.
     pub fn depends_on(&self, checks: Checks) {
         self.0.state.lock().checks = checks;
@@ -606,6 +619,11 @@ impl Buffer {
         let from_device = &source.storage.device;
         let worker = Storage::copier(from_device, device);
         let to = Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?;
+        if let Held::Pooled(block) = &source.storage.held
+            && let Some(place) = block.place()
+        {
+            to.made_at(place);
+        }
         let queue = if worker.same(device) { stream.clone() } else { worker.stream().clone() };
         if let Some(event) = &source.ready {
             queue.depend(event)?;

@@ -24,9 +24,12 @@ mod stats;
 mod tests;
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
 
 use crate::error::{Error, ErrorKind, Fault, Result};
 use crate::event::Event;
@@ -37,7 +40,7 @@ use heap::{Effort, Heap, SegmentId, Shelf, Taken};
 use order::{Fences, Now, Past};
 
 pub use block::Block;
-pub use stats::{MemoryAction, MemoryTrace, PoolStats};
+pub use stats::{Held, MemoryAction, MemoryTrace, PoolStats};
 
 /// Where a pool's memory comes from: a backend. Only the pool calls it, and it must not call the pool.
 pub trait Source: Send + Sync {
@@ -133,6 +136,8 @@ struct State {
     #[expect(clippy::vec_box, reason = "the boxes move between lists and blocks, so that reuse allocates nothing")]
     quick: Vec<Vec<Box<Chunk>>>,
     heap: Heap,
+    /// The large blocks that are alive, each with the place of the program that it was made for.
+    large: FxHashMap<(SegmentId, usize), (usize, Option<&'static Location<'static>>)>,
     fences: Fences,
     /// Counts everything that happens: the order of the trace, and of frees against fences.
     time: u64,
@@ -275,6 +280,7 @@ impl Pool {
         let state = State {
             quick: (0..classes.count() * MemoryKind::ALL.len()).map(|_| Vec::new()).collect(),
             heap: Heap::new(2 * MemoryKind::ALL.len()),
+            large: FxHashMap::default(),
             fences: Fences::default(),
             time: 0,
             limit: config.limit,
@@ -468,6 +474,9 @@ impl Pool {
 
     fn chunk(&self, state: &mut State, taken: Taken, request: &Request, hit: bool) -> (Box<Chunk>, Stamp) {
         let Size { bytes, class } = request.size;
+        if class.is_none() {
+            state.large.insert((taken.segment, taken.offset), (bytes, None));
+        }
         let chunk = Box::new(Chunk {
             memory: taken.memory,
             segment: taken.segment,
@@ -499,6 +508,7 @@ impl Pool {
             }
             None => {
                 let past = std::mem::take(past);
+                state.large.remove(&(chunk.segment, chunk.offset));
                 state.heap.give(chunk.segment, chunk.offset, bytes, past);
                 // First the lock, then the chunk: its memory's owner has a destructor of its own.
                 drop(state);
@@ -533,6 +543,32 @@ impl Pool {
             segments: state.heap.segments(),
             ..state.stats
         }
+    }
+
+    /// Who holds most of the memory: large blocks by the places of the program that they were made for, most bytes first.
+    pub fn largest(&self, most: usize) -> Vec<Held> {
+        let mut places: FxHashMap<Option<&'static Location<'static>>, Held> = FxHashMap::default();
+        for &(bytes, place) in self.state.lock().large.values() {
+            let held = places.entry(place).or_insert(Held { bytes: 0, blocks: 0, place });
+            (held.bytes, held.blocks) = (held.bytes + bytes, held.blocks + 1);
+        }
+        let mut list: Vec<Held> = places.into_values().collect();
+        list.sort_by_key(|held| (std::cmp::Reverse(held.bytes), held.place));
+        list.truncate(most);
+        list
+    }
+
+    fn made_at(&self, chunk: &Chunk, place: &'static Location<'static>) {
+        if chunk.list.is_none()
+            && let Some(held) = self.state.lock().large.get_mut(&(chunk.segment, chunk.offset))
+        {
+            held.1.get_or_insert(place);
+        }
+    }
+
+    fn place(&self, chunk: &Chunk) -> Option<&'static Location<'static>> {
+        let found = |state: &State| state.large.get(&(chunk.segment, chunk.offset)).and_then(|held| held.1);
+        if chunk.list.is_none() { found(&self.state.lock()) } else { None }
     }
 
     /// Starts the peaks anew from what is in use and reserved now.

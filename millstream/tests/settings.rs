@@ -16,18 +16,24 @@ fn settings_count_from_before_the_first_use() -> Result<()> {
     assert!(set_threads(2).is_err_and(|e| e.to_string().contains("before the first tensor")));
     assert!(set_memory_limit(1).is_err());
 
-    // What is read, and what there is no room for.
+    // What is read, what there is no room for, and who holds the rest.
+    let (held, line) = (Tensor::ones(2 << 20, DType::F32).copy(), line!());
+    held.eval()?;
     let big = Tensor::ones(8 << 20, DType::F32).copy();
     big.eval()?;
     let error = Tensor::concat([&big + 1, small.clone()], 0).eval().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let text = error.to_string();
-    for part in
-        ["needs 36.0 MiB for results", "36.0 MiB in 2 tensors", "32.0 MiB of f32 [8388608] from", "settings.rs:"]
-    {
+    for part in [
+        "needs 36.0 MiB for results",
+        "36.0 MiB in 2 tensors",
+        "32.0 MiB of f32 [8388608] from",
+        "Most is held by what ",
+        &format!("settings.rs:{line} made (8.0 MiB)"),
+    ] {
         assert!(text.contains(part), "{part:?} is missing in {text}");
     }
-    drop(big);
+    drop((big, held));
     assert!(empty_cache()? >= 32 << 20);
     assert!(device.pool().stats().reserved <= 32 << 20, "{}", device.pool().stats());
     assert_eq!(small.sum(..).item::<f32>()?, (1 << 20) as f32);

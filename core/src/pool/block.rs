@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Chunk, Pool};
@@ -72,6 +73,16 @@ impl Block {
     /// The pool that it goes back to.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Says what place of the program it was made for, unless somebody has: for [`Pool::largest`], which names large blocks only.
+    pub fn made_at(&self, place: &'static Location<'static>) {
+        self.pool.made_at(&self.chunk, place);
+    }
+
+    /// The place of the program that it was made for, if it is large and that was said.
+    pub fn place(&self) -> Option<&'static Location<'static>> {
+        self.pool.place(&self.chunk)
     }
 
     /// The uses noted so far that may still be running, of every stream but this one.

@@ -21,7 +21,7 @@ pub(super) enum Effort {
 }
 
 /// A number of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SegmentId(u32);
 
 struct Segment {

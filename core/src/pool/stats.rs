@@ -1,6 +1,7 @@
 //! What a pool tells about itself: numbers, and a trace for the memory profiler.
 
 use std::fmt;
+use std::panic::Location;
 
 use crate::memory::{MemoryKind, StreamId};
 
@@ -60,6 +61,17 @@ impl fmt::Display for PoolStats {
             self.allocations
         )
     }
+}
+
+/// Large blocks that are alive and were made at one place of the program, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Their bytes together.
+    pub bytes: usize,
+    /// How many they are.
+    pub blocks: usize,
+    /// Where what they hold was called for; `None` for memory of intermediate values, among others.
+    pub place: Option<&'static Location<'static>>,
 }
 
 /// What happened to memory.

@@ -110,6 +110,9 @@ impl Node {
         device: Option<Device>,
         location: &'static Location<'static>,
     ) -> Arc<Node> {
+        if let Ok(buffer) = &value {
+            buffer.made_at(location);
+        }
         Arc::new(Node {
             kind: Leaf.into(),
             shape,

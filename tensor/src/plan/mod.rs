@@ -342,7 +342,7 @@ fn attempt(
     }
     let Some((plan, found)) = planned(capture, tensors, device)? else { return Ok(()) };
     let ran = execute(&plan, &given(capture, &plan), device, &capture.others, stream.unwrap_or(device.stream()));
-    shortage::explained(ran, capture, &plan)?;
+    shortage::explained(ran, capture, &plan, device)?;
     if let Some(started) = started {
         record(device, started, trigger, found, &plan);
     }

@@ -35,7 +35,13 @@ pub(crate) fn run(plan: &Runnable, given: &Given<'_>, on: On<'_>) -> Result<()> 
                 storage.after_uses(stream)?;
                 storage.clone()
             }
-            None => Storage::alloc(&on.devices[output.device], output.bytes, MemoryKind::Device, stream)?,
+            None => {
+                let storage = Storage::alloc(&on.devices[output.device], output.bytes, MemoryKind::Device, stream)?;
+                if let Some(place) = given.calls.location(output.node) {
+                    storage.made_at(place);
+                }
+                storage
+            }
         });
     }
     let notes = notes(plan, given, on)?;
