@@ -328,8 +328,8 @@ const VIEWS: &[Function] = &[
     Function {
         name: "reshape",
         form: "x, shape",
-        about: "the elements in another shape",
-        call: |a| Ok(a.tensor("x")?.reshape(&a.sizes("shape")?)),
+        about: "the elements in another shape, of which one size may be -1: what is left",
+        call: |a| Ok(a.tensor("x")?.reshape(a.ints("shape")?)),
     },
     Function {
         name: "permute",

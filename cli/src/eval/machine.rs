@@ -250,6 +250,8 @@ mod tests {
         assert_eq!(eval("sum(x, axes=[0,1])").item::<f32>().unwrap(), 21.0);
         assert_eq!(eval("max(transpose(x), axis=1)").to_vec::<f32>().unwrap(), [4.0, 5.0, 6.0]);
         assert_eq!(eval("reshape(x, [3, 2])").shape(), [3, 2]);
+        assert_eq!(eval("reshape(x, [-1])").shape(), [6]);
+        assert_eq!(eval("reshape(x, [3, -1])").shape(), [3, 2]);
         assert_eq!(eval("x @ transpose(x)").to_vec::<f32>().unwrap(), [14.0, 32.0, 32.0, 77.0]);
         assert_eq!(eval("where(x > 3, x, 0)").to_vec::<f32>().unwrap(), [0.0, 0.0, 0.0, 4.0, 5.0, 6.0]);
         assert_eq!(eval("clamp(x, 2, high=5)").to_vec::<f32>().unwrap(), [2.0, 2.0, 3.0, 4.0, 5.0, 5.0]);
@@ -274,7 +276,7 @@ mod tests {
             ("sum(x, x=1)", 9, "twice"),
             ("sum(axis=0, x)", 12, "follows"),
             ("sum(axis=0)", 0, "needs the argument"),
-            ("reshape(x, [-1])", 11, "negative"),
+            ("reshape(x, [-1, -1])", 0, "inferred"),
             ("reshape(x, 1.5)", 11, "whole number"),
             ("cast(x, 3)", 8, "dtype"),
             ("f32", 0, "dtype"),
