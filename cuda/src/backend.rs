@@ -225,6 +225,10 @@ impl Backend for CudaBackend {
         }
         let (source, target) = (End::new(from, bytes)?, End::new(to, bytes)?);
         let ordinary = |end: &End<'_>| end.is_host && !is_pinned(&self.context, end.memory, end.address);
+        if ordinary(&source) {
+            // What the host, or another device, has yet to write there is not there yet.
+            stream.wait_for_host()?;
+        }
         match (source.host, target.host) {
             // SAFETY: `End::new` checked that the bytes lie inside the memory, which the caller keeps alive.
             (Some(host), _) if ordinary(&source) => unsafe { self.staging.upload(host, target.address, bytes, stream) },

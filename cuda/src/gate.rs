@@ -92,6 +92,7 @@ impl Slots {
 pub(crate) struct Gate {
     context: Arc<Context>,
     slot: Slot,
+    event: Event,
     future: Mutex<Option<Pin<Box<EventFuture>>>>,
     again: AtomicBool,
     open: AtomicBool,
@@ -105,6 +106,7 @@ impl Gate {
         let gate = Arc::new(Gate {
             context: context.clone(),
             slot,
+            event: event.clone(),
             future: Mutex::new(Some(Box::pin(event.into_future()))),
             again: AtomicBool::new(false),
             open: AtomicBool::new(false),
@@ -134,6 +136,11 @@ impl Gate {
     /// Whether the event is over, well or not.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
+    }
+
+    /// Waits for the event; a failed event gives its failure.
+    pub(crate) fn wait(&self) -> Result<()> {
+        self.event.wait()
     }
 
     /// How the event failed, if it did.

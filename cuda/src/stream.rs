@@ -185,6 +185,16 @@ impl CudaStream {
         unsafe { (self.context.driver.stream_query)(self.raw) == 0 }
     }
 
+    /// Waits for what the stream waits for on the host's side: for a call that is about to touch the host's memory itself, now rather than
+    /// in the stream's order.
+    pub(crate) fn wait_for_host(&self) -> Result<()> {
+        if !self.gated.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let gates = self.gates.lock().clone();
+        gates.iter().try_for_each(|gate| gate.wait())
+    }
+
     /// The gates that an event recorded now must heed: those since the last one, except what ended well.
     fn pending_gates(&self) -> SmallVec<[Arc<Gate>; 0]> {
         if !self.gated.load(Ordering::Acquire) {
