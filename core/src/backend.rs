@@ -149,6 +149,11 @@ pub trait BackendStream: Send + Sync + 'static {
     /// Queues a wait: work after this call starts only when the event is complete.
     fn depend(&self, event: &Event) -> Result<()>;
 
+    /// Whether [`BackendStream::depend`] on this event returns without waiting for it.
+    fn awaits(&self, event: &Event) -> bool {
+        event.is_complete()
+    }
+
     /// Hands work to the device that was only gathered so far. Whoever waits for an event does the same by it.
     fn flush(&self) -> Result<()> {
         Ok(())

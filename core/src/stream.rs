@@ -62,6 +62,12 @@ impl Stream {
         self.handle.depend(event)
     }
 
+    /// Whether [`Stream::depend`] on this event returns at once: the device waits for it by itself, or it is over. Where not, the
+    /// calling thread would wait, and may have something better to do.
+    pub fn awaits(&self, event: &Event) -> bool {
+        event.is_over() || self.handle.awaits(event)
+    }
+
     /// Hands work to the device that may only have been gathered so far, for whoever will wait much later or not at all.
     pub fn flush(&self) -> Result<()> {
         self.handle.flush()

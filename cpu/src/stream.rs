@@ -337,6 +337,10 @@ impl BackendStream for QueuedStream {
         self.push(Command::Wait(event.clone()))
     }
 
+    fn awaits(&self, _event: &Event) -> bool {
+        true
+    }
+
     fn synchronize(&self) -> Result<()> {
         let event = Event::new();
         self.record(&event)?;

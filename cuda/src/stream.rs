@@ -254,6 +254,11 @@ impl BackendStream for CudaStream {
         Ok(())
     }
 
+    fn awaits(&self, _event: &Event) -> bool {
+        // By its event, or by a gate.
+        true
+    }
+
     fn synchronize(&self) -> Result<()> {
         let event = Event::new();
         self.record(&event)?;

@@ -203,6 +203,12 @@ impl BackendStream for WgpuStream {
         event.wait()
     }
 
+    fn awaits(&self, event: &Event) -> bool {
+        let source = event.source();
+        let own = source.as_ref().and_then(|s| s.as_any().downcast_ref::<Mark>());
+        own.is_some_and(|mark| mark.is_of(&self.gpu)) || event.is_complete()
+    }
+
     fn synchronize(&self) -> Result<()> {
         let mark = {
             let mut batch = self.batch.lock();
