@@ -76,7 +76,8 @@ pub struct Faults {
     pub late_at: Option<(Call, u64, Late)>,
     /// The launch from which on no event completes until the next [`Sim::set`]. Only on a device whose streams queue.
     pub hang_at_launch: Option<u64>,
-    /// How long every copy takes in real time.
+    /// How long every copy takes in real time: those of one stream one after the other, those of several at once. On a device whose
+    /// streams queue, whoever queues the copy does not wait.
     pub copy_delay: Duration,
 }
 
@@ -373,7 +374,10 @@ impl Backend for SimBackend {
             return Ok(());
         }
         let delay = self.sim.state().faults.copy_delay;
-        std::thread::sleep(delay);
+        match stream.as_any().downcast_ref::<stream::SimStream>() {
+            Some(queue) if !delay.is_zero() => queue.delay(delay)?,
+            _ => std::thread::sleep(delay),
+        }
         let transfer = self.profile().transfer;
         self.sim.pass(transfer.latency + bytes as f64 / transfer.bandwidth.max(1.0));
         fn inside(at: MemoryAt<'_>) -> Result<MemoryAt<'_>> {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::recording::Recorded;
 use super::{Late, Sim, lost};
 use crate::backend::BackendStream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{DeviceEvent, Event};
 use crate::memory::StreamId;
 
@@ -19,11 +19,31 @@ pub(super) struct SimStream {
     sim: Sim,
     /// The launches of a capture in progress.
     pub recording: Mutex<Option<Vec<Recorded>>>,
+    /// When the last copy that takes its time is over.
+    copying: Mutex<Option<Instant>>,
 }
 
 impl SimStream {
     pub fn new(inner: Arc<dyn BackendStream>, sim: Sim) -> SimStream {
-        SimStream { inner, sim, recording: Mutex::new(None) }
+        SimStream { inner, sim, recording: Mutex::new(None), copying: Mutex::new(None) }
+    }
+
+    /// Holds the stream up, as a copy does that takes so long, behind those before it.
+    pub fn delay(&self, delay: Duration) -> Result<()> {
+        let end = {
+            let mut copying = self.copying.lock();
+            let start = copying.map_or_else(Instant::now, |end| end.max(Instant::now()));
+            *copying.insert(start + delay)
+        };
+        let over = Event::new();
+        let timer = over.clone();
+        let clock = move || {
+            std::thread::sleep(end.saturating_duration_since(Instant::now()));
+            timer.signal();
+        };
+        let began = std::thread::Builder::new().name("millstream-sim".into()).spawn(clock);
+        began.map_err(|e| Error::launch(format!("the clock of a slow copy could not start: {e}")))?;
+        self.inner.depend(&over)
     }
 }
 
@@ -58,6 +78,13 @@ impl BackendStream for SimStream {
             // Work of the wrapped device is done when it is queued: only the news of a failure or of the end is held back.
             Some(own) => self.inner.depend(&own.inner),
             None => self.inner.depend(event),
+        }
+    }
+
+    fn awaits(&self, event: &Event) -> bool {
+        match event.source().as_ref().and_then(|s| s.as_any().downcast_ref::<SimEvent>()) {
+            Some(own) => self.inner.awaits(&own.inner),
+            None => self.inner.awaits(event),
         }
     }
 
