@@ -103,6 +103,18 @@ impl Storage {
         Some(Arc::new(Storage { device: device.clone(), held: Held::Pooled(block) }))
     }
 
+    /// Memory of the host that a device copies from and to by itself, where it has such; else ordinary memory.
+    fn staging(device: &Device, bytes: usize, stream: &Stream) -> Result<Arc<Storage>> {
+        if device.profile().features.iter().any(|f| f == "pinned")
+            && let Ok(pinned) = Storage::alloc(device, bytes, MemoryKind::Pinned, stream)
+            && pinned.host_pointer().is_some()
+        {
+            return Ok(pinned);
+        }
+        let host = device.host();
+        Storage::alloc(&host, bytes, MemoryKind::Device, host.stream())
+    }
+
     /// The device it lies on.
     pub fn device(&self) -> &Device {
         &self.device
@@ -313,6 +325,33 @@ impl Buffer {
         Ok(buffer)
     }
 
+    /// A buffer on the host whose bytes `fill` writes, in memory from which this device copies by itself while other work goes on (pinned
+    /// memory), where it has such.
+    pub fn staged(device: &Device, bytes: usize, fill: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Buffer> {
+        let host = device.host();
+        // The host writes there at once: for its own stream the pool gives memory that nobody uses any more.
+        let storage = Storage::staging(device, bytes, host.stream())?;
+        let to = storage.host_pointer().ok_or_else(|| not_host(&host))?;
+        if storage.device.is_host() {
+            // Memory of the process's allocator, unlike a driver's, may count as never written.
+            // SAFETY: the block is at least `bytes` long, fresh, and not shared yet.
+            unsafe { to.write_bytes(0, bytes) };
+        }
+        // SAFETY: as above; no earlier use of the block is under way.
+        fill(unsafe { std::slice::from_raw_parts_mut(to, bytes) })?;
+        Buffer::on_host(storage, &host, bytes)
+    }
+
+    /// A buffer of the host over its own memory, or over what a device has for copies.
+    fn on_host(storage: Arc<Storage>, host: &Device, bytes: usize) -> Result<Buffer> {
+        if storage.device.is_host() {
+            return Ok(Buffer::from_storage(storage, bytes, Mode::Automatic));
+        }
+        let at = storage.host_pointer().ok_or_else(|| not_host(host))?;
+        // SAFETY: the storage keeps the memory, which nobody else has.
+        unsafe { Buffer::import(host, at, bytes, Sharing::ReadOnly, Box::new(storage)) }
+    }
+
     /// A buffer over memory that somebody else owns; `keep` keeps it alive. Nothing is copied, whatever the alignment. The address is
     /// one of the device's.
     ///
@@ -490,6 +529,53 @@ impl Buffer {
         Ok(())
     }
 
+    /// Queues a copy of the current value to memory of its own on a device, and gives the buffer of that copy; the value is there when its
+    /// [`Buffer::event`] is complete. Nothing is copied where the device has the value. The stream is one of the device that
+    /// [`Storage::copier`] names for the way from [`Buffer::device`]. On the way to the host, a device that can copies by itself, while
+    /// other work goes on.
+    ///
+    /// # Errors
+    /// Among others `Unsupported`, where the value has to go through the host ([`Device::reaches`]).
+    pub fn copied_to(&self, device: &Device, stream: &Stream) -> Result<Buffer> {
+        let source = {
+            let state = self.0.state.lock();
+            let mut current = state.replicas.iter().filter(|r| r.version == state.version);
+            if current.clone().any(|r| r.storage.device.same(device)) {
+                return Ok(self.clone());
+            }
+            current.next().unwrap_or(&state.replicas[0]).resident(&state.checks)
+        };
+        let to = match device.is_host() {
+            true => Storage::staging(&source.storage.device, self.0.bytes, stream)?,
+            false => Storage::alloc(device, self.0.bytes, MemoryKind::Device, stream)?,
+        };
+        if let Some(event) = &source.ready {
+            stream.depend(event)?;
+        }
+        let started = Instant::now();
+        source.storage.copy(0, &to, 0, self.0.bytes, stream)?;
+        let copy = match device.is_host() {
+            true => Buffer::on_host(to.clone(), device, self.0.bytes)?,
+            false => Buffer::from_storage(to.clone(), self.0.bytes, Mode::Automatic),
+        };
+        if !stream.is_synchronous() {
+            let event = stream.record()?;
+            source.storage.used_on(stream, &event);
+            to.used_on(stream, &event);
+            copy.written(device, Some(event));
+        }
+        copy.depends_on(source.checks);
+        moved(&source.storage.device, device, stream, self.0.bytes, started);
+        Ok(copy)
+    }
+
+    /// Whether letting go of it now would wait: it shows memory of others that a device still uses.
+    pub fn is_held_up(&self) -> bool {
+        let state = self.0.state.lock();
+        let busy = |f: &Foreign| f.uses.lock().iter().any(|(_, event)| !event.is_complete());
+        state.replicas.iter().any(|r| matches!(&r.storage.held, Held::Foreign(f) if busy(f)))
+    }
+
     /// Memory on a device for a new value. Every other replica is stale from now on; `written` says when the value is there.
     pub fn write(&self, device: &Device, stream: &Stream) -> Result<Resident> {
         let mut state = self.0.state.lock();
@@ -637,20 +723,25 @@ impl Buffer {
             to.used_on(&queue, &event);
             Some(event)
         };
-        let profiler = worker.profiler();
-        if profiler.is_on() {
-            profiler.record(Record {
-                name: "move".into(),
-                kind: RecordKind::Move,
-                device: device.name().into(),
-                stream: queue.id().0,
-                seconds: started.elapsed().as_secs_f64(),
-                bytes: self.0.bytes as u64,
-                note: format!("{} -> {}", from_device.name(), device.name()),
-                ..Record::at(profiler, started)
-            });
-        }
+        moved(from_device, device, &queue, self.0.bytes, started);
         Ok(Resident { storage: to, ready, pack_cache: None, checks: source.checks.clone() })
+    }
+}
+
+/// Writes a move into the profile.
+fn moved(from: &Device, to: &Device, queue: &Stream, bytes: usize, started: Instant) {
+    let profiler = to.profiler();
+    if profiler.is_on() {
+        profiler.record(Record {
+            name: "move".into(),
+            kind: RecordKind::Move,
+            device: to.name().into(),
+            stream: queue.id().0,
+            seconds: started.elapsed().as_secs_f64(),
+            bytes: bytes as u64,
+            note: format!("{} -> {}", from.name(), to.name()),
+            ..Record::at(profiler, started)
+        });
     }
 }
 

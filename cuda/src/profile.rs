@@ -27,6 +27,7 @@ pub(crate) fn estimate(p: &CudaProperties) -> DeviceProfile {
     let f32_rate = units as f64 * p.lanes() as f64 * 2.0 * clock;
     let memory = p.bandwidth().max(1e9);
     let mut features = p.features();
+    features.push("pinned".into());
     features.push(if sys::nvrtc::is_there() { "nvrtc".into() } else { "no-nvrtc".into() });
     features.push(if sys::cublaslt::is_there() { "cublaslt".into() } else { "no-cublaslt".into() });
     DeviceProfile {
