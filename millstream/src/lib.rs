@@ -26,8 +26,8 @@ pub use millstream_cuda as cuda;
 pub use millstream_tensor::{
     AttentionOptions, Axes, Cancel, Channels, Compiled, CompiledMany, Compression, Conv, Ellipsis, Exported, Extent,
     FftNorm, Generator, Index, Indexing, Integer, Integers, Interpolation, IntoDevice, IntoIndex, MatrixNorm, Nested,
-    NewAxis, NewShape, Operand, Order, Padding, Pool, RawTensor, Reduction, Shape, Side, Sizes, Span, Tensor,
-    Tolerance, around_evaluation, compile, compile_all, compile_many, default_runtime, interruptible, step,
+    NewAxis, NewShape, Operand, Order, Padding, Pipeline, Pool, RawTensor, Reduction, Shape, Side, Sizes, Span, Tensor,
+    Tolerance, around_evaluation, compile, compile_all, compile_many, default_runtime, interruptible, pipeline, step,
 };
 #[cfg(feature = "wgpu")]
 pub use millstream_wgpu as wgpu;

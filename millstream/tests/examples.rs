@@ -36,7 +36,7 @@ macro_rules! examples {
         })*
     };
 }
-examples!(filter generate heat kmeans mlp monte_carlo);
+examples!(filter generate heat kmeans mlp monte_carlo pipeline);
 
 /// A program that knows nothing of traces writes one when the environment asks for it.
 #[test]

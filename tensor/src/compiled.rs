@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use millstream_core::what::{Dims, Strides};
-use millstream_core::{DType, Device, Error, Layout, Result};
+use millstream_core::{DType, Device, Error, Layout, Result, Stream};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -177,12 +177,39 @@ impl CompiledMany<'_> {
             Some(trace) => trace,
             None => self.trace(inputs)?,
         };
-        let outputs = trace.call(inputs, location)?;
+        let outputs = trace.call(inputs, location, None)?.into_vec();
         if inputs.iter().any(|t| volatile::is_volatile(t)) {
             // Others may write there as soon as this call returns.
             volatile::finish(&outputs)?;
         }
         Ok(outputs)
+    }
+
+    /// Calls the function, as [`CompiledMany::call`] does, with its work queued on a stream of this device.
+    pub(crate) fn queue(&self, inputs: &[Tensor], device: &Device, stream: &Stream) -> Result<SmallVec<[Tensor; 2]>> {
+        let inputs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
+        let trace = match self.find(&inputs) {
+            Some(trace) => trace,
+            None => self.trace(&inputs)?,
+        };
+        trace.call(&inputs, inputs.first().map_or(Location::caller(), |t| t.node.location), Some((device, stream)))
+    }
+
+    /// Stand-ins for what the function would give for arguments like these on a device, and the seconds that computing it should take.
+    pub(crate) fn planned(&self, inputs: &[Tensor], device: &Device) -> Result<(SmallVec<[Tensor; 2]>, f64)> {
+        let stand_in = |t: &Tensor| {
+            let (shape, device) = (t.node.shape.clone(), Some(device.clone()));
+            let node = Node::pending(Input.into(), shape, t.dtype(), device, Inputs::new(), t.node.location);
+            Tensor { node, layout: t.layout.clone() }
+        };
+        let inputs: SmallVec<[Tensor; 4]> = inputs.iter().map(stand_in).collect();
+        let inputs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
+        let trace = match self.find(&inputs) {
+            Some(trace) => trace,
+            None => self.trace(&inputs)?,
+        };
+        let seconds = trace.ready.as_ref().map_or(0.0, plan::Ready::seconds);
+        Ok((trace.outputs.iter().map(stand_in).collect(), seconds))
     }
 
     /// How many kinds of arguments are remembered.
@@ -259,12 +286,18 @@ impl Drop for Restore {
 }
 
 impl Trace {
-    fn call(&self, inputs: &[&Tensor], location: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    /// With a device and a stream of it, what that device computes is queued there.
+    fn call(
+        &self,
+        inputs: &[&Tensor],
+        location: &'static Location<'static>,
+        on: Option<(&Device, &Stream)>,
+    ) -> Result<SmallVec<[Tensor; 2]>> {
         let bind = Bind { stand_ins: &self.inputs, inputs };
         match &self.ready {
             Some(ready) if ready.is_current() => {
                 let stand_ins: SmallVec<[&Tensor; 4]> = self.inputs.iter().collect();
-                let fresh = ready.run(inputs, &stand_ins, location)?;
+                let fresh = ready.run(inputs, &stand_ins, location, on)?;
                 let find = |t: &Tensor| match ready.number(&t.node) {
                     Some(n) => Ok(Tensor { node: fresh[n].clone(), layout: t.layout.clone() }),
                     None => bind.view(t),
@@ -274,7 +307,7 @@ impl Trace {
             _ => {
                 let built = bind.build(&self.outputs)?;
                 plan::evaluate(&built.iter().collect::<Vec<_>>(), plan::Trigger::Call, None)?;
-                Ok(built)
+                Ok(built.into())
             }
         }
     }

@@ -22,6 +22,7 @@ mod compiled;
 mod display;
 mod graph;
 mod nested;
+pub mod pipeline;
 mod plan;
 
 use std::sync::OnceLock;
@@ -40,6 +41,7 @@ pub use ops::{
     AttentionOptions, Channels, Conv, FftNorm, Generator, Indexing, Interpolation, MatrixNorm, Operand, Order, Padding,
     Pool, Reduction, Side, Sizes, Tolerance,
 };
+pub use pipeline::Pipeline;
 pub use plan::around_evaluation;
 pub use tensor::Tensor;
 

@@ -2,12 +2,14 @@
 
 mod cost;
 mod groups;
+mod overlap;
 mod profile;
 mod traffic;
 mod variant;
 mod walk;
 
 pub use cost::{Bound, Cost, cost};
+pub use overlap::in_flight;
 pub use profile::{DeviceKind, DeviceProfile, Groups, MemoryLevel, Transfer};
 pub use traffic::{Arithmetic, ContractSizes, Overlap, Traffic};
 pub use variant::{

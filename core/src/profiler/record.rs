@@ -26,6 +26,8 @@ pub enum RecordKind {
     Move,
     /// An operation that its device cannot compute was given to another.
     Placed,
+    /// A pipeline ended: one record for each of its steps, whose time is how long the step worked in all.
+    Pipeline,
     /// Something the user should know. See [`Profiler::warn`].
     Warning,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for RecordKind {
             RecordKind::Move => "move",
             RecordKind::Again => "again",
             RecordKind::Placed => "placed",
+            RecordKind::Pipeline => "pipeline",
             RecordKind::Warning => "warning",
         })
     }

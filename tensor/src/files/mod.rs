@@ -6,11 +6,11 @@
 //! `load_...` reads: what happens to the file afterwards does not matter. `map_...` lets tensors lie in the file, and is `unsafe`:
 //! the caller promises that nobody changes or cuts the file while they live.
 
-mod input;
+pub(crate) mod input;
 mod mapped;
-mod npy;
+pub(crate) mod npy;
 mod npz;
-mod safetensors;
+pub(crate) mod safetensors;
 mod zip;
 
 pub use npz::Compression;

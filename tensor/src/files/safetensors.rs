@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 use std::path::Path;
 
 use millstream_core::{DType, Error, Layout, Result};
@@ -83,12 +84,21 @@ impl<'de> Deserialize<'de> for Head {
 }
 
 /// A tensor in a file: its name, what it is, and where its bytes begin.
-struct Found {
-    name: String,
-    dtype: DType,
-    shape: Vec<usize>,
-    start: usize,
-    bytes: usize,
+pub(crate) struct Found {
+    pub name: String,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    pub start: usize,
+    pub bytes: usize,
+}
+
+/// A file and what its header says of its tensors, in the order of the file.
+pub(crate) fn list(path: &Path) -> Result<(File, Vec<Found>)> {
+    let named = |e| in_file(&path.display().to_string(), e);
+    let (mut file, size) = input::open(path)?;
+    let length = header_len(&input::exactly(&mut file, path, size.min(8))?, size).map_err(named)?;
+    let found = parse(&input::exactly(&mut file, path, length)?, size).map_err(named)?;
+    Ok((file, found))
 }
 
 /// The length of the header, from the first 8 bytes of a file of this size.
@@ -180,7 +190,7 @@ impl Found {
 }
 
 /// Bytes in this machine's order.
-fn native(dtype: DType, data: &mut [u8]) {
+pub(crate) fn native(dtype: DType, data: &mut [u8]) {
     if cfg!(target_endian = "big") {
         data.chunks_exact_mut(dtype.real().size()).for_each(<[u8]>::reverse);
     }
@@ -209,9 +219,7 @@ impl Tensor {
         attempt("load_safetensors", || {
             let path = path.as_ref();
             let named = |e| in_file(&path.display().to_string(), e);
-            let (mut file, size) = input::open(path)?;
-            let length = header_len(&input::exactly(&mut file, path, size.min(8))?, size).map_err(named)?;
-            let found = parse(&input::exactly(&mut file, path, length)?, size).map_err(named)?;
+            let (mut file, found) = list(path)?;
             // In the order of the file and without gaps: each is the next to be read.
             let read = |f: Found| {
                 let data = input::exactly(&mut file, path, f.bytes as u64)?;

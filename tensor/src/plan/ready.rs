@@ -4,12 +4,13 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
 
-use millstream_core::{Device, Result, Scalar};
+use millstream_core::{Device, Result, Scalar, Stream};
 use smallvec::SmallVec;
 
 use super::bind::{Calls, Given};
 use super::capture::{Capture, NO_LEAF};
 use super::instance::Runnable;
+use super::memory::Step;
 use super::{Found, Trigger, execute, ideas, planned, record};
 use crate::Tensor;
 use crate::graph::{Inputs, Kind, Leaf, Node};
@@ -81,12 +82,19 @@ impl Ready {
         self.results.iter().position(|r| Arc::ptr_eq(r, node))
     }
 
-    /// Runs the plan with these arguments, which are there; gives a node for each result.
+    /// The seconds that a run should take.
+    pub fn seconds(&self) -> f64 {
+        self.plan.steps.iter().map(Step::seconds).sum()
+    }
+
+    /// Runs the plan with these arguments, which are there; gives a node for each result. Its work is queued on the given stream where
+    /// that is one of its device, else on the device's own.
     pub fn run(
         &self,
         inputs: &[&Tensor],
         stand_ins: &[&Tensor],
         location: &'static Location<'static>,
+        on: Option<(&Device, &Stream)>,
     ) -> Result<SmallVec<[Arc<Node>; 2]>> {
         let device = &self.device;
         let started = device.profiler().is_on().then(Instant::now);
@@ -110,7 +118,8 @@ impl Ready {
         let results: SmallVec<[Arc<Node>; 2]> = self.results.iter().map(fresh).collect();
         let (nodes, calls) = (results.iter().collect(), Calls::Listed(&self.calls));
         let given = Given { leaves: &leaves, edges: &edges, params: &self.params, results: nodes, calls };
-        let outcome = execute(&self.plan, &given, device, &self.others, device.stream());
+        let stream = on.filter(|(d, _)| d.same(device)).map_or(device.stream(), |(_, stream)| stream);
+        let outcome = execute(&self.plan, &given, device, &self.others, stream);
         drop(given);
         outcome.map_err(|error| device.errors().note(error.at(location)))?;
         if let Some(started) = started {

@@ -15,9 +15,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use millstream_core::{DType, Error, Fault, Result};
+use millstream_core::{Buffer, DType, Device, Error, Fault, Layout, Result};
 
 use crate::Tensor;
+use crate::files::input;
 use crate::files::mapped::Mapped;
 use crate::graph::attempt;
 use header::{Header, Order};
@@ -114,6 +115,33 @@ impl Tensor {
             Header { dtype: self.dtype(), order: Order::native(), column_major: false, shape: self.sizes().to_vec() };
         Ok((header.to_bytes(), self.to_bytes()?))
     }
+}
+
+/// The tensor in a `.npy` file, read into memory that this device copies by itself, where the file has the data as it is needed.
+pub(crate) fn load_for(path: &Path, device: &Device) -> Result<Tensor> {
+    let (mut file, size) = input::open(path)?;
+    let name = path.display().to_string();
+    let named = |failure| match failure {
+        Failure::Io(e) => Error::io(&name, e),
+        Failure::Format(e) => in_file(&name, e),
+    };
+    let header = (|| {
+        let prelude = take(&mut file, header::PRELUDE as u64, 0)?;
+        let mut start = header::begin(&prelude)?;
+        start.text.extend(take(&mut file, (start.total - prelude.len()) as u64, 0)?);
+        Ok((start.parse()?, start.total))
+    })();
+    let (header, start) = header.map_err(named)?;
+    let bytes = header.elements()?.checked_mul(header.dtype.size()).ok_or_else(|| header.too_large())?;
+    let whole = (start as u64).checked_add(bytes as u64) == Some(size);
+    if !whole || header.order != Order::native() || header.dtype == DType::Bool {
+        // What has to be changed or looked at goes the other way; so does what is wrong, for its error.
+        let mut file = File::open(path).map_err(|e| Error::io(&name, e))?;
+        return read(&mut file, Some(size)).map_err(named);
+    }
+    let buffer = Buffer::staged(device, bytes, |room| file.read_exact(room).map_err(|e| Error::io(&name, e)))?;
+    let make = |shape: &[usize]| Ok(Tensor::from_buffer(buffer, header.dtype, Layout::contiguous(shape)?));
+    header.arranged(make).map_err(|e| in_file(&name, e))
 }
 
 /// The tensor in a mapped file.
