@@ -46,9 +46,38 @@ impl Progress {
         self.0.inc(1);
     }
 
+    /// A bar for the present step alone, which goes round: so many turns fill it.
+    pub fn part(&self, turns: usize) -> Part {
+        let bar = ProgressBar::with_draw_target(Some(turns as u64), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} item {pos}/{len} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message(self.0.message());
+        Part(bar)
+    }
+
     /// Prints a line above the bar.
     pub fn say(&self, text: impl AsRef<str>) -> Outcome {
         self.0.suspend(|| say(text))
+    }
+}
+
+/// The bar of one step: see [`Progress::part`].
+pub struct Part(ProgressBar);
+
+impl Part {
+    /// One turn is done.
+    pub fn turn(&self) {
+        if Some(self.0.position()) == self.0.length() {
+            self.0.reset();
+        }
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

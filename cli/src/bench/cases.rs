@@ -9,6 +9,7 @@ use super::conv;
 use super::events::Waiting;
 use super::moves;
 use super::networks::{self, Pass};
+use super::pipelines::{self, Stream};
 use super::pool;
 use crate::failure::{Failure, Outcome};
 
@@ -30,6 +31,8 @@ pub enum Kind {
     Network(Pass),
     /// A copy from or to the host.
     Transfer(Transfer),
+    /// A stream of items through a pipeline.
+    Pipeline(Stream),
     /// One of many short calls.
     Call(Call),
     /// One small launch and the wait for it by bare driver calls.
@@ -184,6 +187,7 @@ impl Case {
         let kind = match NAMED.iter().find(|(n, ..)| *n == name) {
             Some((.., kind)) => kind.clone(),
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
+            None if pipelines::parse(name).is_some() => pipelines::parse(name).map_or(Kind::Floor, Kind::Pipeline),
             None if networks::parse(name).is_some() => networks::parse(name).map_or(Kind::Floor, Kind::Network),
             None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
             None if pool::parse(name).is_some() => pool::parse(name).map_or(Kind::Floor, Kind::Compute),
@@ -251,7 +255,7 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}{}", f.op, f.sizes.join("x"), f.ending), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(networks::FORMS);
+    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(networks::FORMS).chain(pipelines::FORMS);
     let convolutions = convolutions.map(|(form, about)| (form.to_string(), about));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms

@@ -15,6 +15,7 @@ mod events;
 mod launches;
 mod moves;
 mod networks;
+mod pipelines;
 mod pool;
 mod random;
 mod row;
@@ -171,7 +172,14 @@ impl Report {
     fn take(&mut self, bench: &Bench<'_>, case: &Case) -> Outcome<Option<Row>> {
         interrupt::check()?;
         self.progress.at(format!("{} {}", bench.device.name(), case.name));
-        let measured = measure(bench, case);
+        let progress = &self.progress;
+        let measured = match &case.kind {
+            Kind::Pipeline(stream) => {
+                let bar = progress.part(pipelines::ITEMS);
+                pipelines::measure(&case.name, &bench.device, bench.seconds, *stream, &|| bar.turn())
+            }
+            _ => measure(bench, case),
+        };
         self.progress.step();
         let row = match measured {
             Ok(row) => Row { without: bench.without.clone(), ..row },
@@ -223,6 +231,7 @@ fn measure(bench: &Bench<'_>, case: &Case) -> Outcome<Row> {
         Kind::Compute(compute) => measure_compute(bench, &case.name, compute),
         Kind::Network(pass) => measure_network(bench, &case.name, *pass),
         Kind::Transfer(transfer) => measure_transfer(bench, &case.name, *transfer),
+        Kind::Pipeline(stream) => pipelines::measure(&case.name, device, bench.seconds, *stream, &|| ()),
         Kind::Floor => match device.launch_floor()? {
             Some(seconds) => Ok(Row::new(&case.name, device, Timing { ms: seconds * 1e3, spread: 0.0 })),
             None => Err(Failure::usage("the device finishes work within the call: there is no wait to time")),

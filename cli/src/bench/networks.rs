@@ -22,7 +22,7 @@ pub const FORMS: [(&str, &str); 2] = [
 ];
 
 /// More images than this at once are a slip of the pen.
-const MOST_IMAGES: usize = 4096;
+pub const MOST_IMAGES: usize = 4096;
 
 /// Whose shape a network has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -51,6 +51,15 @@ pub struct Row {
     /// For events, the CPU time in milliseconds of a wait of 200 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<f64>,
+    /// For a stream of items, the share of the time in which the device computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+    /// For a stream of items, how many were in flight at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<usize>,
+    /// For a stream of items, what it waited for most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// The ideas that were switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
@@ -133,6 +142,10 @@ impl Row {
         }
         if self.suspect {
             return "suspect: faster than the measured limit".into();
+        }
+        if let (Some(utilisation), Some(in_flight)) = (self.utilisation, self.in_flight) {
+            let waits = self.waits_for.as_deref().unwrap_or("nothing");
+            return format!("device {:.0} % busy, {in_flight} in flight, waits for: {waits}", 100.0 * utilisation);
         }
         self.cpu_ms.map_or_else(String::new, |ms| format!("{} of CPU time in a wait of 200 ms", time(ms)))
     }
