@@ -94,7 +94,7 @@ impl Form {
 }
 
 const FACTORS: &[&str] = &["f32", "tf32", "f16", "bf16", "f64", "i8"];
-const FLOATS: &[&str] = &["f32", "f16", "bf16"];
+const FLOATS: &[&str] = &["f32", "f16", "bf16", "f64"];
 const SINGLE: &[&str] = &["f32"];
 const MATRICES: &[&str] = &["M", "K", "N"];
 const HEADS: &[&str] = &["B", "H", "S", "D"];
@@ -295,13 +295,13 @@ mod tests {
         for dtype in ["f32", "tf32", "f16", "bf16", "f64"] {
             names.extend(["1x4211x7", "8192x1x8192", "64x16384x8191"].map(|s| format!("matmul_{dtype}_{s}")));
         }
-        for dtype in ["f32", "f16", "bf16"] {
+        for dtype in ["f32", "f16", "bf16", "f64"] {
             names.extend(["1x4x32x40", "8x32x8192x128"].map(|s| format!("attention_{dtype}_{s}")));
             names.extend(["1x4x33x32", "8x12x8191x96"].map(|s| format!("attention_{dtype}_{s}_causal")));
             names.extend(["1x8x64x64", "16x32x32768x128"].map(|s| format!("decode_{dtype}_{s}")));
             names.push(format!("bmm_{dtype}_12x128x64x127"));
         }
-        for dtype in ["f32", "tf32", "f16", "bf16"] {
+        for dtype in ["f32", "tf32", "f16", "bf16", "f64"] {
             let shapes = [
                 "1x3x416x312_16x7x7_s2p3",
                 "64x2048x7x7_1000x1x1_s1p0",
@@ -347,7 +347,7 @@ mod tests {
             "matmul_f32_4294967296x4294967296x4294967296",
             "colsum_f32_9223372036854775807x3",
             "take_f32_16777216x16777216x1",
-            "attention_f64_1x2x3x4",
+            "attention_i8_1x2x3x4",
             "attention_f32_1x2x3x4_",
             "attention_f32_1x2x3x4_causal_causal",
             "decode_f32_1x2x3x4_causal",

@@ -1,4 +1,4 @@
-//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, also of f16, bf16 and in tf32, channels first; with `_gG` at the end in G groups,
+//! Convolutions: `conv_f32_NxCxHxW_KxRxS_sTpP`, also of f16, bf16, f64 and in tf32, channels first; with `_gG` at the end in G groups,
 //! with `_wino` Winograd's algorithm is allowed.
 
 use millstream::{Accuracy, Conv, Tensor};
@@ -10,11 +10,11 @@ use super::random::Source;
 
 /// The form of the name, for people.
 pub const FORM: (&str, &str) = (
-    "conv_{f32,tf32,f16,bf16}_NxCxHxW_KxRxS_sTpP",
+    "conv_{f32,tf32,f16,bf16,f64}_NxCxHxW_KxRxS_sTpP",
     "K filters of RxS over N images, stride T, padding P; _gG: groups, _wino: Winograd allowed",
 );
 /// The dtypes of its name.
-const DTYPES: [&str; 4] = ["f32", "tf32", "f16", "bf16"];
+const DTYPES: [&str; 5] = ["f32", "tf32", "f16", "bf16", "f64"];
 /// Winograd's algorithm for tiles of 4 x 4 results takes 36 multiplications for 144.
 pub const WINOGRAD_SAVES: u64 = 4;
 /// Sizes beyond this are a slip of the pen.
@@ -129,7 +129,7 @@ mod tests {
         let tf32 = parse("conv_tf32_1x64x56x56_64x3x3_s1p1").unwrap();
         assert_eq!((tf32.dtype, tf32.precision, tf32.bytes), (DType::F32, Precision::Tf32, case.bytes));
         for bad in [
-            "conv_f64_1x64x56x56_64x3x3_s1p1",
+            "conv_i8_1x64x56x56_64x3x3_s1p1",
             "conv_f32_1x64x56x56_64x3x3_s1p1_g5",
             "conv_f32_1x64x56x56_64x3x3_s1p1_g0",
             "conv_f32_1x64x56x56_64x3x3_s1p1_wino_g2",
