@@ -35,6 +35,47 @@ fn rows_of_any_length_are_scanned() {
 }
 
 #[test]
+fn short_rows_without_gaps_are_scanned_together() {
+    let mut random = Random::new();
+    for (i, n) in [1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 31, 64, 100, 127, 128, 129].into_iter().enumerate() {
+        let rows = 2 + random.below(40);
+        for (j, reduce) in REDUCES.into_iter().enumerate() {
+            let others = [DType::F16, DType::BF16, DType::I32, DType::U8, DType::C64, DType::C128];
+            for dtype in [DType::F32, DType::F64, DType::I64, others[(i + j) % 6]] {
+                if takes(dtype, reduce) {
+                    let (row, all) = (n as isize, (rows * n) as isize);
+                    check(&scan(dtype, &[rows, n], &[row, 1], &[row, 1], reduce), &mut random, &[]);
+                    let strides = [all, row, 1];
+                    check(&scan(dtype, &[2, rows, n], &strides, &strides, reduce), &mut random, &[]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn short_rows_are_the_same_on_any_number_of_threads() {
+    let mut random = Random::new();
+    for dtype in [DType::F32, DType::F64, DType::I64, DType::I32] {
+        for n in [2, 5, 8, 24, 75] {
+            let rows = 150_000 / n;
+            let op = scan(dtype, &[rows, n], &[n as isize, 1], &[n as isize, 1], Reduce::Sum);
+            let values: Vec<f64> = (0..rows * n).map(|_| random.below(41) as f64 - 20.0).collect();
+            for got in results(&op, &tensor(dtype, &values)) {
+                let got = f64s(&got);
+                for (row, (got, values)) in got.chunks(n).zip(values.chunks(n)).enumerate() {
+                    let mut sum = 0.0;
+                    for (got, v) in got.iter().zip(values) {
+                        sum += v;
+                        assert_eq!(*got, sum, "{dtype} in row {row} of {n}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn columns_are_scanned_side_by_side() {
     let mut random = Random::new();
     for (i, wide) in [2, 7, 8, 15, 16, 17, 40, 63, 64, 65, 130].into_iter().enumerate() {

@@ -6,6 +6,8 @@
 //! on several, a thread first finds its chunk's total, adds it to what the chunks before have told, and goes through
 //! the chunk again, which is in its cache, while the next chunk's thread has what it needs.
 //!
+//! Short rows that lie one behind the other are walked as one, or several at once.
+//!
 //! Running products of floats are not grouped in any way: each row is one chain.
 //!
 //! - `items`: what is accumulated in what. `walks`: along rows and across adjacent ones. `vectors`: along rows with AVX-512.
@@ -31,7 +33,7 @@ use crate::shared::Shared;
 use crate::simd::Isa;
 use crate::stream::{CpuLaunch, Run};
 use items::{Item, MAX, MIN, PROD, SUM};
-use walks::{Carry, LANES, RowPart, Rows, Walk, WalkAlong, WalkWriting};
+use walks::{Carry, LANES, MOST_SHORT, RowPart, Rows, Walk, WalkAlong, WalkWriting};
 
 /// Bytes of a chunk of a long row: a part of an L2 cache.
 const CHUNK: usize = 256 << 10;
@@ -56,6 +58,7 @@ struct WalkTable {
     along: WalkAlong,
     beside: Walk,
     strided: Walk,
+    short: Walk,
     nothing: Carry,
     merge: fn(&Carry, &Carry) -> Carry,
 }
@@ -95,8 +98,19 @@ impl Kernel for ScanKernel {
         let lanes = side.div_ceil(MANY).next_multiple_of(NARROW).min(LANES);
         let groups: usize = outer.iter().map(|&d| op.dims[d]).product();
         let chunk = CHUNK / size;
+        // Whether rows lie one behind the other.
+        let dense = |o: &Operand| {
+            let mut next = (elements * size) as isize;
+            (0..inner).rev().all(|d| {
+                let fits = op.dims[d] <= 1 || o.strides[d] == next;
+                next *= op.dims[d] as isize;
+                fits
+            })
+        };
+        let short = elements <= MOST_SHORT && groups > 1 && operands.iter().all(dense);
         let form = match steps {
             _ if beside.is_some() => RowForm::Beside,
+            [from, to] if unit(from) && unit(to) && short => RowForm::Short,
             _ if self.in_order => RowForm::Strided,
             [from, to] if unit(from) && unit(to) && groups < MANY && elements > 2 * chunk => RowForm::Chunks(chunk),
             [from, to] if unit(from) && unit(to) => RowForm::Along,
@@ -105,6 +119,7 @@ impl Kernel for ScanKernel {
         // Results that no cache holds are written past the caches, if all begin with a line.
         let aligned = |d: &usize| operands[1].strides[*d] % 64 == 0;
         let lines = match form {
+            RowForm::Short => true,
             RowForm::Beside => {
                 outer.iter().all(aligned) && steps[1] % 64 == 0 && beside.is_some_and(|d| unit(operands[1].strides[d]))
             }
@@ -137,6 +152,8 @@ enum RowForm {
     Beside,
     /// One after the other.
     Along,
+    /// One behind the other without gaps, and short.
+    Short,
     /// One after the other, few, cut into chunks of so many elements.
     Chunks(usize),
     /// Anyhow.
@@ -176,6 +193,10 @@ impl Run for Scan {
                 self.chunks(&bases, &index, chunk, streams);
                 step(&mut index, &self.dims, &self.outer);
             }
+            return Ok(());
+        }
+        if let RowForm::Short = self.form {
+            self.short(&bases, streams);
             return Ok(());
         }
         let all = self.groups * self.pieces;
@@ -229,6 +250,7 @@ impl Scan {
             match self.form {
                 RowForm::Beside => (self.walks.beside)(&rows),
                 RowForm::Strided => (self.walks.strided)(&rows),
+                RowForm::Short => (self.walks.short)(&rows),
                 RowForm::Along | RowForm::Chunks(_) => {
                     let writing = if streams { WalkWriting::Stream } else { WalkWriting::Plain };
                     let part = RowPart { from, to, elements: self.elements, writing };
@@ -236,6 +258,31 @@ impl Scan {
                 }
             }
         }
+    }
+
+    /// Short rows without gaps, some to a task.
+    fn short(&self, bases: &[Base], streams: bool) {
+        let (from, to) = (bases[0].first, bases[1].first);
+        let row = self.elements * self.operands[0].dtype.size();
+        // So that every task's results begin with a line.
+        let each = (self.machine.task / self.elements).max(1).next_multiple_of(64);
+        self.machine.workers.run(self.groups.div_ceil(each), &|t| {
+            let rows = Rows {
+                isa: self.machine.isa,
+                from: from.at(t * each * row),
+                to: to.at(t * each * row),
+                row_strides: [row as isize; 2],
+                steps: self.steps,
+                rows: each.min(self.groups - t * each),
+                elements: self.elements,
+                streams,
+            };
+            // SAFETY: the dispatcher checked both operands against the index space; the instruction set is the machine's.
+            unsafe { (self.walks.short)(&rows) };
+            if streams {
+                fence();
+            }
+        });
     }
 
     /// A long row, by all threads.
@@ -311,6 +358,7 @@ fn of<T: Item>(reduce: Reduce) -> Option<WalkTable> {
             along: walks::along::<T, OP>,
             beside: walks::beside::<T, OP>,
             strided: walks::strided::<T, OP>,
+            short: walks::short::<T, OP>,
             nothing: Carry::of(T::identity::<OP>()),
             merge: |a, b| {
                 // SAFETY: the carries of these walks are totals of `T`.
@@ -353,6 +401,27 @@ fn vectors_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<WalkAlong> {
     None
 }
 
+/// The same over short rows. Products of floats are one chain, and sums of f64 are compensated.
+fn short_vectors_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<Walk> {
+    #[cfg(target_arch = "x86_64")]
+    if isa.or_portable() == Isa::Avx512 {
+        return match (dtype, reduce) {
+            (DType::F32, Reduce::Sum) => Some(vectors::short_walk::<f32, SUM>()),
+            (DType::F32, Reduce::Max) => Some(vectors::short_walk::<f32, MAX>()),
+            (DType::F32, Reduce::Min) => Some(vectors::short_walk::<f32, MIN>()),
+            (DType::F64, Reduce::Max) => Some(vectors::short_walk::<f64, MAX>()),
+            (DType::F64, Reduce::Min) => Some(vectors::short_walk::<f64, MIN>()),
+            (DType::I64, Reduce::Sum) => Some(vectors::short_walk::<i64, SUM>()),
+            (DType::I64, Reduce::Prod) => Some(vectors::short_walk::<i64, PROD>()),
+            (DType::I64, Reduce::Max) => Some(vectors::short_walk::<i64, MAX>()),
+            (DType::I64, Reduce::Min) => Some(vectors::short_walk::<i64, MIN>()),
+            _ => None,
+        };
+    }
+    let _ = (dtype, reduce, isa);
+    None
+}
+
 fn walks_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<WalkTable> {
     let mut walks = match dtype {
         // Truth values are 0 or 1.
@@ -373,6 +442,9 @@ fn walks_of(dtype: DType, reduce: Reduce, isa: Isa) -> Option<WalkTable> {
     }?;
     if let Some(along) = vectors_of(dtype, reduce, isa) {
         walks.along = along;
+    }
+    if let Some(short) = short_vectors_of(dtype, reduce, isa) {
+        walks.short = short;
     }
     if (dtype, reduce) == (DType::F64, Reduce::Sum) {
         walks.beside = walks::beside_compensated;

@@ -1,12 +1,13 @@
 //! Parts of rows by vectors of AVX-512: eight running totals in three steps.
 //!
 //! In a vector, each element is joined with the one before it, then with what is two before, then four. What is before the vector is
-//! joined last, so that of one vector only its total waits for the vector before.
+//! joined last, so that of one vector only its total waits for the vector before. Short rows that lie one behind the other go the same
+//! way, with masks that say which lanes are of one row.
 
 use std::arch::x86_64::*;
 
 use super::items::{Compensated, Item, MAX, PROD, SUM, neutral};
-use super::walks::{Carry, RowPart, WalkAlong, WalkWriting};
+use super::walks::{Carry, MOST_SHORT, RowPart, Rows, Walk, WalkAlong, WalkWriting};
 
 /// Elements of a step: two vectors of totals.
 const STEP: usize = 16;
@@ -273,4 +274,93 @@ fn rest(a: __m512i, b: __m512i, sum: __m512i) -> __m512i {
     let rest = _mm512_add_pd(_mm512_sub_pd(a, _mm512_sub_pd(sum, grown)), _mm512_sub_pd(b, grown));
     let is_number = _mm512_cmp_pd_mask::<_CMP_ORD_Q>(rest, rest);
     _mm512_castpd_si512(_mm512_maskz_mov_pd(is_number, rest))
+}
+
+/// Which lanes of a vector are joined with what, by the index in its row of the vector's first element.
+#[derive(Clone, Copy, Default)]
+struct Joins {
+    /// Lanes whose row reaches one, two and four elements back.
+    back: [u8; 3],
+    /// Lanes of a row that began before the vector.
+    before: u8,
+    /// All lanes if that row goes on after the vector.
+    on: u8,
+    /// The same index for the next vector.
+    next: u8,
+}
+
+impl Joins {
+    fn of(first: usize, n: usize) -> Joins {
+        let mask = |which: &dyn Fn(usize) -> bool| (0..8).filter(|&l| which(l)).fold(0, |mask, l| mask | 1 << l);
+        let before = |l: usize| first > 0 && first + l < n;
+        Joins {
+            back: [1, 2, 4].map(|back| mask(&|l| (first + l) % n >= back)),
+            before: mask(&before),
+            on: if before(7) { u8::MAX } else { 0 },
+            next: ((first + 8) % n) as u8,
+        }
+    }
+}
+
+/// The walk of an operation over neighbouring rows of at most [`MOST_SHORT`] elements, with AVX-512.
+pub(super) const fn short_walk<T: Wide, const OP: u8>() -> Walk {
+    short::<T, OP>
+}
+
+/// Walks neighbouring short rows as one: in a vector, only elements of one row are joined.
+///
+/// # Safety
+/// The machine has AVX-512 F, BW, DQ and VL; the rows' elements lie one behind the other, and exist on both sides; results begin with
+/// a line where they are written past the caches.
+unsafe fn short<T: Wide, const OP: u8>(rows: &Rows) {
+    // SAFETY: the caller's promise.
+    unsafe { if rows.streams { short_run::<T, OP, true>(rows) } else { short_run::<T, OP, false>(rows) } }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn short_run<T: Wide, const OP: u8, const STREAM: bool>(rows: &Rows) {
+    let (from, to, n) = (rows.from.cast::<T>(), rows.to.cast::<T>(), rows.elements.min(MOST_SHORT));
+    let mut joins = [Joins::default(); MOST_SHORT];
+    for (first, joins) in joins.iter_mut().enumerate().take(n) {
+        *joins = Joins::of(first, n);
+    }
+    // SAFETY: the caller promises the instruction set and the elements; steps stay within them, and indices below `n`.
+    unsafe {
+        let neutral = T::neutral::<OP>();
+        let last = _mm512_set1_epi64(7);
+        let (mut carry, mut first) = (neutral, 0u8);
+        let mut step = |x: [__m512i; 2]| {
+            let mut y = x;
+            for y in &mut y {
+                let joins = joins.get_unchecked(usize::from(first));
+                let mut p = *y;
+                let back = _mm512_alignr_epi64::<7>(p, neutral);
+                p = _mm512_mask_mov_epi64(p, joins.back[0], T::both::<OP>(back, p));
+                let back = _mm512_alignr_epi64::<6>(p, neutral);
+                p = _mm512_mask_mov_epi64(p, joins.back[1], T::both::<OP>(back, p));
+                let back = _mm512_alignr_epi64::<4>(p, neutral);
+                p = _mm512_mask_mov_epi64(p, joins.back[2], T::both::<OP>(back, p));
+                let total = _mm512_permutexvar_epi64(last, p);
+                *y = _mm512_mask_mov_epi64(p, joins.before, T::both::<OP>(carry, p));
+                carry = _mm512_mask_mov_epi64(total, joins.on, T::both::<OP>(carry, total));
+                first = joins.next;
+            }
+            y
+        };
+        let elements = rows.rows * n;
+        let whole = elements / STEP * STEP;
+        for i in (0..whole).step_by(STEP) {
+            let y = step(T::load(from.add(i)));
+            T::store::<STREAM>(to.add(i), y);
+        }
+        let left = elements - whole;
+        if left > 0 {
+            let mut room = [T::result(T::identity::<OP>()); STEP];
+            let bytes = left * size_of::<T>();
+            std::ptr::copy_nonoverlapping(from.add(whole).cast::<u8>(), room.as_mut_ptr().cast(), bytes);
+            let y = step(T::load(room.as_ptr()));
+            T::store::<false>(room.as_mut_ptr(), y);
+            std::ptr::copy_nonoverlapping(room.as_ptr().cast::<u8>(), to.add(whole).cast(), bytes);
+        }
+    }
 }

@@ -109,6 +109,49 @@ pub(super) unsafe fn strided<T: Item, const OP: u8>(rows: &Rows) {
     }
 }
 
+/// The most elements of a short row.
+pub(super) const MOST_SHORT: usize = 128;
+/// Short rows that are walked at once, so that their totals do not wait for each other.
+const AT_ONCE: usize = 8;
+
+/// Walks short rows, several at once.
+///
+/// # Safety
+/// All elements exist on both sides.
+pub(super) unsafe fn short<T: Item, const OP: u8>(rows: &Rows) {
+    let mut row = 0;
+    while row + AT_ONCE <= rows.rows {
+        // SAFETY: the caller's promise.
+        unsafe { few_short::<T, OP, AT_ONCE>(rows, row) };
+        row += AT_ONCE;
+    }
+    while row < rows.rows {
+        // SAFETY: as above.
+        unsafe { few_short::<T, OP, 1>(rows, row) };
+        row += 1;
+    }
+}
+
+/// # Safety
+/// There are so many rows from this one on.
+#[inline(always)]
+unsafe fn few_short<T: Item, const OP: u8, const N: usize>(rows: &Rows, row: usize) {
+    let at = |side: isize, start: isize, i: usize| start.wrapping_add(i as isize * side);
+    let (froms, tos) = (rows.row_strides[0], rows.row_strides[1]);
+    let mut totals = [T::identity::<OP>(); N];
+    for i in 0..rows.elements {
+        let (from, to) = (at(rows.steps[0], row as isize * froms, i), at(rows.steps[1], row as isize * tos, i));
+        for (r, total) in totals.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let x = rows.from.offset(at(froms, from, r)).cast::<T>().read_unaligned();
+                *total = if i == 0 { x.first::<OP>() } else { T::join::<OP>(*total, x) };
+                rows.to.offset(at(tos, to, r)).cast::<T>().write_unaligned(T::result(*total));
+            }
+        }
+    }
+}
+
 /// Rows that are walked together where they are adjacent.
 pub(super) const LANES: usize = 256;
 /// Rows whose totals are brought on together.
