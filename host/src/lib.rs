@@ -5,6 +5,7 @@
 //! nodes of it. Rows are the last dimension: whoever wants another axis permutes before and after. Results do not depend on
 //! the number of threads, because work is cut by sizes only.
 
+mod beside;
 mod eigen;
 mod fft;
 mod keys;

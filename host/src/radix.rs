@@ -10,10 +10,17 @@ pub(crate) const DIGIT: u32 = 11;
 /// Lists shorter than this times the number of digits are compared: counters would cost more than words.
 const FEW: usize = 100;
 
+/// So few words are compared one by one.
+const FEWEST: usize = 8;
+
 /// Sorts words of which the bits from `low` differ; those below `low` ascend along the list where the others are equal, so
 /// that comparing whole words gives the same order. `spare` is as long as the list; what it holds afterwards is unspecified.
 pub(crate) fn sort<W: Word>(list: &mut [W], spare: &mut [W], low: u32) {
     let Some(&first) = list.first() else { return };
+    if list.len() <= FEWEST {
+        list.sort_unstable();
+        return;
+    }
     let vectors = W::vectors();
     if W::BITS == 0 || list.len() < FEW {
         match vectors {

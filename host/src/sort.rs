@@ -6,6 +6,7 @@ use millstream_core::what::{Fork, Serial};
 use millstream_core::{DType, Error, HostFunction, HostOperand, HostRun, Result};
 use smallvec::{SmallVec, smallvec};
 
+use crate::beside::{self, LANES, Network};
 use crate::keys::{INDEX_BITS, Key, Keyed, Word};
 use crate::partition::{LONG, Source, pieces, sort_long};
 use crate::radix::{Spare, sort as sort_words};
@@ -120,6 +121,19 @@ impl Sort {
             let keys = unsafe { keys.slice(range) };
             enter(move || keys.iter_mut().for_each(|key| *key = T::bits(key.flipped(flipped))));
         };
+        if beside::fits::<T::Key>(n) {
+            let network = Network::new(n);
+            for_ranges(fork, self.rows, n, &|rows| {
+                spare.with(network.room(), |room| {
+                    for row in rows.clone().step_by(LANES) {
+                        let few = row * n..rows.end.min(row + LANES) * n;
+                        // SAFETY: each row is in one task; keys are as wide as elements.
+                        unsafe { sort_beside(&x[few.clone()], values.from(few.start), flipped, &network, room) };
+                    }
+                })
+            });
+            return;
+        }
         if n < LONG {
             for_ranges(fork, self.rows, n, &|rows| {
                 spare.with(n, |spare| {
@@ -208,6 +222,27 @@ impl Sort {
                 sort_long(Source { elements: x, word }, words, INDEX_BITS, &spare, &done, fork);
             }
         }
+    }
+}
+
+/// Sorts the values of a few rows, as many as lanes at most, by a network.
+///
+/// # Safety
+/// Keys are as wide as elements, and an element can be made of each; there is room for as many at `to`, which nobody else uses.
+pub(crate) unsafe fn sort_beside<T: Keyed>(x: &[T], to: Raw<T>, flipped: bool, network: &Network, room: &mut [T::Key]) {
+    let n = network.len();
+    let word = move |v: T| v.key().flipped(flipped);
+    // SAFETY: the caller's promise; all bits are keys.
+    let keys = unsafe { to.cast::<T::Key>().slice(0..x.len()) };
+    enter(|| keys.iter_mut().zip(x).for_each(|(key, &v)| *key = word(v)));
+    network.sort(keys, x.len() / n, room);
+    enter(|| keys.iter_mut().for_each(|key| *key = T::bits(key.flipped(flipped))));
+    // Elements that share a key mostly have the bits that are made from it.
+    let other = |v: T| T::SHARED.contains(&v.key()) & (T::bits(v.key()) != v.own_bits());
+    if !T::SHARED.is_empty() && enter(|| x.iter().fold(false, |some, &v| some | other(v))) {
+        // SAFETY: as before; all are elements.
+        let sorted = unsafe { to.slice(0..x.len()) };
+        x.chunks_exact(n).zip(sorted.chunks_exact_mut(n)).for_each(|(x, row)| restore(x, row, flipped, &Serial));
     }
 }
 

@@ -186,7 +186,7 @@ fn sorts_these<T: Case>(x: &[T], rows: usize, n: usize, kind: usize) {
             assert!(!wanted[0] || same(&got[0].list::<T>(), &values(&indices, n)), "values of {say}");
             assert!(!wanted[1] || got[1].list::<i64>() == indices, "indices of {say}");
         }
-        for k in [0, 1, 3, 64, n / 3, n - 1].into_iter().filter(|&k| k < n) {
+        for k in [0, 1, 3, 64, n / 9, n / 3, n - 1].into_iter().filter(|&k| k < n) {
             let top: Vec<i64> = indices.chunks_exact(n).flat_map(|row| row[..k].iter().copied()).collect();
             let got = run(&topk(T::DTYPE, rows, n, k, order).unwrap(), &[&given], &[true, true]);
             assert!(got[1].list::<i64>() == top, "indices of the first {k} of {say}");
@@ -222,6 +222,32 @@ fn short_rows_of_all_lengths_are_sorted() {
     for n in 1..600 {
         sorts::<f32>(&mut r, 1, n, n % 4);
         sorts::<f64>(&mut r, 1, n, (n + 1) % 4);
+    }
+}
+
+#[test]
+fn many_short_rows_are_sorted() {
+    let mut r = Random::fresh();
+    for n in (1..=24).chain([47, 48, 49, 64, 95, 96, 97]) {
+        // Groups of rows that are whole, and some that are not; more than one task.
+        for rows in [1 + r.below(15), 16, 17 + r.below(40), 20_000 / n] {
+            let kind = r.below(4);
+            sorts::<f32>(&mut r, rows, n, kind);
+            sorts::<u8>(&mut r, rows, n, kind);
+            sorts::<i64>(&mut r, rows, n, kind);
+            sorts::<f64>(&mut r, rows, n, kind);
+        }
+    }
+}
+
+#[test]
+fn the_first_of_rows_of_any_length_are_found_for_any_number() {
+    let mut r = Random::fresh();
+    for _ in 0..60 {
+        let (rows, n) = (1 + r.below(3), 97 + r.below(1200));
+        let kind = r.below(4);
+        sorts::<f32>(&mut r, rows, n, kind);
+        sorts::<i32>(&mut r, rows, n, kind);
     }
 }
 
