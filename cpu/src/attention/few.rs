@@ -4,6 +4,7 @@ use millstream_core::how::ContractSizes;
 use millstream_core::{DType, Error, Result, Unary};
 
 use super::memory::TaskMemory;
+use super::passes::{Mix, Products};
 use super::tile::Score;
 use super::{Attend, Stored};
 use crate::contract::gemm_isa;
@@ -11,7 +12,7 @@ use crate::contract::gemv::Gemv;
 use crate::contract::packed::{Blocking, Gemm, Output, PackSource, Plain, Strided};
 use crate::math::{self, BlockFn, FmaForm, ReduceOp};
 use crate::program::Base;
-use crate::simd::Isa;
+use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 
 /// Queries up to which this is quicker than packing keys and values. Measured.
@@ -39,8 +40,56 @@ impl Kernels {
 }
 
 impl<S: Stored<T>, T: Score> Attend<S, T> {
+    /// Whether keys and values lie row by row in the type of scores, for one of several in the batch.
+    fn lies_by_rows(&self) -> bool {
+        let is_same = size_of::<S>() == size_of::<T>();
+        is_same && self.batches > 1 && [(0, 2), (1, 2), (2, 3)].into_iter().all(|(o, dim)| self.stride(o, dim) == 1)
+    }
+
     /// All queries of one of the batch.
     pub(super) fn few(&self, bases: &[Base], scale: T, batch: usize) -> Result<()> {
+        if self.lies_by_rows() { self.by_rows(bases, scale, batch) } else { self.by_matmuls(bases, scale, batch) }
+    }
+
+    /// The same where keys and values lie row by row.
+    fn by_rows(&self, bases: &[Base], scale: T, batch: usize) -> Result<()> {
+        let ([m, n, d, e], isa) = (self.sizes, self.machine.isa);
+        let index = self.index(batch);
+        let at = |o: usize| bases[o].first.offset(self.operands[o].offset(&index));
+        let (mut near_keys, mut near_values, mut near_queries) = (Vec::new(), Vec::new(), Vec::new());
+        // SAFETY: the dispatcher checked the operands against the index space, and nobody writes them meanwhile.
+        let [(queries, query_line), (keys, key_line), (values, value_line)] = unsafe {
+            [
+                self.aligned(at(0), 0, [0, 2], [m, d], &mut near_queries),
+                self.aligned(at(1), 1, [1, 2], [n, d], &mut near_keys),
+                self.aligned(at(2), 2, [1, 3], [n, e], &mut near_values),
+            ]
+        };
+        let (queries, keys, values) = (queries.cast::<T>(), keys.cast::<T>(), values.cast::<T>());
+        for query in 0..m {
+            let mut memory = TaskMemory::take();
+            let [scores, sums] = memory.parts::<T, 2>([self.seen(query), e])?;
+            let first = queries.wrapping_offset(query as isize * query_line[0]);
+            // SAFETY: as above: stored elements of this size are scores, and contiguous.
+            let row = unsafe { std::slice::from_raw_parts(first, d) };
+            vectorize(isa, Products { query: row, keys: (keys, key_line[0]), scores: &mut *scores });
+            let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));
+            vectorize(isa, Mix { shares: &*scores, values: (values, value_line[0]), sums: &mut *sums });
+            self.divide(sums, total);
+            self.write(at(self.operands.len() - 1), query, sums.iter().copied());
+        }
+        Ok(())
+    }
+
+    /// Divides sums of values by that of the shares.
+    fn divide(&self, sums: &mut [T], total: T) {
+        for sum in sums {
+            *sum = if self.hides() && total == T::ZERO { T::ZERO } else { sum.over(total) };
+        }
+    }
+
+    /// The same by matmuls of one row each.
+    fn by_matmuls(&self, bases: &[Base], scale: T, batch: usize) -> Result<()> {
         let [m, n, d, e] = self.sizes;
         let index = self.index(batch);
         let at = |o: usize| bases[o].first.offset(self.operands[o].offset(&index));
@@ -66,9 +115,7 @@ impl<S: Stored<T>, T: Score> Attend<S, T> {
             let total = self.shares(scores, query, scale, at(3.min(self.operands.len() - 1)));
             let shares: Strided<'_, T> = Strided::dense_a(scores, 1, 1, seen).ok_or_else(broken)?;
             self.matmul(ContractSizes::matmul(1, e, seen), &shares, &values, acc, workers)?;
-            for sum in acc.iter_mut() {
-                *sum = if self.hides() && total == T::ZERO { T::ZERO } else { sum.over(total) };
-            }
+            self.divide(acc, total);
             self.write(at(self.operands.len() - 1), query, acc.iter().copied());
         }
         Ok(())

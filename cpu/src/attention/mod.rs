@@ -4,9 +4,12 @@
 //! it packs as rows with their values, it goes through the panels of queries: the micro-kernel gives the scores of these keys, those
 //! become shares of the largest score so far, and a second matmul adds up the values. Only the scores of one panel for one block of
 //! keys are ever in memory. How sums are grouped depends on the shape alone.
+//!
+//! `tile`: scores of a panel. `few`: a few queries, by `passes` over keys and values in place.
 
 mod few;
 mod memory;
+mod passes;
 mod tile;
 
 use std::marker::PhantomData;
