@@ -15,6 +15,20 @@ trait Fold<T: Real> {
     fn step<S: Simd>(acc: T::V<S>, x: T::V<S>, y: T::V<S>) -> T::V<S>;
     fn join<S: Simd>(a: T::V<S>, b: T::V<S>) -> T::V<S>;
     fn join_scalar(a: T, b: T) -> T;
+    /// All lanes, joined.
+    #[inline(always)]
+    fn across<S: Simd>(x: T::V<S>) -> T {
+        let mut lane = x.to_array();
+        // Halves of known lengths: no loop remains.
+        for half in [8, 4, 2, 1] {
+            if 2 * half <= T::V::<S>::LANES {
+                for w in 0..half {
+                    lane[w] = Self::join_scalar(lane[w], lane[w + half]);
+                }
+            }
+        }
+        lane[0]
+    }
 }
 
 struct Sum;
@@ -80,6 +94,7 @@ unsafe fn fold<S: Simd, T: Real, F: Fold<T>>(s: S, a: *const T, b: *const T, n: 
     let mut all = [start; WAYS];
     let whole = n - n % (WAYS * lanes);
     let mut i = 0;
+    // No array of accumulators is moved into a loop: they would leave their registers.
     // SAFETY: the caller promises `n` elements; `i` stays within them.
     unsafe {
         while i < whole {
@@ -91,40 +106,30 @@ unsafe fn fold<S: Simd, T: Real, F: Fold<T>>(s: S, a: *const T, b: *const T, n: 
                 }
                 i += WAYS * lanes;
             }
-            for (all, acc) in all.iter_mut().zip(acc) {
-                *all = F::join::<S>(*all, acc);
+            for (all, acc) in all.iter_mut().zip(&acc) {
+                *all = F::join::<S>(*all, *acc);
             }
         }
         // The rest goes round the accumulators too, so that a short block is also summed in pairs.
-        for all in all.iter_mut() {
-            let left = n - i;
-            if left >= lanes {
-                *all = take::<S, T, F>(*all, a, b, i);
-                i += lanes;
-            } else if left > 0 {
-                let x = T::V::<S>::load_partial(a.add(i), left, start);
-                let y = if F::PRODUCTS { T::V::<S>::load_partial(b.add(i), left, start) } else { x };
-                *all = F::step::<S>(*all, x, y);
-                i = n;
+        for all in &mut all {
+            if n - i < lanes {
+                break;
             }
+            *all = take::<S, T, F>(*all, a, b, i);
+            i += lanes;
+        }
+        if i < n {
+            let x = T::V::<S>::load_partial(a.add(i), n - i, start);
+            let y = if F::PRODUCTS { T::V::<S>::load_partial(b.add(i), n - i, start) } else { x };
+            all[WAYS - 1] = F::step::<S>(all[WAYS - 1], x, y);
         }
     }
-    let mut width = WAYS;
-    while width > 1 {
-        width /= 2;
-        for w in 0..width {
-            all[w] = F::join::<S>(all[w], all[w + width]);
+    for half in [WAYS / 2, WAYS / 4, WAYS / 8] {
+        for w in 0..half {
+            all[w] = F::join::<S>(all[w], all[w + half]);
         }
     }
-    let mut lane = all[0].to_array();
-    let mut width = lanes;
-    while width > 1 {
-        width /= 2;
-        for w in 0..width {
-            lane[w] = F::join_scalar(lane[w], lane[w + width]);
-        }
-    }
-    lane[0]
+    F::across::<S>(all[0])
 }
 
 /// `*dst = F(a)` or `F(a * b)`.
