@@ -96,6 +96,14 @@ impl Machine {
         let (task, task_bytes) = (walks.task(size_of::<f32>()), walks.task(1));
         Machine { isa, topology, workers: Arc::new(Workers::new(threads)), reference, walks, task, task_bytes }
     }
+
+    /// How many of `count` equal parts make a task, if each takes so many nanoseconds and no result depends on it: a task's worth, or
+    /// down to a quarter of it as long as there are more threads than tasks.
+    pub(crate) fn parts_of_task(&self, count: usize, each: f64) -> usize {
+        let tasks = count as f64 * each / self.walks.task;
+        let tasks = (4.0 * tasks).min(self.workers.threads() as f64).max(tasks).max(1.0);
+        ((count as f64 / tasks).ceil() as usize).max(1)
+    }
 }
 
 /// The CPU, opened.

@@ -31,6 +31,12 @@ pub struct Walks {
     pub reduction: f64,
     /// An element of a reduction whose accumulators belong to one row each.
     pub lane_reduction: f64,
+    /// An element of a search for an index of which the same is true, in addition.
+    #[serde(default)] // Stated by this version: profiles that were kept before have none.
+    pub lane_search: f64,
+    /// An element that is transposed into fast memory, or out of it.
+    #[serde(default)]
+    pub transposed: f64,
     /// An element that is packed by itself: one of contiguous elements, of every second one, and of others.
     pub pack: [f64; 3],
     /// The start of a run of elements that are packed so, with one stride.
@@ -54,6 +60,8 @@ pub struct RowWork {
     pub nodes: usize,
     /// Reductions among them.
     pub reductions: usize,
+    /// Those of them that search for an index.
+    pub searches: usize,
     /// Elements of a row.
     pub length: usize,
 }
@@ -84,6 +92,11 @@ impl Walks {
         self.matrix + self.border * elements as f64
     }
 
+    /// A contiguous element that is transposed into fast memory, or out of it, and read or written there.
+    pub fn transposed(&self, size: usize) -> f64 {
+        self.transposed + self.byte * size as f64
+    }
+
     /// An element of a map: its operands, and its share of a strip of `length` elements.
     pub fn map(&self, operands: f64, nodes: usize, length: usize) -> f64 {
         operands + (self.strip + self.node * nodes as f64) / length.max(1) as f64
@@ -99,10 +112,11 @@ impl Walks {
 
     /// An element of a row program with one row in each of `lanes` lanes.
     pub fn interleaved_rows(&self, operands: f64, work: RowWork, lanes: usize) -> f64 {
-        let (nodes, lanes) = (work.nodes as f64, lanes.max(1) as f64);
-        let step = (self.row_strip + self.node * nodes) / lanes;
-        let row = (self.row + self.row_node * nodes) / lanes / work.length.max(1) as f64;
-        operands + self.lane_reduction * work.reductions as f64 + step + row
+        let (nodes, together) = (work.nodes as f64, lanes.max(1) as f64);
+        let step = (self.row_strip + self.node * nodes) / together;
+        let row = (self.row + self.row_node * nodes) / together / work.length.max(1) as f64;
+        let lanes = self.lane_reduction * work.reductions as f64 + self.lane_search * work.searches as f64;
+        operands + lanes + step + row
     }
 
     /// How many elements of `size` bytes, each read and written once, make a task: the nearest power of two, so that tasks begin at lines.
@@ -128,6 +142,8 @@ mod tests {
         row_node: 20.0,
         reduction: 30.0,
         lane_reduction: 0.05,
+        lane_search: 0.25,
+        transposed: 0.1,
         pack: [0.1, 0.3, 0.7],
         pack_run: 8.0,
         pack_transposed: 0.2,
@@ -152,7 +168,7 @@ mod tests {
 
     #[test]
     fn short_rows_are_interleaved_and_long_ones_along() {
-        let work = |length| RowWork { nodes: 2, reductions: 1, length };
+        let work = |length| RowWork { nodes: 2, reductions: 1, searches: 0, length };
         let beside = WALKS.element(4, 4);
         let interleaved =
             |length: usize| WALKS.interleaved_rows(WALKS.element(4 * length as isize, 4), work(length), 512);

@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 mod tiled;
-mod transpose;
+pub(crate) mod transpose;
 
 use std::sync::{Arc, OnceLock};
 

@@ -23,11 +23,11 @@ const STREAMED: (usize, usize) = (64, 1024);
 
 /// Copies a tile: `to[j * to_stride + i] = from[i * from_stride + j]` for `i` below `cols` and `j` below `rows`, strides in
 /// bytes, neighbours contiguous.
-pub(super) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &TransposeTile);
+pub(crate) type TileFn = unsafe fn(from: *const u8, to: *mut u8, tile: &TransposeTile);
 
 /// A tile's sizes and strides.
 #[derive(Clone, Copy)]
-pub(super) struct TransposeTile {
+pub(crate) struct TransposeTile {
     pub cols: usize,
     pub rows: usize,
     pub from_stride: isize,
@@ -121,7 +121,7 @@ impl Run for Transpose {
 }
 
 /// The kernel for elements of this size, and one that writes past the caches to lines that begin at multiples of 64.
-pub(super) fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
+pub(crate) fn kernels(isa: Isa, size: usize) -> (TileFn, Option<TileFn>) {
     #[cfg(target_arch = "x86_64")]
     if size == 4 && matches!(isa.or_portable(), Isa::Avx2 | Isa::Avx512) {
         return (x86::tile::<false>, Some(x86::streamed));
@@ -168,6 +168,18 @@ unsafe fn plain<T: Copy>(from: *const u8, to: *mut u8, tile: &TransposeTile) {
 /// # Safety
 /// All these elements exist on both sides.
 unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &TransposeTile, cols: usize, rows: usize) {
+    macro_rules! narrow {
+        ($($n:literal)*) => {
+            match (cols, rows) {
+                // SAFETY: the caller's promise.
+                $((_, $n) => return unsafe { narrow_rows::<T, $n>(from, to, tile, cols) },)*
+                // SAFETY: as above.
+                $(($n, _) => return unsafe { narrow_columns::<T, $n>(from, to, tile, rows) },)*
+                _ => {}
+            }
+        };
+    }
+    narrow!(1 2 3 4 5 6 7);
     for i in 0..cols {
         for j in 0..rows {
             // SAFETY: the caller's promise.
@@ -175,6 +187,42 @@ unsafe fn edge<T: Copy>(from: *const u8, to: *mut u8, tile: &TransposeTile, cols
                 let x = from.offset(i as isize * tile.from_stride).cast::<T>().add(j).read_unaligned();
                 to.offset(j as isize * tile.to_stride).cast::<T>().add(i).write_unaligned(x);
             }
+        }
+    }
+}
+
+/// The same where the input's neighbours are so few: each of the outputs' lines has an address of its own.
+///
+/// # Safety
+/// As for [`edge`].
+unsafe fn narrow_rows<T: Copy, const N: usize>(from: *const u8, to: *mut u8, tile: &TransposeTile, cols: usize) {
+    let mut lines = [to; N];
+    for (j, line) in lines.iter_mut().enumerate() {
+        *line = to.wrapping_offset(j as isize * tile.to_stride);
+    }
+    for i in 0..cols {
+        let source = from.wrapping_offset(i as isize * tile.from_stride).cast::<T>();
+        for (j, line) in lines.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { line.cast::<T>().add(i).write_unaligned(source.add(j).read_unaligned()) };
+        }
+    }
+}
+
+/// The same where the output's neighbours are so few.
+///
+/// # Safety
+/// As for [`edge`].
+unsafe fn narrow_columns<T: Copy, const N: usize>(from: *const u8, to: *mut u8, tile: &TransposeTile, rows: usize) {
+    let mut lines = [from; N];
+    for (i, line) in lines.iter_mut().enumerate() {
+        *line = from.wrapping_offset(i as isize * tile.from_stride);
+    }
+    for j in 0..rows {
+        let target = to.wrapping_offset(j as isize * tile.to_stride).cast::<T>();
+        for (i, line) in lines.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { target.add(i).write_unaligned(line.cast::<T>().add(j).read_unaligned()) };
         }
     }
 }
@@ -196,16 +244,50 @@ mod x86 {
                 for j in (0..tile.rows / 8 * 8).step_by(8) {
                     for half in [i, i + 8] {
                         let source = from.offset(half as isize * tile.from_stride).add(j * 4);
+                        if j % 16 == 0 {
+                            // The same lines of the next rows: too many streams for the processor to guess.
+                            for row in 16..24 {
+                                let next = source.wrapping_offset(row * tile.from_stride);
+                                crate::prefetch::prefetch::<false>(next);
+                            }
+                        }
                         let target = to.offset(j as isize * tile.to_stride).add(half * 4);
                         square::<STREAM>(source, tile.from_stride, target, tile.to_stride);
                     }
                 }
+            }
+            if !STREAM && tile.cols >= 8 && tile.rows >= 8 {
+                rest(from, to, tile, pair);
+                return;
             }
             let rows = tile.rows / 8 * 8;
             let source = from.add(rows * 4);
             edge::<u32>(source, to.offset(rows as isize * tile.to_stride), tile, pair, tile.rows - rows);
             let source = from.offset(pair as isize * tile.from_stride);
             edge::<u32>(source, to.add(pair * 4), tile, tile.cols - pair, tile.rows);
+        }
+    }
+
+    /// What whole squares leave of a tile of at least one: squares that overlap those before.
+    ///
+    /// # Safety
+    /// As for [`tile`]; the first `pair` columns are done but for rows behind the last whole square.
+    #[target_feature(enable = "avx2")]
+    unsafe fn rest(from: *const u8, to: *mut u8, tile: &TransposeTile, pair: usize) {
+        let one = |i: usize, j: usize| {
+            let source = from.wrapping_offset(i as isize * tile.from_stride).wrapping_add(j * 4);
+            let target = to.wrapping_offset(j as isize * tile.to_stride).wrapping_add(i * 4);
+            // SAFETY: the caller's promise; the square is inside the tile.
+            unsafe { square::<false>(source, tile.from_stride, target, tile.to_stride) };
+        };
+        let last = [tile.cols - 8, tile.rows - 8];
+        if !tile.rows.is_multiple_of(8) {
+            (0..pair).step_by(8).for_each(|i| one(i, last[1]));
+        }
+        for i in (pair..tile.cols).step_by(8) {
+            for j in (0..tile.rows).step_by(8) {
+                one(i.min(last[0]), j.min(last[1]));
+            }
         }
     }
 

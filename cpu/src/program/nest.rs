@@ -1,5 +1,7 @@
 //! Where an operation's operands lie: strides in bytes, starting addresses, the part of a strip that guards leave.
 
+use std::cell::Cell;
+
 use millstream_core::backend::{Binding, Bindings};
 use millstream_core::{Access, DType, Result};
 use smallvec::SmallVec;
@@ -180,10 +182,25 @@ pub(crate) fn with_scratch<R>(bytes: usize, f: impl FnOnce(*mut u8) -> R) -> R {
     } else if bytes <= LARGE {
         on_stack::<LARGE, R>(f)
     } else {
-        let mut memory: Vec<StackLine<64>> = Vec::with_capacity(bytes.div_ceil(64));
-        f(memory.as_mut_ptr().cast())
+        // What the thread's last such call left; a call within a call finds nothing.
+        let mut memory = KEPT.take();
+        if memory.capacity() * 64 < bytes {
+            memory = Vec::with_capacity(bytes.div_ceil(64));
+        }
+        let result = f(memory.as_mut_ptr().cast());
+        if memory.capacity() * 64 <= MOST_KEPT {
+            KEPT.set(memory);
+        }
+        result
     }
 }
+
+thread_local! {
+    static KEPT: Cell<Vec<StackLine<64>>> = const { Cell::new(Vec::new()) };
+}
+
+/// Bytes that a thread keeps for its next call: fresh memory costs a page fault every few thousand bytes.
+const MOST_KEPT: usize = 4 << 20;
 
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 32 << 10;

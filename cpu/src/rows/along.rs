@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::backend::Bindings;
-use millstream_core::{Dims, Error, Expr, Result, Scalar};
+use millstream_core::{DType, Dims, Error, Expr, Node, Result, Scalar};
 use smallvec::SmallVec;
 
 use super::RowShape;
@@ -50,6 +50,10 @@ pub(super) struct Along {
     /// Whether results for each element are written past the caches.
     streams: bool,
     uses_index: bool,
+    /// The whole program is one fold of an input in place, whose result is stored as it is: which input.
+    bare_fold: Option<usize>,
+    /// Nanoseconds that an element is expected to take.
+    each: f64,
     /// Inputs whose next row is prefetched while a row is computed: the input, and the bytes from row to row.
     ahead: SmallVec<[(usize, isize); 4]>,
 }
@@ -106,9 +110,12 @@ impl Along {
             is_long,
             streams: written > machine.topology.l3().size && op.dims[lane] >= 1024,
             ahead: if row * 4 >= 4096 { ahead } else { SmallVec::new() },
-            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, millstream_core::Node::Index(_))),
+            bare_fold: None,
+            each: shape.each,
+            uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
         };
         new.built = new.build(false)?;
+        new.bare_fold = new.find_bare_fold();
         let cached: usize = new.built.cached.iter().map(|k| k.size * row).sum();
         if cached > machine.topology.l2().size / 2 {
             new.keeps = false;
@@ -138,6 +145,47 @@ impl Along {
         made.as_ref().ok_or_else(|| Error::internal("a row program could not be compiled a second time"))
     }
 
+    /// The input, if a row is one fold of it and nothing else.
+    fn find_bare_fold(&self) -> Option<usize> {
+        let (&[id], [fold]) = (self.expr.outputs(), &self.built.folds[..]) else { return None };
+        let Node::Reduce(_, of) = self.expr.node(id) else { return None };
+        let Node::Input(input) = self.expr.node(of) else { return None };
+        let input = usize::from(input);
+        let (from, to) = (self.operands.get(input)?, self.operands.get(self.inputs)?);
+        let stored = if fold.is_index() { DType::I64 } else { fold.dtype };
+        let n = self.dims[self.lane];
+        let in_place = from.dtype == fold.dtype && from.lane(Some(self.lane), n) == Lane::Unit && to.is_plain();
+        let one_call = self.strips == 1 && self.indices[self.lane] == 1 && (1..=FOLD_SPAN).contains(&n);
+        // A result may also be written along its row, once for each element.
+        let once = n == 1 || to.strides.get(self.lane) == Some(&0);
+        (in_place && once && to.dtype == stored && one_call && self.built.stages.first()?.is_one_fold).then_some(input)
+    }
+
+    /// Rows from one on, each of which is one fold.
+    fn bare_folds(&self, input: usize, bases: &Bases, from: usize, to: usize) {
+        let fold = &self.built.folds[0];
+        let (x, out) = (&self.operands[input], &self.operands[self.inputs]);
+        let (n, size) = (self.dims[self.lane], out.dtype.size());
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.dims.len());
+        seek(&mut index, &self.dims, &self.outer, from);
+        let beyond = |ahead: isize| n * x.dtype.size() >= AHEAD && ahead != 0;
+        let ahead = self.inner.checked_sub(1).map_or(0, |d| x.strides[d]);
+        for _ in from..to {
+            let row = bases[input].first.offset(x.offset(&index));
+            if beyond(ahead) {
+                // A fold ends with a wait for its last elements, in which the next row's first ones can arrive.
+                prefetch_bytes(row.wrapping_offset(ahead), 4 * AHEAD);
+            }
+            let place = bases[self.inputs].first.offset(out.offset(&index));
+            // SAFETY: the dispatcher checked all bindings against the operation: a row has `n` elements and a result of this size.
+            unsafe {
+                let result = fold.whole(row, n);
+                std::ptr::copy_nonoverlapping((&raw const result).cast::<u8>(), place, size);
+            }
+            step(&mut index, &self.dims, &self.outer);
+        }
+    }
+
     fn row_length(&self) -> usize {
         self.strips * self.dims[self.lane]
     }
@@ -154,7 +202,9 @@ impl Along {
             // SAFETY: registers, single values and cached rows follow each other in the scratch memory.
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
             frame.lane = self.lane;
-            frame.cursors.resize(self.operands.len(), Cursor::plain(0));
+            // Of operands without guards, they never change.
+            frame.cursors.extend(self.operands.iter().map(|o| Cursor::plain(o.strides[self.lane])));
+            let is_plain = self.strips == 1 && !self.uses_index && self.operands.iter().all(Operand::is_plain);
             let mut at = scratch.wrapping_add(registers + singles);
             let mut cached = SmallVec::new();
             for k in &built.cached {
@@ -163,7 +213,7 @@ impl Along {
             }
             let index = SmallVec::from_elem(0, self.dims.len());
             let folds = Folds::new(&built.folds);
-            f(&mut Worker { along: self, built, frame, folds, index, cached, block })
+            f(&mut Worker { along: self, built, frame, folds, index, cached, block, is_plain, starts: SmallVec::new() })
         })
     }
 
@@ -247,8 +297,15 @@ impl Run for Along {
             self.long_rows(built, &bases, bindings.params);
             return Ok(());
         }
-        let per_task = (self.machine.task / self.row_length().max(1)).max(1);
+        let per_task = self.machine.parts_of_task(self.rows, self.each * self.row_length() as f64);
         let tasks = self.rows.div_ceil(per_task);
+        let direct = std::ptr::eq(built, &raw const self.built);
+        if let Some(input) = self.bare_fold.filter(|_| direct) {
+            self.machine.workers.run(tasks, &|t| {
+                self.bare_folds(input, &bases, t * per_task, self.rows.min((t + 1) * per_task));
+            });
+            return Ok(());
+        }
         self.machine.workers.run(tasks, &|t| {
             self.rows(built, &bases, bindings.params, t * per_task, self.rows.min((t + 1) * per_task));
         });
@@ -265,12 +322,36 @@ struct Worker<'a> {
     index: SmallVec<[usize; 6]>,
     cached: SmallVec<[(*mut u8, usize); 2]>,
     block: usize,
+    /// A row is one strip, and operands are read and written wherever it is.
+    is_plain: bool,
+    /// Where the row's elements begin, if so.
+    starts: SmallVec<[*mut u8; 6]>,
 }
 
 impl Worker<'_> {
     fn launch(&mut self) {
         // SAFETY: launch-level steps use only single values.
         unsafe { self.frame.run(self.built.launch, 1, &mut self.folds) };
+    }
+
+    /// Finds where the current row begins.
+    fn start(&mut self, bases: &[Base]) {
+        if self.is_plain {
+            self.index[self.along.inner..].fill(0);
+            let operands = self.along.operands.iter().zip(bases);
+            self.starts.clear();
+            self.starts.extend(operands.map(|(o, b)| b.first.offset(o.offset(&self.index))));
+        }
+    }
+
+    /// Points all operands at the row's beginning.
+    #[inline]
+    fn aim_at_start(&mut self) {
+        let first = self.frame.code.first_input();
+        for (i, &at) in self.starts.iter().enumerate() {
+            self.frame.set(first + i, at);
+        }
+        self.frame.done = 0;
     }
 
     /// Points all operands at the current index, for `n` lanes or for one value.
@@ -298,13 +379,18 @@ impl Worker<'_> {
         if self.frame.code.segments[segment].is_empty() {
             return;
         }
-        self.index[self.along.inner..].fill(0);
-        self.aim(bases, None, 1);
+        if self.starts.is_empty() {
+            self.index[self.along.inner..].fill(0);
+            self.aim(bases, None, 1);
+        } else {
+            self.aim_at_start();
+        }
         // SAFETY: the dispatcher checked all bindings; a row has one value of each of these.
         unsafe { self.frame.run(segment, 1, &mut self.folds) };
     }
 
     fn row(&mut self, bases: &[Base]) {
+        self.start(bases);
         for s in 0..self.built.stages.len() {
             self.row_values(s, bases);
             if !self.built.stages[s].has_pass {
@@ -330,10 +416,17 @@ impl Worker<'_> {
     fn piece(&mut self, s: usize, bases: &[Base], piece: Piece) {
         let along = self.along;
         let stage = &self.built.stages[s];
-        self.index[along.inner..].fill(0);
-        seek(&mut self.index, &along.dims, &along.others, piece.strip);
-        self.index[along.lane] = piece.start;
-        self.aim(bases, Some(along.lane), piece.count);
+        self.folds.step = along.indices[along.lane];
+        self.folds.index = 0;
+        if self.starts.is_empty() {
+            self.index[along.inner..].fill(0);
+            seek(&mut self.index, &along.dims, &along.others, piece.strip);
+            self.index[along.lane] = piece.start;
+            self.aim(bases, Some(along.lane), piece.count);
+            self.folds.index = self.index.iter().zip(&along.indices).map(|(&i, &p)| i as i64 * p).sum();
+        } else {
+            self.aim_at_start();
+        }
         let (first, before) = (self.frame.code.first_cached(), piece.strip * along.dims[along.lane] + piece.start);
         for (k, &(at, size)) in self.cached.iter().enumerate() {
             self.frame.set(first + k, at.wrapping_add(before * size));
@@ -346,8 +439,6 @@ impl Worker<'_> {
             true => FOLD_SPAN,
             false => self.block,
         };
-        self.folds.step = along.indices[along.lane];
-        self.folds.index = self.index.iter().zip(&along.indices).map(|(&i, &p)| i as i64 * p).sum();
         // SAFETY: the dispatcher checked all bindings against the operation, guarded operands have their lanes cut to
         // what exists, cached rows have room for the row, and blocks are no longer than the frame's.
         unsafe {

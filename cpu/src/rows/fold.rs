@@ -56,6 +56,17 @@ impl Fold {
         matches!(self.op, Reduce::ArgMax | Reduce::ArgMin)
     }
 
+    /// The result of a whole row, as a single value.
+    ///
+    /// # Safety
+    /// There are `n` elements, at most [`FOLD_SPAN`], and products are not folded.
+    pub unsafe fn whole(&self, a: *const u8, n: usize) -> u128 {
+        let mut partial: Partial = [0; 2];
+        // SAFETY: the caller's promise; the kernel writes one partial.
+        unsafe { (self.reduce)((&raw mut partial).cast(), a, std::ptr::null(), std::ptr::null(), n) };
+        if self.is_index() { partial[1] } else { partial[0] }
+    }
+
     fn join(&self, a: &Partial, b: &Partial) -> Partial {
         // SAFETY: both are partials of this fold.
         unsafe { (self.join)(a, b) }

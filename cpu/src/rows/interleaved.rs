@@ -1,7 +1,8 @@
 //! Many rows at once: each lane is a row of its own.
 //!
 //! This serves rows whose elements lie far apart while neighbouring rows are adjacent (the sum over the columns of a
-//! matrix), and rows too short to fill vectors.
+//! matrix), and rows too short to fill vectors. Short rows that are contiguous are transposed, block by block, into fast memory
+//! and their results back out of it (`tiles`), so that the code reads and writes whole vectors of rows.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::RowShape;
 use super::build::{Built, Request, STACK, Stage, build};
+use super::tiles::{LEAST_LANES, Tiles, most_lanes};
 use crate::backend::Machine;
 use crate::program::{Base, Bases, Cursor, Frame, NoFolds, Operand, bases, may_be_direct, seek, step, with_scratch};
 use crate::shared::Shared;
@@ -47,6 +49,10 @@ pub(super) struct Interleaved {
     uses_index: bool,
     /// The input comes from memory, or from a cache that cores share.
     far: bool,
+    /// What is transposed before the first pass and after the last.
+    tiles: Option<Tiles>,
+    /// Nanoseconds that an element is expected to take.
+    each: f64,
 }
 
 /// The most pieces of a row: their results are joined one after the other.
@@ -59,18 +65,25 @@ const LEAST_PIECE: usize = 64;
 const MOST_GROUPED: usize = 64;
 /// Rows in so many blocks give enough tasks as they are.
 const MANY_BLOCKS: usize = 16;
+/// Tasks for each thread, so that fast ones take over what slow ones would finish late.
+const TASKS_EACH: usize = 4;
+/// Lanes of the widest vector.
+const VECTOR: usize = 16;
 
 impl Interleaved {
     pub(super) fn new(shape: &RowShape<'_>, lane: usize, machine: &Arc<Machine>) -> Result<Interleaved> {
         let op = shape.op;
         let expr = op.exprs().next().ok_or_else(|| Error::internal("a row program without an expression"))?;
+        let mut operands = shape.operands.clone();
+        let l2 = machine.topology.l2().size;
+        let tiles = Tiles::new(machine.isa, &mut operands, op.inputs.len(), &op.dims, [shape.inner, lane], l2);
         let mut new = Interleaved {
             machine: machine.clone(),
             expr: expr.clone(),
             dims: op.dims.clone(),
             inner: shape.inner,
             varies: shape.varies.clone(),
-            operands: shape.operands.clone(),
+            operands,
             inputs: op.inputs.len(),
             lane,
             others: (0..shape.inner).filter(|&d| d != lane).collect(),
@@ -82,9 +95,15 @@ impl Interleaved {
             pieces: 1,
             group: 1,
             uses_index: expr.nodes().iter().any(|(n, _)| matches!(n, Node::Index(_))),
-            far: op.dims.iter().product::<usize>().saturating_mul(size_of::<f32>()) > machine.topology.l2().size,
+            far: op.dims.iter().product::<usize>().saturating_mul(size_of::<f32>()) > l2,
+            tiles,
+            each: shape.each,
         };
         new.built = new.build(false)?;
+        if new.tiles.is_some() {
+            new.size_tiles(l2);
+            return Ok(new);
+        }
         let cached: usize = new.built.cached.iter().map(|k| k.size * new.row * 64).sum();
         if cached > CACHED_BYTES {
             new.keeps = false;
@@ -104,6 +123,23 @@ impl Interleaved {
             new.group = 1 << most.ilog2();
         }
         Ok(new)
+    }
+
+    /// Decides how many rows are transposed together: as many as half of L2 holds with what is cached, and no more than leave
+    /// work for all threads. Rows do not see each other, so that no result depends on it.
+    fn size_tiles(&mut self, l2: usize) {
+        let Some(mut tiles) = self.tiles.take() else { return };
+        let lanes = self.dims[self.lane].max(1);
+        let element = tiles.element() + self.built.cached.iter().map(|k| k.size).sum::<usize>();
+        let most = most_lanes(element * self.row, l2).min(self.block(&self.built)).max(LEAST_LANES);
+        let others: usize = self.others.iter().map(|&d| self.dims[d]).product();
+        let per_task = self.machine.parts_of_task(lanes * others, self.each * self.row as f64);
+        let tasks = (lanes * others).div_ceil(per_task).min(TASKS_EACH * self.machine.workers.threads());
+        let tasks = if self.machine.workers.threads() > 1 { tasks } else { 1 };
+        let blocks = lanes.div_ceil(most).max(tasks.div_ceil(others.max(1)));
+        let block = lanes.div_ceil(blocks).next_multiple_of(VECTOR).min(most.next_multiple_of(VECTOR));
+        tiles.set_block(block, &mut self.operands);
+        self.tiles = Some(tiles);
     }
 
     /// Whether the next elements of all rows lie right behind the present ones, and nothing else depends on where they are.
@@ -150,8 +186,11 @@ impl Interleaved {
         made.as_ref().ok_or_else(|| Error::internal("a row program could not be compiled a second time"))
     }
 
-    /// Lanes of a block: by shape alone.
+    /// Lanes of a block: by shape alone, where sums are cut by it.
     fn block(&self, built: &Built) -> usize {
+        if let Some(tiles) = &self.tiles {
+            return tiles.block();
+        }
         let cached: usize = built.cached.iter().map(|k| k.size * self.row).sum();
         let by_cache = CACHED_BYTES.checked_div(cached).unwrap_or(usize::MAX) / 64 * 64;
         let hot = (built.code.registers - built.cold).max(1) * built.code.width;
@@ -173,9 +212,10 @@ impl Interleaved {
         let block = self.block(built);
         let registers = code.scratch(block);
         let singles = (code.singles.len() * size_of::<u128>()).next_multiple_of(64);
-        let cached: usize = built.cached.iter().map(|k| k.size * self.row * block).sum();
-        with_scratch(registers + singles + cached, |scratch| {
-            // SAFETY: registers, single values and cached values follow each other in the scratch memory.
+        let cached: usize = built.cached.iter().map(|k| (k.size * self.row * block).next_multiple_of(64)).sum();
+        let tiles = self.tiles.as_ref().map_or(0, Tiles::bytes);
+        with_scratch(registers + singles + cached + tiles, |scratch| {
+            // SAFETY: registers, single values, cached values and tiles follow each other in the scratch memory.
             let mut frame = unsafe { Frame::new(code, scratch, block, scratch.wrapping_add(registers).cast(), params) };
             frame.lane = self.lane;
             frame.cursors.resize(self.operands.len(), Cursor::plain(0));
@@ -183,11 +223,11 @@ impl Interleaved {
             let mut cached = SmallVec::new();
             for k in &built.cached {
                 cached.push((at, k.size * block));
-                at = at.wrapping_add(k.size * block * self.row);
+                at = at.wrapping_add((k.size * block * self.row).next_multiple_of(64));
             }
             let index = SmallVec::from_elem(0, self.dims.len());
             let (state, group) = ((Shared(scratch), registers + singles), self.group(built));
-            f(&mut Worker { interleaved: self, built, frame, index, cached, state, group })
+            f(&mut Worker { interleaved: self, built, frame, index, cached, state, group, tiles: at })
         })
     }
 
@@ -206,15 +246,25 @@ impl Interleaved {
         let block = self.block(built);
         self.with_worker(built, params, |w| {
             w.launch();
+            let mut near = bases.clone();
             for b in from..to {
                 let n = self.seek(&mut w.index, block, b);
+                if let Some(tiles) = &self.tiles {
+                    // SAFETY: the dispatcher checked all bindings against the operation; the worker has room for the tiles.
+                    unsafe { tiles.read(bases, &mut near, &w.index, n, w.tiles) };
+                }
                 for stage in &built.stages {
                     let wide = if stage.has_pass { n * w.group } else { n };
-                    w.values(stage, bases, wide);
+                    w.values(stage, &near, wide);
                     if stage.has_pass {
-                        w.pass(stage, bases, wide, 0, self.row);
+                        w.pass(stage, &near, wide, 0, self.row);
                         w.gather(stage, n);
                     }
+                }
+                if let Some(tiles) = &self.tiles {
+                    w.index[self.inner..].fill(0);
+                    // SAFETY: as above; each block writes its own rows.
+                    unsafe { tiles.write(bases, &w.index, n, w.tiles) };
                 }
             }
         });
@@ -291,7 +341,8 @@ impl Run for Interleaved {
             return Ok(());
         }
         let bases = bases(bindings, &self.operands)?;
-        let built = if may_be_direct(&bases, &self.operands, self.inputs) { &self.built } else { self.careful()? };
+        let origins = self.tiles.as_ref().map_or(&self.operands[..], Tiles::origins);
+        let built = if may_be_direct(&bases, origins, self.inputs) { &self.built } else { self.careful()? };
         let block = self.block(built);
         let blocks = others * lanes.div_ceil(block);
         if self.pieces > 1 {
@@ -300,7 +351,7 @@ impl Run for Interleaved {
             }
             return Ok(());
         }
-        let per_task = (self.machine.task / (block * self.row.max(1))).max(1);
+        let per_task = self.machine.parts_of_task(blocks, self.each * (block.min(lanes) * self.row.max(1)) as f64);
         self.machine.workers.run(blocks.div_ceil(per_task), &|t| {
             self.blocks(built, &bases, bindings.params, t * per_task, blocks.min((t + 1) * per_task));
         });
@@ -320,6 +371,8 @@ struct Worker<'a> {
     state: (Shared<u8>, usize),
     /// Elements of every row that a pass takes at once.
     group: usize,
+    /// Room for what is transposed.
+    tiles: *mut u8,
 }
 
 impl Worker<'_> {

@@ -5,7 +5,8 @@
 //! the number of threads.
 //!
 //! - `build`: from an expression to stages of code. `fold`: reductions of blocks, joined in a fixed order.
-//! - `along`: row after row. `interleaved`: many rows at once, one in each lane. `windows`: rows that are windows of an image.
+//! - `along`: row after row. `interleaved`: many rows at once, one in each lane; `tiles`: short rows, transposed for it.
+//!   `windows`: rows that are windows of an image.
 
 mod along;
 mod build;
@@ -13,6 +14,7 @@ mod fold;
 mod interleaved;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tiles;
 mod windows;
 
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use millstream_core::backend::{Kernel, Launch};
 use millstream_core::how::RowWork;
 use millstream_core::how::Schedule;
-use millstream_core::{Body, Error, Node, Op, Result};
+use millstream_core::{Body, Error, Node, Op, Reduce, Result};
 
 use crate::backend::Machine;
 use crate::program::{Code, Operand};
@@ -81,6 +83,8 @@ struct RowShape<'a> {
     inner: usize,
     operands: Vec<Operand>,
     varies: Vec<bool>,
+    /// What an element is expected to take, in nanoseconds.
+    each: f64,
 }
 
 fn plan(op: &Op, machine: &Arc<Machine>) -> Result<RowsPlan> {
@@ -102,7 +106,8 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<RowsPlan> {
         inner = with.dims.len() - 1;
         with.body = Body::Rows { inner, expr: expr.clone() };
     }
-    let shape = RowShape {
+    let mut shape = RowShape {
+        each: 0.0,
         inner,
         operands: op.inputs.iter().chain(&op.outputs).map(Operand::new).collect(),
         varies: op.varying(),
@@ -110,23 +115,39 @@ fn plan(op: &Op, machine: &Arc<Machine>) -> Result<RowsPlan> {
     };
     let dims = &op.dims;
     let walks = &machine.walks;
-    let reductions = expr.nodes().iter().filter(|(n, _)| matches!(n, Node::Reduce(..))).count();
-    let work = RowWork { nodes: expr.nodes().len(), reductions, length: dims[inner..].iter().product() };
-    let operands = |d: usize| -> f64 {
-        let element = |o: &Operand| match o.strides[d] {
-            0 => 0.0,
-            stride => walks.element(stride, o.dtype.size()),
+    let count = |which: fn(&Reduce) -> bool| {
+        expr.nodes().iter().filter(|(n, _)| matches!(n, Node::Reduce(r, _) if which(r))).count()
+    };
+    let (reductions, searches) = (count(|_| true), count(|r| matches!(r, Reduce::ArgMax | Reduce::ArgMin)));
+    // One fold of what lies in memory goes through no program.
+    let is_bare = matches!(expr.nodes(), [(Node::Input(_), _), (Node::Reduce(..), _)]);
+    let nodes = if is_bare { 0 } else { expr.nodes().len() };
+    let length: usize = dims[inner..].iter().product();
+    let work = RowWork { nodes, reductions, searches, length };
+    let element = |o: &Operand, d: usize| match o.strides[d] {
+        0 => 0.0,
+        stride => walks.element(stride, o.dtype.size()),
+    };
+    let operands = |d: usize| -> f64 { shape.operands.iter().map(|o| element(o, d)).sum() };
+    // Operands whose rows are contiguous may be transposed first.
+    let beside = |d: usize| -> f64 {
+        let fits = |o: &Operand| tiles::fits(o, dims, inner, d);
+        let bytes = shape.operands.iter().filter(|o| fits(o)).map(|o| length * o.dtype.size()).sum();
+        let near = tiles::most_lanes(bytes, machine.topology.l2().size);
+        let transposes = bytes > 0 && near >= tiles::LEAST_LANES;
+        let price = |o: &Operand| match transposes && fits(o) {
+            true => walks.transposed(o.dtype.size()),
+            false => element(o, d),
         };
-        shape.operands.iter().map(element).sum()
+        let lanes = dims[d].min(MOST_LANES).min(if transposes { near } else { MOST_LANES });
+        walks.interleaved_rows(shape.operands.iter().map(price).sum(), work, lanes)
     };
     let along = (inner..dims.len())
         .rev()
         .map(|d| (walks.along_rows(operands(d), work, dims[d]), d))
         .min_by(|a, b| a.0.total_cmp(&b.0));
-    let interleaved = (0..inner)
-        .rev()
-        .map(|d| (walks.interleaved_rows(operands(d), work, dims[d].min(MOST_LANES)), d))
-        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let interleaved = (0..inner).rev().map(|d| (beside(d), d)).min_by(|a, b| a.0.total_cmp(&b.0));
+    shape.each = along.iter().chain(&interleaved).map(|&(each, _)| each).fold(f64::INFINITY, f64::min).max(walks.byte);
     match (along, interleaved) {
         (Some((a, _)), Some((b, lane))) if b < a => match WindowRows::new(&shape, lane, machine)? {
             Some(windows) => Ok(RowsPlan::Windows(Arc::new(windows))),
