@@ -500,3 +500,79 @@ fn the_lanes_that_a_guard_holds_for_are_found_by_division() {
         }
     }
 }
+
+/// Each row to mean 0 and variance 1, then scaled by a number for each of its elements.
+fn layer_norm(dtype: DType, n: usize) -> Expr {
+    let mut b = ExprBuilder::new();
+    let (x, weight) = (b.input(0, dtype), b.input(1, dtype));
+    let part = b.constant(Scalar::from_f64(1.0 / n as f64, dtype));
+    let sum = b.reduce(Reduce::Sum, x).unwrap();
+    let mean = b.binary(Binary::Mul, sum, part).unwrap();
+    let less = b.binary(Binary::Sub, x, mean).unwrap();
+    let square = b.binary(Binary::Mul, less, less).unwrap();
+    let sum = b.reduce(Reduce::Sum, square).unwrap();
+    let one = b.constant(Scalar::from_f64(1.0, dtype));
+    let more = b.binary(Binary::Add, sum, one).unwrap();
+    let root = b.unary(Unary::Sqrt, more).unwrap();
+    let whole = b.binary(Binary::Div, less, root).unwrap();
+    let scaled = b.binary(Binary::Mul, whole, weight).unwrap();
+    b.finish(&[scaled, mean])
+}
+
+#[test]
+fn short_rows_are_transposed_and_give_what_the_reference_gives() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for row in [1usize, 2, 3, 5, 7, 8, 9, 16, 23, 64, 100, 190, 300] {
+            let rows = [1, 40, 64, 65, 150, 700][r.below(6)];
+            for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+                // Rows one behind the other, or with a gap; an order of dimensions in which neighbouring rows lie apart.
+                let pitch = (row + r.below(2)) as isize;
+                let between = 1 + r.below(3);
+                let dims = [between, rows, row];
+                let input = Access::new(dtype, &[pitch, pitch * between as isize, 1]);
+                let out = Access::new(dtype, &[(rows * row) as isize, row as isize, 1]);
+                let each = Access::new(dtype, &[rows as isize, 1, 0]);
+                let weights = Access::new(dtype, &[0, 0, 1]);
+                let ops = [
+                    Op::rows(&dims, 2, vec![input.clone()], vec![out.clone()], softmax(dtype)),
+                    Op::rows(&dims, 2, vec![input.clone(), weights], vec![out, each.clone()], layer_norm(dtype, row)),
+                ];
+                for op in ops {
+                    let op = op.unwrap();
+                    let x = inputs(&mut r, &op);
+                    let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                    check(&op, &*kernel, &x, &[], r.below(3) == 0);
+                }
+                let outs = [dtype, dtype, DType::I64, dtype, DType::I64];
+                let outs = outs.iter().map(|&d| Access::new(d, &[rows as isize, 1, 0])).collect();
+                let op = Op::rows(&dims, 2, vec![input], outs, reductions(dtype)).unwrap();
+                let x = inputs(&mut r, &op);
+                let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                check(&op, &*kernel, &x, &[], false);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_any_length_that_are_one_fold_are_reduced() {
+    let mut r = Random::fresh();
+    for isa in Isa::available() {
+        for dtype in [DType::F32, DType::F64, DType::I32, DType::BF16, DType::U8] {
+            for reduce in [Reduce::Sum, Reduce::Max, Reduce::ArgMax, Reduce::ArgMin] {
+                let (rows, row) = (1 + r.below(30), 300 + r.below(9000));
+                let mut b = ExprBuilder::new();
+                let x = b.input(0, dtype);
+                let result = b.reduce(reduce, x).unwrap();
+                let stored = b.dtype(result);
+                let expr = b.finish(&[result]);
+                let reads = vec![Access::new(dtype, &[row as isize + 3, 1])];
+                let op = Op::rows(&[rows, row], 1, reads, vec![Access::new(stored, &[1, 0])], expr).unwrap();
+                let x = inputs(&mut r, &op);
+                let kernel = RowsKernel::new(&op, machine(isa, 2)).unwrap();
+                check(&op, &*kernel, &x, &[], r.below(3) == 0);
+            }
+        }
+    }
+}
