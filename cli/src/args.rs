@@ -101,6 +101,9 @@ pub struct Bench {
     /// How many times the baseline's time is still no regression
     #[arg(long, value_name = "X", default_value = "1.15", value_parser = factor, requires = "compare")]
     pub tolerance: f64,
+    /// Time every way that the device offers to compute a case, and say what the cost model's choice costs beside the best of them
+    #[arg(long, conflicts_with_all = ["save", "compare", "without"])]
+    pub regret: bool,
     /// List the forms of cases
     #[arg(long)]
     pub list: bool,

@@ -99,6 +99,25 @@ fn ideas_can_be_switched_off() {
 }
 
 #[test]
+fn every_way_to_compute_a_case_is_timed_beside_the_choice() {
+    let folder = Folder::new();
+    let run = folder.run(&["bench", "matmul_f32_20x30x40", "add_f32_1000", "--seconds", "0", "--regret", "--json"]);
+    let objects = objects(run.exits(0));
+    assert_eq!(objects.len(), 2);
+    let ways = |o: &Value| o["ways"].as_array().unwrap().clone();
+    // A small matmul is packed or read in place; a sum has one way.
+    assert!(ways(&objects[0]).len() > 1 && ways(&objects[1]).len() == 1, "{objects:?}");
+    for o in &objects {
+        let least = ways(o).iter().map(|w| w["ms"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+        assert_eq!((o["best_ms"].as_f64().unwrap(), &o["chosen"]), (least, &ways(o)[0]["way"]));
+        assert!(o["regret"].as_f64().is_some_and(|r| r >= 0.0));
+    }
+    let text = folder.run(&["bench", "add_f32_1000", "--seconds", "0", "--regret"]).exits(0).out;
+    assert!(text.contains("0 % at worst"), "{text}");
+    folder.run(&["bench", "addsmall_call", "--regret"]).exits(2);
+}
+
+#[test]
 fn waiting_and_launching_are_timed() {
     let folder = Folder::new();
     let cases = ["event_wake", "event_poll", "launch_prepared", "launch_unprepared", "coldstart", "reshape_call"];

@@ -242,6 +242,11 @@ impl Device {
         self.0.shared.ideas.has(idea)
     }
 
+    /// Which of an operation's ways is taken, in the order of the cost model ([`crate::Runtime::set_rank`]).
+    pub fn rank(&self) -> usize {
+        self.0.shared.rank.load(Ordering::Relaxed)
+    }
+
     /// Counts of launches, hits, compiles, errors.
     pub fn statistics(&self) -> DispatchStatistics {
         self.0.dispatcher.statistics()
@@ -281,15 +286,16 @@ impl Device {
         } else {
             variants.retain(|v| v.role != CandidateRole::Fixed);
         }
-        let seconds = |v: &Candidate| self.compared(op, v);
-        let chosen = match variants.len() {
-            // Nothing to compare.
-            1 => variants.pop(),
-            // The first of equals.
-            _ => {
-                variants.into_iter().map(|v| (seconds(&v), v)).reduce(|a, b| if b.0 < a.0 { b } else { a }).map(|c| c.1)
-            }
-        };
+        if variants.len() > 1 {
+            let mut priced: Vec<_> = variants.into_iter().map(|v| (self.compared(op, &v), v)).collect();
+            // The first of equals is the cheapest.
+            priced.sort_by(|a, b| a.0.total_cmp(&b.0));
+            variants = priced.into_iter().map(|(_, v)| v).collect();
+        }
+        let rank = self.rank();
+        let distinct = |&i: &usize| !variants[..i].iter().any(|v| v.is_same_as(&variants[i]));
+        let at = if rank == 0 { 0 } else { (0..variants.len()).filter(distinct).nth(rank).unwrap_or(0) };
+        let chosen = (at < variants.len()).then(|| variants.swap_remove(at));
         let chosen =
             chosen.ok_or_else(|| Error::internal(format!("{} offers no way to compute {}", self.name(), op.name())))?;
         let cost = cost(op, Some(&chosen.traffic), &profile);

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -112,6 +112,8 @@ pub(crate) struct Shared {
     pub errors: ErrorLog,
     pub disk: DiskCache,
     pub ideas: Ideas,
+    /// See [`Runtime::set_rank`].
+    pub rank: AtomicUsize,
     pub attachment: OnceLock<Box<dyn Attachment>>,
     /// The most bytes that each device's pool takes.
     pub memory_limit: usize,
@@ -225,6 +227,7 @@ impl RuntimeBuilder {
             errors: ErrorLog::default(),
             disk: DiskCache::open(self.cache, DiskCache::DEFAULT_LIMIT),
             ideas: Ideas(AtomicU8::new(u8::MAX)),
+            rank: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             memory_limit: self.memory_limit,
         };
@@ -395,6 +398,13 @@ impl Runtime {
         } else {
             flags.fetch_and(!(idea as u8), Ordering::Relaxed);
         }
+    }
+
+    /// Lets devices compute each operation in the way that comes at this place when the cost model puts all ways in order, from 0, the cheapest;
+    /// operations that have fewer are computed in the cheapest. For measuring what the model's choice is worth. Plans made before stay as they
+    /// were made.
+    pub fn set_rank(&self, rank: usize) {
+        self.0.shared.rank.store(rank, Ordering::Relaxed);
     }
 
     fn find(&self, name: &str) -> Option<Device> {

@@ -350,6 +350,12 @@ impl Tensor {
         plan::explain(&[self])
     }
 
+    /// In which way each step of the plan for this value is computed, by the names of [`Tensor::explain`], and in how many seconds by the cost
+    /// model, as it compares ways.
+    pub fn ways(&self) -> Result<Vec<(String, f64)>> {
+        plan::ways(self)
+    }
+
     /// The runtime that tensors use which name no device.
     pub fn runtime() -> Result<&'static Runtime> {
         crate::default_runtime()

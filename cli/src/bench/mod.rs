@@ -18,6 +18,7 @@ mod networks;
 mod pipelines;
 mod pool;
 mod random;
+mod regret;
 mod row;
 mod timing;
 
@@ -87,6 +88,9 @@ pub fn run(args: &args::Bench) -> Outcome {
     let store = args.save.as_deref().map(|path| Store::open(path, &device)).transpose()?;
 
     let bench = Bench { runtime, device, seconds: args.seconds, without };
+    if args.regret {
+        return regret::run(&bench, &cases, args.json);
+    }
     let mut report = Report::new(&cases, args.json, cases.len());
     for case in &cases {
         if let Some(row) = report.take(&bench, case)?

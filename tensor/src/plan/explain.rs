@@ -78,6 +78,19 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     Ok(text)
 }
 
+/// How each step of the plan for a tensor is computed, and the seconds that the cost model compared it by; computes nothing of it.
+pub(crate) fn ways(tensor: &Tensor) -> Result<Vec<(String, f64)>> {
+    tensor.check()?;
+    let device = tensor.device()?;
+    let mut capture = Capture::new();
+    let Some((plan, _)) = super::planned(&mut capture, &[tensor], &device)? else { return Ok(Vec::new()) };
+    let launched = plan.steps.iter().filter_map(|step| match step {
+        Step::Launch(launch) => Some(&launch.work),
+        Step::Copy(_) => None,
+    });
+    Ok(launched.map(|work| (work.candidate().label(), device.compared(work.op(), work.candidate()))).collect())
+}
+
 /// Bytes for people.
 fn size(bytes: f64) -> String {
     match bytes {

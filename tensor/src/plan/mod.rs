@@ -53,7 +53,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::Tensor;
 use bind::{Calls, Given, On};
 use capture::{Capture, Planned, Unplanned};
-pub(crate) use explain::explain;
+pub(crate) use explain::{explain, ways};
 use instance::Runnable;
 use memory::Plan;
 pub(crate) use ready::Ready;
@@ -144,9 +144,10 @@ enum Found {
     Made,
 }
 
-/// Which ideas a device has. Plans made with one switched off are plans of their own.
+/// Which ideas a device has, and which of the ways to compute an operation it takes. Plans made with others are plans of their own.
 fn ideas(device: &Device) -> u64 {
-    Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)))
+    let ideas = Idea::ALL.iter().fold(0, |set, &i| set << 1 | u64::from(device.has(i)));
+    ideas | (device.rank() as u64) << 48
 }
 
 /// Writes an evaluation into the profile.
