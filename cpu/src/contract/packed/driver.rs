@@ -1,7 +1,5 @@
 //! Executes a plan: packs what is shared, then computes the tiles.
 
-use std::mem::MaybeUninit;
-
 use millstream_core::how::ContractSizes;
 
 use super::kernel::{Kernels, MicroTile, Reading};
@@ -349,7 +347,7 @@ impl<T: Element> GemmJob<'_, '_, T> {
                 let (a, b) = if side == Side::A { (&mine, &theirs) } else { (&theirs, &mine) };
                 let waiting = TaskTarget::plain(home, batch, i * plan.mc, j * plan.nc);
                 let emits = plan.buffered && finished;
-                let buffer = TaskTarget { c: own_tile.0, ld: plan.nc as isize, padded: true };
+                let buffer = TaskTarget { c: own_tile.0, ld: plan.nc as isize };
                 if emits && k > 0 {
                     // SAFETY: both are this task's alone; the accumulators of the earlier K are in `home`.
                     unsafe { copy(&waiting, &buffer, mb, nb) };
@@ -406,7 +404,7 @@ impl<T: Element> GemmJob<'_, '_, T> {
         };
         let target = match self.d.out {
             Output::Plain(c) if !plan.buffered => TaskTarget::plain(&c, batch, i * plan.mc, j * plan.nc),
-            _ => TaskTarget { c: buffer.0, ld: plan.nc as isize, padded: true },
+            _ => TaskTarget { c: buffer.0, ld: plan.nc as isize },
         };
         let mut ahead = match plan.in_turn && batch + 1 < chunk.batch + chunk.batches {
             true => Ahead([self.a.lines(batch + 1, shape.k), self.b.lines(batch + 1, shape.k)]),
@@ -453,8 +451,8 @@ impl<T: Element> GemmJob<'_, '_, T> {
     /// The loops around the micro-kernel: B's panel stays in L1, or near it if it is wide; A's panels come from L2.
     ///
     /// # Safety
-    /// The blocks hold `mb` and `nb` rows of `k_len`, in whole panels if packed; the target is writable for `mb` by `nb`,
-    /// or for whole vectors if padded, and initialised if `add`.
+    /// The blocks hold `mb` and `nb` rows of `k_len`, in whole panels if packed; the target is writable for `mb` by `nb`
+    /// and initialised if `add`.
     #[allow(clippy::too_many_arguments)]
     unsafe fn multiply(
         &self,
@@ -474,7 +472,6 @@ impl<T: Element> GemmJob<'_, '_, T> {
         let packed = packed_a && packed_b;
         let next_lines = (nr * k_len * size_of::<T>()).div_ceil(64).div_ceil(mb.div_ceil(mr));
         let share = ahead.len().div_ceil((nb.div_ceil(nr) * mb.div_ceil(mr)).max(1)).min(k_len);
-        let mut edge = [const { MaybeUninit::<T>::uninit() }; EDGE];
         for j in (0..nb).step_by(nr) {
             let cols = nr.min(nb - j);
             let vectors = cols.div_ceil(lanes);
@@ -497,7 +494,6 @@ impl<T: Element> GemmJob<'_, '_, T> {
                 let rows = if !packed_a && left > mr && left < 2 * mr { left.div_ceil(2) } else { mr.min(left) };
                 let kernel = if rows == mr { kernel } else { kernels.get(reading, rows, vectors) };
                 let c = target.c.wrapping_offset(i as isize * target.ld + j as isize);
-                let direct = whole || target.padded;
                 // The micro-tile below, or the first one of the next panel; after the last, the next K indices begin with the first again.
                 let then = if i + rows < mb {
                     c.wrapping_offset(rows as isize * target.ld)
@@ -515,32 +511,17 @@ impl<T: Element> GemmJob<'_, '_, T> {
                     a_k: a.k,
                     b: b_base,
                     b_k: b.k,
-                    c: if direct { c } else { edge.as_mut_ptr().cast() },
-                    c_row: if direct { target.ld } else { nr as isize },
-                    then: if direct { then } else { edge.as_ptr().cast() },
+                    c,
+                    c_row: target.ld,
+                    then,
                     add,
                     rows,
                     tail,
                     next,
                     lines,
                 };
-                // An edge tile goes through a buffer that holds a whole one, and what is beyond the edge is nobody's.
-                let line = |r: usize| c.wrapping_offset(r as isize * target.ld);
-                if !direct && add {
-                    edge[..rows * nr].fill(MaybeUninit::new(T::ZERO));
-                    for (r, to) in edge.chunks_exact_mut(nr).enumerate().take(rows) {
-                        // SAFETY: the target has these columns of row r, and they are initialised.
-                        unsafe { line(r).copy_to_nonoverlapping(to.as_mut_ptr().cast(), cols) };
-                    }
-                }
                 // SAFETY: the caller's contract, for the rows and vectors of this micro-tile.
                 unsafe { kernel(&tile) };
-                if !direct {
-                    for (r, from) in edge.chunks_exact(nr).enumerate().take(rows) {
-                        // SAFETY: the kernel has just written these columns of row r, which are inside the target.
-                        unsafe { line(r).copy_from_nonoverlapping(from.as_ptr().cast(), cols) };
-                    }
-                }
                 i += rows;
                 part += 1;
             }
@@ -574,9 +555,6 @@ impl Ahead {
 /// Rows of tiles in a band, where there are several threads.
 const BAND: usize = 4;
 
-/// The largest micro-tile.
-const EDGE: usize = 32 * 32;
-
 /// Copies the accumulators of a tile.
 ///
 /// # Safety
@@ -592,12 +570,10 @@ unsafe fn copy<T: Copy>(from: &TaskTarget<T>, to: &TaskTarget<T>, rows: usize, c
 struct TaskTarget<T> {
     c: *mut T,
     ld: isize,
-    /// Whole vectors may be written past the last column.
-    padded: bool,
 }
 
 impl<T> TaskTarget<T> {
     fn plain(c: &Plain<'_, T>, batch: usize, row: usize, col: usize) -> TaskTarget<T> {
-        TaskTarget { c: c.at(batch).wrapping_offset(row as isize * c.row + col as isize), ld: c.row, padded: false }
+        TaskTarget { c: c.at(batch).wrapping_offset(row as isize * c.row + col as isize), ld: c.row }
     }
 }

@@ -180,7 +180,7 @@ unsafe fn kernel<P: TileMultiply, const V: usize>(t: &MicroTile<P::Acc>) {
     for line in 0..t.lines {
         crate::prefetch::prefetch::<false>(t.next.wrapping_add(64 * line));
     }
-    if V == 2 && t.rows == ROWS {
+    if V == 2 && t.rows == ROWS && t.tail == SIDE {
         // SAFETY: C has 32 rows of two vectors.
         unsafe { multiply::<P>(t, t.c, 4 * t.c_row, t.add) };
         return;
@@ -189,18 +189,19 @@ unsafe fn kernel<P: TileMultiply, const V: usize>(t: &MicroTile<P::Acc>) {
     struct Accumulate<T>([T; ROWS * ROWS]);
     let mut acc = Accumulate([P::Acc::ZERO; ROWS * ROWS]);
     let row_at = |i: usize| t.c.wrapping_offset(i as isize * t.c_row);
+    let columns = (V - 1) * SIDE + t.tail;
     if t.add {
         // The accumulators go on from what is there, as those of whole tiles do.
         for (i, row) in acc.0.chunks_exact_mut(ROWS).enumerate().take(t.rows) {
-            // SAFETY: the tile has row i and these vectors of it, and they are initialised.
-            unsafe { row_at(i).copy_to_nonoverlapping(row.as_mut_ptr(), V * SIDE) };
+            // SAFETY: the tile has row i and these columns of it, and they are initialised.
+            unsafe { row_at(i).copy_to_nonoverlapping(row.as_mut_ptr(), columns) };
         }
     }
     // SAFETY: the accumulators have room for 32 rows of two vectors.
     unsafe { multiply::<P>(t, acc.0.as_mut_ptr(), (4 * ROWS) as isize, t.add) };
     for (i, row) in acc.0.chunks_exact(ROWS).enumerate().take(t.rows) {
         // SAFETY: as above.
-        unsafe { row_at(i).copy_from_nonoverlapping(row.as_ptr(), V * SIDE) };
+        unsafe { row_at(i).copy_from_nonoverlapping(row.as_ptr(), columns) };
     }
 }
 

@@ -1,6 +1,6 @@
 //! Micro-kernels: the innermost matmul of a few rows of A with a few columns of B, held in registers.
 //!
-//! A micro-kernel computes `C[rows, vectors * lanes] (+)= A[rows, k] * B[k, vectors * lanes]` and writes whole vectors. The
+//! A micro-kernel computes `C[rows, vectors * lanes] (+)= A[rows, k] * B[k, vectors * lanes]`; of the last vector it writes the lanes that there are. The
 //! driver picks one by how many rows and vectors a tile has, so that no register is spent on rows that do not exist.
 
 mod portable;
@@ -22,7 +22,7 @@ use super::{Element, MicroKernel};
 ///
 /// The kernel's safety contract: `a` is readable at `i * a_row + p * a_k` for rows `i` and `p < k`; `b` at
 /// `p * b_k + j` for every column `j` of its vectors (for [`Reading::Masked`], of the last vector only the first
-/// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors. Nobody else
+/// `tail` lanes); `c` is writable, and readable if `add`, at `i * c_row + j` for every column of its vectors but the lanes beyond the tail. Nobody else
 /// accesses these elements of `c` meanwhile. The instruction set of the table must be present.
 pub(in crate::contract) struct MicroTile<T> {
     pub k: usize,
@@ -39,7 +39,7 @@ pub(in crate::contract) struct MicroTile<T> {
     pub add: bool,
     /// Rows of this tile; kernels made for one number of rows ignore it.
     pub rows: usize,
-    /// Lanes of the last vector that B has, for [`Reading::Masked`].
+    /// Lanes of the last vector that C has, and B for [`Reading::Masked`].
     pub tail: usize,
     /// Lines that kernels prefetch, from this address on, which need not be readable: a part of what is read next. Kernels for unpacked
     /// operands prefetch one with each K index, as far as that goes.
@@ -87,7 +87,7 @@ pub(in crate::contract) enum Reading {
     Packed = 0,
     /// Through the strides in [`MicroTile`].
     Strided = 1,
-    /// Through the strides in [`MicroTile`], reading only `tail` lanes of B's last vector.
+    /// The same, reading only `tail` lanes of B's last vector.
     Masked = 2,
 }
 
@@ -134,7 +134,7 @@ pub(in crate::contract) struct Kernels<T: 'static> {
 }
 
 /// Independent accumulators that keep a core busy: two at a time, each of which takes four to five cycles.
-pub(super) const BUSY: usize = 10;
+pub(in crate::contract) const BUSY: usize = 10;
 /// Bytes of a row of B's panels from which they are wide.
 const WIDE: usize = 128;
 
@@ -156,7 +156,11 @@ impl<T> Kernels<T> {
 
     /// The K of blocks of a matmul that is `k` deep, where `most` is advised.
     pub fn kc(&self, k: usize, most: usize) -> usize {
-        if self.heads { self.unit } else { even(k, most, self.unit) }
+        match self.heads {
+            true => self.unit,
+            // A single block may be longer by what it is rounded up.
+            false => even(k, if k <= most { most.next_multiple_of(self.unit) } else { most }, self.unit),
+        }
     }
 
     /// The kernel for a tile of `rows` (1 to `mr`) and `vectors` (1 to `self.vectors`).

@@ -84,8 +84,8 @@ unsafe fn body<T: Element>(t: &MicroTile<T>) {
         b = b.wrapping_add(NR);
     }
     for (i, row) in acc.iter().enumerate().take(t.rows) {
-        // SAFETY: the contract gives `rows` rows of one vector of NR elements.
-        let out = unsafe { &mut *t.c.offset(i as isize * t.c_row).cast::<[T; NR]>() };
+        // SAFETY: the contract gives `rows` rows of the lanes of one vector.
+        let out = unsafe { std::slice::from_raw_parts_mut(t.c.offset(i as isize * t.c_row), t.tail) };
         for (o, &x) in out.iter_mut().zip(row) {
             *o = if t.add { o.add(x) } else { x };
         }

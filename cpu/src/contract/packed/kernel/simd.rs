@@ -9,11 +9,12 @@ macro_rules! simd_kernels {
         table $table:ident, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr $(,)?
+        store_masked $store_masked:expr, fma $fma:expr, add $add:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel heads false, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
-            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, fma $fma, add $add
+            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, store_masked $store_masked,
+            fma $fma, add $add
         }
         /// # Safety
         /// The contract of [`Lines`] for R lines and of [`DotsKernel`], and the feature must be present.
@@ -100,9 +101,7 @@ macro_rules! simd_kernels {
                         let line = m.first.offset(i as isize * m.line).add(j);
                         acc[i % 2] = $fma($load_masked(line, n), scale[i], acc[i % 2]);
                     }
-                    let mut lanes = [0 as $t; L];
-                    $store(lanes.as_mut_ptr(), $add(acc[0], acc[1]));
-                    std::ptr::copy_nonoverlapping(lanes.as_ptr(), out.add(j), n);
+                    $store_masked(out.add(j), n, $add(acc[0], acc[1]));
                 }
             }
         }
@@ -114,11 +113,13 @@ macro_rules! simd_kernels {
         packed $table:ident, heads $heads:literal, unit $unit:expr,
         element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal [$($row:literal)*], vectors $nv:literal [$($vec:literal)*],
-        zero $zero:expr, splat $splat:expr, load $load:expr, store $store:expr, fma $fma:expr, add $add:expr $(,)?
+        zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
+        store_masked $store_masked:expr, fma $fma:expr, add $add:expr $(,)?
     ) => {
         simd_kernels! {
             @kernel heads $heads, element $t, vector $v, lanes $lanes, feature $feature, rows $mr, vectors $nv,
-            zero $zero, splat $splat, load $load, load_masked |p, _| $load(p), store $store, fma $fma, add $add
+            zero $zero, splat $splat, load $load, load_masked $load_masked, store $store, store_masked $store_masked,
+            fma $fma, add $add
         }
         simd_kernels!(@packed $table, $heads, $unit, $t, $lanes, $mr, $nv, [$($row)*], [$($vec)*]);
     };
@@ -126,7 +127,7 @@ macro_rules! simd_kernels {
         @kernel heads $heads:literal, element $t:ty, vector $v:ty, lanes $lanes:literal, feature $feature:literal,
         rows $mr:literal, vectors $nv:literal,
         zero $zero:expr, splat $splat:expr, load $load:expr, load_masked $load_masked:expr, store $store:expr,
-        fma $fma:expr, add $add:expr
+        store_masked $store_masked:expr, fma $fma:expr, add $add:expr
     ) => {
         /// # Safety
         /// The contract of [`MicroTile`], and the feature must be present.
@@ -228,7 +229,16 @@ macro_rules! simd_kernels {
                     }
                     step!();
                 }
-                simd_kernels!(@store t, acc, M, V, $lanes, $load, $store, $add);
+                if t.tail == $lanes {
+                    simd_kernels!(@store t, acc, M, V, $lanes, $load, $store, $add);
+                } else {
+                    simd_kernels!(@store t, acc, M, (V - 1), $lanes, $load, $store, $add);
+                    for i in 0..M {
+                        let p = t.c.offset(i as isize * t.c_row).add((V - 1) * $lanes);
+                        let sum = if t.add { $add($load_masked(p, t.tail), acc[i][V - 1]) } else { acc[i][V - 1] };
+                        $store_masked(p, t.tail, sum);
+                    }
+                }
             }
         }
     };
@@ -239,7 +249,7 @@ macro_rules! simd_kernels {
         }
     };
     // Writes the accumulators, or adds them to what is there. An arm and not a function, which might not be inlined.
-    (@store $t:ident, $acc:ident, $m:ident, $v:ident, $lanes:literal, $load:expr, $store:expr, $add:expr) => {
+    (@store $t:ident, $acc:ident, $m:ident, $v:expr, $lanes:literal, $load:expr, $store:expr, $add:expr) => {
         if $t.add {
             for i in 0..$m {
                 for v in 0..$v {
