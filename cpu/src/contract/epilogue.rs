@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use millstream_core::backend::{Binding, Bindings};
-use millstream_core::{Contract, DType, Error, Op, Result, Scalar};
+use millstream_core::{Contract, DType, Error, Node, Op, Result, Scalar};
 
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use super::formula::{Formula, Session};
 use super::operand::{BatchOffsets, find, gather, is_aligned, origin};
 use super::view::{Along, Origin, Strip, View};
 use crate::contract::packed::{Chain, Output, Plain, TileAt, TileSink};
-use crate::simd::Isa;
+use crate::simd::{Float, Isa, MAX_LANES, Simd, WithSimd, vectorize};
 use crate::stream::host_address;
 
 /// A result that is the sum itself, in memory with strides.
@@ -32,6 +32,8 @@ pub(super) struct Epilogue {
     matrix: Option<ResultMatrix>,
     /// The first result's memory, if it could hold accumulators and its columns are adjacent.
     home: Option<ResultMatrix>,
+    /// The result is the sum itself, perhaps rounded to this dtype, wherever its elements lie.
+    copied: Option<DType>,
     formula: Formula,
     /// The expression on blocks, where it can be computed so.
     blocks: Option<Blocks>,
@@ -67,7 +69,13 @@ impl Epilogue {
             }
             _ => None,
         };
-        let matrix = strided(c.epilogue.is_acc() && bits(first.dtype) && bits(c.acc));
+        let itself = c.epilogue.is_acc() && bits(first.dtype) && bits(c.acc);
+        let matrix = strided(itself);
+        let rounded =
+            matches!(c.epilogue.nodes(), [(Node::Acc, DType::F32), (Node::Cast(_), DType::BF16 | DType::F16)]);
+        let rounded =
+            rounded && outputs.len() == 1 && T::DTYPE == DType::F32 && (first.col.step == 1 || first.col.size == 1);
+        let copied = (itself || rounded).then_some(first.dtype);
         // Any memory will do for accumulators to wait in.
         let home = strided(matrix.is_none() && first.dtype.size() == size_of::<T>()).filter(|m| m.col == 1);
         // Strips run along the columns, as accumulators lie in a tile, unless results lie the other way.
@@ -75,7 +83,7 @@ impl Epilogue {
             if first.row.step == 1 && first.col.step != 1 && first.row.size > 1 { Along::Row } else { Along::Col };
         let (other, lane) = if along == Along::Row { (c.n..c.k, c.m..c.n) } else { (c.m..c.n, c.n..c.k) };
         let read = |i: usize| {
-            let node = millstream_core::Node::Input(i as u16);
+            let node = Node::Input(i as u16);
             c.epilogue.nodes().iter().any(|(n, _)| *n == node)
         };
         let inputs: Vec<(usize, View)> =
@@ -91,7 +99,7 @@ impl Epilogue {
             }
             _ => Accumulated::Whole,
         };
-        Ok(Epilogue { matrix, home, formula, blocks, inputs, outputs, along, accumulated, isa })
+        Ok(Epilogue { matrix, home, copied, formula, blocks, inputs, outputs, along, accumulated, isa })
     }
 
     /// The result as plain memory, if it is that and the memory is aligned.
@@ -194,6 +202,10 @@ impl<T: AccElement> TileSink<T> for Sink<'_> {
                 return;
             }
         }
+        if let Some(dtype) = self.epilogue.copied {
+            self.copy_tile(at, tile, dtype);
+            return;
+        }
         ROOM.with_borrow_mut(|room| {
             self.epilogue.formula.session(self.params, |session| self.store_tile(at, tile, room, session));
         });
@@ -208,6 +220,43 @@ impl<T: AccElement> TileSink<T> for Sink<'_> {
     }
 }
 
+/// Rounds numbers to bf16, or to f16, of which `to` has as many, at any address.
+struct Round<'a> {
+    from: &'a [f32],
+    to: *mut u16,
+    brain: bool,
+}
+
+impl WithSimd for Round<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Round { from, to, brain } = self;
+        let (lanes, aligned) = (S::F32::LANES, to.is_aligned());
+        // SAFETY: these elements are there: whoever makes this promises those of `to`. What is left, or at an odd address, goes through a buffer.
+        unsafe {
+            let mut i = 0;
+            while i < from.len() {
+                let n = lanes.min(from.len() - i);
+                let x = S::F32::load_partial(from.as_ptr().add(i), n, s.f32(0.0));
+                let mut rest = [0u16; MAX_LANES];
+                let direct = n == lanes && aligned;
+                let out = if direct { to.wrapping_add(i) } else { rest.as_mut_ptr() };
+                if brain {
+                    s.store_bf16(x, out);
+                } else {
+                    s.store_f16(x, out);
+                }
+                if !direct {
+                    std::ptr::copy_nonoverlapping(rest.as_ptr().cast::<u8>(), to.wrapping_add(i).cast(), 2 * n);
+                }
+                i += lanes;
+            }
+        }
+    }
+}
+
 /// The addresses that belong to an operand.
 fn reach(binding: &Binding<'_>) -> Result<std::ops::Range<usize>> {
     let at = |offset| Ok::<_, Error>(host_address(binding.memory, offset)?.addr());
@@ -215,6 +264,38 @@ fn reach(binding: &Binding<'_>) -> Result<std::ops::Range<usize>> {
 }
 
 impl Sink<'_> {
+    /// Writes accumulators that are the results, or are rounded to them.
+    fn copy_tile<T: AccElement>(&self, at: &TileAt, tile: &[T], dtype: DType) {
+        let (view, base) = (&self.epilogue.outputs[0], self.outputs[0].base.0);
+        let (runs, step) = (view.col.runs(at.col, at.cols), view.col.step);
+        let fixed = view.base + view.batch.offset(at.batch);
+        for (r, line) in tile.chunks(at.ld).take(at.rows).enumerate() {
+            let row = fixed + view.row.offset(at.row + r);
+            for run in &runs {
+                let from = &line[run.at..][..run.len];
+                let to = base.wrapping_offset((row + run.offset) * dtype.size() as isize);
+                // SAFETY: the tile lies inside the result, of which the dispatcher has checked that every element is in its binding;
+                // nobody else writes these. Accumulators are rounded only where they are f32.
+                unsafe {
+                    match dtype {
+                        DType::BF16 | DType::F16 => {
+                            let from = std::slice::from_raw_parts(from.as_ptr().cast::<f32>(), from.len());
+                            vectorize(self.epilogue.isa, Round { from, to: to.cast(), brain: dtype == DType::BF16 });
+                        }
+                        _ if step == 1 => {
+                            std::ptr::copy_nonoverlapping(from.as_ptr().cast::<u8>(), to, size_of_val(from));
+                        }
+                        _ => {
+                            for (i, &x) in from.iter().enumerate() {
+                                to.cast::<T>().wrapping_offset(i as isize * step).write_unaligned(x);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     fn store_tile<T: AccElement>(&self, at: &TileAt, tile: &[T], room: &mut Room, session: &mut Session<'_, '_>) {
         let e = self.epilogue;
         // The other axis, and the axis of the strips: first index, count, and elements of the tile to go.

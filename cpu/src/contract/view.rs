@@ -117,7 +117,7 @@ impl Axis {
     }
 
     /// The runs of `len` indices from `start` on.
-    fn runs(&self, start: usize, len: usize) -> Runs {
+    pub(super) fn runs(&self, start: usize, len: usize) -> Runs {
         let mut runs = Runs::new();
         let mut done = 0;
         while done < len {
@@ -140,17 +140,17 @@ pub(super) struct AxisIndex {
 }
 
 /// A part of a strip that lies in one run of its axis.
-struct StripRun {
+pub(super) struct StripRun {
     /// Where it begins in the strip.
-    at: usize,
-    len: usize,
+    pub(super) at: usize,
+    pub(super) len: usize,
     /// Elements to its first index.
-    offset: isize,
+    pub(super) offset: isize,
     /// The guards' coordinates at its first index.
     coordinates: SmallVec<[isize; 2]>,
 }
 
-type Runs = SmallVec<[StripRun; 8]>;
+pub(super) type Runs = SmallVec<[StripRun; 8]>;
 
 /// Along which axis a strip of elements runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
