@@ -46,7 +46,7 @@ impl Case {
         });
         Case {
             images: 1 + random.below(3),
-            channels: 1 + random.below(6),
+            channels: if random.below(2) == 0 { 1 + random.below(6) } else { 1 + random.below(40) },
             filters: 1 + random.below(3),
             size,
             window,
@@ -202,6 +202,42 @@ fn strides_dilations_paddings_and_several_filters_agree() {
         assert!(case.is_known(), "{case:?}");
         case.check(&mut random);
     }
+}
+
+#[test]
+fn bundles_of_channels_agree() {
+    let mut random = Random::new();
+    let base = Case { channels: 19, size: [7, 7], ..BASE };
+    let cases = [
+        base,
+        Case { window: [7, 7], padding: [3; 4], biased: true, ..base },
+        Case { window: [5, 5], padding: [2; 4], stride: [2, 2], size: [15, 14], ..base },
+        // Few results, and rows that are no whole tiles.
+        Case { size: [2, 2], ..base },
+        Case { size: [3, 4], padding: [0; 4], window: [2, 3], biased: true, ..base },
+        Case { size: [3, 31], together: true, ..base },
+        Case { size: [4, 60], together: true, biased: true, channels: 40, ..base },
+        Case { filters: 3, channels: 33, together: true, ..base },
+        Case { filters: 2, mirrored: true, ..base },
+        Case { dilation: [2, 3], padding: [4, 1, 3, 6], window: [3, 4], ..base },
+        // Windows beside the image, and columns that nobody reads.
+        Case { size: [2, 5], padding: [6, 7, 5, 6], ..base },
+        Case { size: [9, 10], stride: [3, 4], padding: [0; 4], ..base },
+        Case { images: 9, channels: 16, size: [14, 14], ..base },
+    ];
+    for case in cases {
+        let bundled = backends()[0].variants(&case.op()).iter().any(|v| v.variant.family.name() == "depthwise bundles");
+        assert!(bundled, "{case:?}");
+        case.check(&mut random);
+    }
+}
+
+#[test]
+fn bundles_of_large_planes_agree() {
+    let mut random = Random::new();
+    Case { images: 1, channels: 18, size: [120, 130], window: [7, 7], padding: [3; 4], biased: true, ..BASE }
+        .check(&mut random);
+    Case { images: 1, channels: 17, size: [70, 2000], stride: [2, 1], ..BASE }.check(&mut random);
 }
 
 #[test]

@@ -106,6 +106,8 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
             let whole = s.batch as f64 * s.m as f64 * s.n as f64 * k;
             let share = v.computed.map_or(1.0, |computed| computed as f64 / whole.max(1.0));
             let padded = s.batch as f64 * m * n * k * share;
+            // What is left out is not read either, but nothing is read again for arithmetic that takes longer.
+            let moved = s.batch as f64 * m * n * k * share.min(1.0);
             // Waves: the last round of tasks leaves units idle.
             let each = v.tasks.unwrap_or_else(|| s.m.div_ceil(last.m.max(1)) * s.n.div_ceil(last.n.max(1)));
             let tasks = (s.batch * each).max(1) as f64;
@@ -116,7 +118,7 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
             // Operands cross level l once for each block held nearer than l; accumulators cross it once for each piece of K.
             for (l, level) in profile.levels.iter().enumerate() {
                 let b = blocks[l.min(blocks.len() - 1)];
-                let operands = padded * (1.0 / b.m.max(1) as f64 + 1.0 / b.n.max(1) as f64);
+                let operands = moved * (1.0 / b.m.max(1) as f64 + 1.0 / b.n.max(1) as f64);
                 let k_block = blocks[1.min(blocks.len() - 1)].k.max(1) as f64;
                 let accumulators = s.batch as f64 * m * n * (2.0 * (k / k_block).ceil() - 1.0);
                 consider(
@@ -142,7 +144,9 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     // Copies are written and read, and nothing else is done meanwhile.
     let copied = traffic.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
-    let starts = |w: &Walks, t: &Traffic| 1e-9 * (t.matrices as f64 * w.matrix + t.planes as f64 * w.plane);
+    let starts = |w: &Walks, t: &Traffic| {
+        1e-9 * (t.matrices as f64 * w.matrix + t.planes as f64 * w.plane + t.transposed as f64 * w.transposed)
+    };
     let starting = profile.walks.as_ref().zip(traffic).map_or(0.0, |(walks, traffic)| starts(walks, traffic));
     let seconds = longest.0 + profile.unhidden * rest + copying + starting + further + profile.launch;
     let bound = if profile.launch > longest.0 { Bound::Latency } else { longest.1 };

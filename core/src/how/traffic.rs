@@ -15,6 +15,8 @@ pub struct Traffic {
     /// Bytes that are copied before the arithmetic begins: an image with its border, the
     /// windows of a convolution as a matrix.
     pub copied: u64,
+    /// Elements that are transposed on the way to the arithmetic, or from it to the result.
+    pub transposed: u64,
     /// Matmuls of few numbers that begin one after the other, where a batch has many.
     pub matrices: u64,
     /// Planes of a depthwise convolution, each of which begins anew.

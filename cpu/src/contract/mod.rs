@@ -88,13 +88,14 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate>
 }
 
 /// All families but those of the packed GEMM.
-static FAMILIES: [Family; 9] = [
+static FAMILIES: [Family; 10] = [
     gemv::FAMILY,
     small::FAMILY,
     dot::FAMILY,
     direct::FAMILY,
     columns::FAMILY,
     depthwise::FAMILY,
+    depthwise::BUNDLES,
     depthwise::CHANNELS,
     winograd::LARGE,
     winograd::SMALL,
@@ -112,6 +113,7 @@ fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Option<Box<dyn Way>
         f if *f == direct::FAMILY => boxed(DirectWay::recognise(asked)),
         f if *f == columns::FAMILY => boxed(ColumnsWay::recognise(asked)),
         f if *f == depthwise::FAMILY => boxed(Planes::recognise(asked)),
+        f if *f == depthwise::BUNDLES => boxed(Planes::bundled(asked)),
         f if *f == depthwise::CHANNELS => boxed(Channels::recognise(asked)),
         f if *f == winograd::LARGE => boxed(WinogradWay::recognise(asked, 4)),
         f if *f == winograd::SMALL => boxed(WinogradWay::recognise(asked, 2)),

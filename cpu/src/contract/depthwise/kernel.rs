@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::PlaneAxis;
-use crate::simd::{Float, Isa, Simd, WithSimd};
+use crate::simd::{Float, Isa, MAX_LANES, Simd, WithSimd};
 
 /// Elements of a vector.
 pub(super) fn lanes(isa: Isa) -> usize {
@@ -25,7 +25,7 @@ pub(super) fn lanes(isa: Isa) -> usize {
 }
 
 /// Rows of results that are computed together: what is read of the image serves several of them.
-const ROWS: usize = 4;
+pub(super) const ROWS: usize = 4;
 
 /// A vector of results of every row.
 struct Column {
@@ -96,6 +96,28 @@ impl TapWalk {
         let (y, x) = (&self.y, &self.x);
         let plain = y.taps == x.taps && [y.dilation, x.dilation] == [1; 2] && y.stride == x.stride && x.stride <= 2;
         plain.then_some(x.taps)
+    }
+}
+
+/// Multiply-adds that take as long as one of the instructions here, most of which are loads, shuffles and masks beside the multiply-adds; measured.
+const EACH: f64 = 2.8;
+
+impl TapWalk {
+    /// Multiply-adds that take as long as a vector of results in a block of rows.
+    pub(super) fn work(&self) -> f64 {
+        let (rows, taps) = (self.y.taps as f64, self.x.taps as f64);
+        let sums = rows * taps;
+        // Lines of the image that a block of rows reads, for each of the rows.
+        let lines = |stride: f64| ((ROWS - 1) as f64 * stride + rows) / ROWS as f64;
+        EACH * match (self.side(), self.x.stride) {
+            // A load, what is beside it, and a shuffle for each other tap; or two loads and two shuffles for each two taps.
+            (Some(3 | 5 | 7), 1) => sums + lines(1.0) * (taps + 2.0),
+            (Some(3 | 5), 2) => sums + lines(2.0) * 4.0 * (taps / 2.0).ceil(),
+            // Loads, shuffles or single elements for each tap.
+            (_, 1) => 2.25 * sums,
+            (_, 2) => 5.0 * sums,
+            _ => 2.0 * sums * MAX_LANES as f64,
+        }
     }
 }
 

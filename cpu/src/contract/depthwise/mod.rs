@@ -4,8 +4,10 @@
 //! neighbouring pixels of a row: every tap of a filter is one vector load from where the image lies and one multiply-add for as many results as a
 //! vector has lanes, and results go straight to where they belong if that is a row, too ([`kernel`]). How the work is cut depends on the sizes
 //! only. Error bound: that of the sum, `(k + 2) * eps * sum |x| |w|`.
-//! Where channels are contiguous, vectors are channels ([`channels`]).
+//! Where rows are short or filters large, channels are made contiguous, a vector of them at a time ([`bundles`]).
+//! Where channels are contiguous in memory, vectors are channels, too ([`channels`]).
 
+mod bundles;
 pub(crate) mod channels;
 mod kernel;
 mod recognise;
@@ -13,13 +15,15 @@ mod recognise_channels;
 
 use std::ops::Range;
 
+use millstream_core::{Access, Body, Contract, Guard, Op};
+
 use crate::contract::direct::scatter;
 use crate::contract::packed::{Output, TileAt};
 use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
 use crate::workers::Workers;
 use kernel::{Piece, Pieces, TapWalk};
-pub(super) use recognise::{FAMILY, Planes};
+pub(super) use recognise::{BUNDLES, FAMILY, Planes};
 pub(super) use recognise_channels::{Channels, FAMILY as CHANNELS};
 
 /// Elements of results that wait to be given away at once: half of an L1.
@@ -59,8 +63,6 @@ pub(crate) struct PlaneGeometry {
     /// To the image and to the filters of each matrix of the batch.
     pub(crate) images: Vec<isize>,
     pub(crate) filters: Vec<isize>,
-    /// How many images the pixels of a matrix go over, and from one to the next.
-    pub(crate) inner: (usize, isize),
     /// How many filters an image has, and from one to the next.
     pub(crate) outputs: (usize, isize),
     /// To the image's element of all coordinates 0, and to the first element of the filters.
@@ -87,7 +89,7 @@ impl Depthwise {
     /// A convolution; `None` where there is nothing to do, or where numbers are too large.
     pub(crate) fn new(geometry: PlaneGeometry, isa: Isa) -> Option<Depthwise> {
         let (y, x) = (&geometry.y, &geometry.x);
-        let none = [y.pixels, y.taps, x.pixels, x.taps, geometry.inner.0, geometry.outputs.0].contains(&0);
+        let none = [y.pixels, y.taps, x.pixels, x.taps, geometry.outputs.0].contains(&0);
         if none || geometry.images.is_empty() {
             return None;
         }
@@ -105,9 +107,19 @@ impl Depthwise {
         (self.geometry.y.pixels * self.geometry.x.pixels, self.weights.len())
     }
 
+    /// Multiply-adds that take as long as all that is done: of whole vectors and of whole blocks of rows, with what makes the taps' vectors.
+    pub(crate) fn computed(&self) -> u64 {
+        let p = &self.geometry;
+        let (lanes, rows) = (kernel::lanes(self.isa), p.y.pixels);
+        let rows = if rows >= kernel::ROWS { rows.next_multiple_of(kernel::ROWS) } else { rows };
+        let vectors = [p.images.len(), p.outputs.0, rows, p.x.pixels.div_ceil(lanes), lanes];
+        let vectors = vectors.iter().map(|&n| n as f64).product::<f64>();
+        (vectors * self.walk.work()) as u64
+    }
+
     /// Planes of all images.
     pub(crate) fn planes(&self) -> u64 {
-        self.geometry.images.len() as u64 * self.geometry.inner.0 as u64
+        self.geometry.images.len() as u64
     }
 
     /// Computes it; the addresses are those of the operands' elements of index 0.
@@ -117,7 +129,7 @@ impl Depthwise {
     /// filters; nobody writes them meanwhile. The output is that of this convolution.
     pub(crate) unsafe fn run(&self, workers: &Workers, image: *const f32, filters: *const f32, out: &Output<'_, f32>) {
         let p = &self.geometry;
-        let planes = p.images.len() * p.inner.0;
+        let planes = p.images.len();
         let image = Shared::read(image.wrapping_offset(p.first.0));
         let filters = Shared::read(filters.wrapping_offset(p.first.1));
         let cuts = p.y.pixels.div_ceil(self.rows);
@@ -125,10 +137,9 @@ impl Depthwise {
             let (first, cut) = (task / cuts * self.planes, task % cuts);
             let planes = first..planes.min(first + self.planes);
             let rows = cut * self.rows..p.y.pixels.min((cut + 1) * self.rows);
-            let each =
-                planes.flat_map(|plane| (0..p.outputs.0).map(move |o| (plane / p.inner.0, plane % p.inner.0, o)));
-            let piece = |(b, n, o): (usize, usize, usize), to: *mut f32| Piece {
-                image: image.offset(p.images[b] + n as isize * p.inner.1),
+            let each = planes.flat_map(|b| (0..p.outputs.0).map(move |o| (b, o)));
+            let piece = |(b, o): (usize, usize), to: *mut f32| Piece {
+                image: image.offset(p.images[b]),
                 filter: filters.offset(p.filters[b] + o as isize * p.outputs.1),
                 to,
             };
@@ -139,9 +150,9 @@ impl Depthwise {
             if let Output::Plain(c) = out {
                 let (step, output) = if p.pixels_are_rows { (c.row, c.col) } else { (c.col, c.row) };
                 if step == 1 {
-                    let pixel = |n: usize| ((n * p.y.pixels + rows.start) * p.x.pixels) as isize;
-                    let to = |b: usize, n: usize, o: usize| c.at(b).wrapping_offset(pixel(n) + o as isize * output);
-                    compute(rows.clone(), &mut each.map(|at| piece(at, to(at.0, at.1, at.2))));
+                    let pixel = (rows.start * p.x.pixels) as isize;
+                    let to = |(b, o): (usize, usize)| c.at(b).wrapping_offset(pixel + o as isize * output);
+                    compute(rows.clone(), &mut each.map(|at| piece(at, to(at))));
                     return;
                 }
             }
@@ -152,7 +163,7 @@ impl Depthwise {
                     let rows = first..rows.end.min(first + some);
                     let count = rows.len() * p.x.pixels;
                     compute(rows, &mut std::iter::once(piece(at, done.as_mut_ptr())));
-                    self.store((at.0, (at.1 * p.y.pixels + first) * p.x.pixels, at.2), &done[..count], out);
+                    self.store((at.0, first * p.x.pixels, at.1), &done[..count], out);
                 }
             }
         });
@@ -170,4 +181,23 @@ impl Depthwise {
             Output::Sink(sink) => sink.store(&at, done),
         }
     }
+}
+
+/// The operation over its dimensions in this order, of which the contraction says the groups.
+fn reordered(op: &Op, order: &[usize], contract: Contract) -> Op {
+    let access = |a: &Access| Access {
+        strides: order.iter().map(|&d| a.strides[d]).collect(),
+        guards: a
+            .guards
+            .iter()
+            .map(|g| Guard { coefficients: order.iter().map(|&d| g.coefficients[d]).collect(), ..g.clone() })
+            .collect(),
+        ..a.clone()
+    };
+    Op::new(
+        order.iter().map(|&d| op.dims[d]).collect(),
+        op.inputs.iter().map(access).collect(),
+        op.outputs.iter().map(access).collect(),
+        Body::Contract(Box::new(contract)),
+    )
 }

@@ -3,35 +3,63 @@
 use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::what::{WindowAxis, Windows};
-use millstream_core::{Access, Body, DType, Op, Result};
+use millstream_core::{Access, Body, Contract, DType, Op, Result};
 
-use super::{Depthwise, PlaneAxis, PlaneGeometry};
+use super::bundles::BundleCut;
+use super::{Depthwise, PlaneAxis, PlaneGeometry, kernel};
+use crate::contract::epilogue::Epilogue;
 use crate::contract::view::View;
 use crate::contract::way::{Asked, InPlace, Parts, Ran, Way};
 use crate::simd::Isa;
 
 /// The family of these kernels.
 pub(in crate::contract) const FAMILY: Family = Family::new("depthwise");
+pub(in crate::contract) const BUNDLES: Family = Family::new("depthwise bundles");
 /// Filters of one channel beyond which matmuls are worth while.
 const MOST_FILTERS: usize = 8;
 /// Taps beyond which a sum is long: matmuls add those in blocks, so that less is lost, and cut them better.
 const MOST_TAPS: usize = 256;
-/// Elements of a long vector.
-const VECTOR: usize = 16;
 /// Results of a row below which most lanes of vectors would be idle.
 const LEAST_COLUMNS: usize = 4;
 
 /// A convolution that is computed channel by channel.
 pub(in crate::contract) struct Planes {
     depthwise: Depthwise,
+    /// By bundles of channels rather than by vectors of pixels.
+    bundles: Option<BundleCut>,
+    /// Its epilogue: of several images, each is a matrix of the batch, whatever it is in the operation.
+    epilogue: Epilogue,
     image: InPlace,
     filters: InPlace,
 }
 
 impl Planes {
-    /// The convolution, if it is one whose sums go over the taps of a window only.
+    /// The convolution, if it is one whose sums go over the taps of a window only, by vectors of pixels.
     pub(in crate::contract) fn recognise(asked: &Asked<'_>) -> Option<Planes> {
-        asked.op.windows().iter().find_map(|w| Planes::of(asked.op, &w.taps_only(asked.op)?, asked.machine.isa))
+        let planes = Planes::any(asked)?;
+        (planes.depthwise.geometry.x.pixels >= LEAST_COLUMNS).then_some(planes)
+    }
+
+    /// The same by bundles of channels.
+    pub(in crate::contract) fn bundled(asked: &Asked<'_>) -> Option<Planes> {
+        let planes = Planes::any(asked)?;
+        let (_, taps) = planes.depthwise.sizes();
+        let cut = BundleCut::new(&planes.depthwise.geometry, taps, kernel::lanes(asked.machine.isa))?;
+        Some(Planes { bundles: Some(cut), ..planes })
+    }
+
+    fn any(asked: &Asked<'_>) -> Option<Planes> {
+        let isa = asked.machine.isa;
+        asked.op.windows().iter().find_map(|w| {
+            let windows = w.taps_only(asked.op)?;
+            match windows.axes[..] {
+                [images, _, _] if !images.is_padded() && images.taps == 1 => {
+                    let op = separated(asked.op, images.output?)?;
+                    op.windows().iter().find_map(|w| Planes::of(&op, &w.taps_only(&op)?, isa))
+                }
+                _ => Planes::of(asked.op, &windows, isa),
+            }
+        })
     }
 
     fn of(op: &Op, windows: &Windows, isa: Isa) -> Option<Planes> {
@@ -42,10 +70,9 @@ impl Planes {
         if !single || windows.outputs.len() > 1 || a.guards.len() > 2 || !a.is_plain() && a.fill.to_f64() != 0.0 {
             return None;
         }
-        let (x, y, several) = match windows.axes[..] {
-            [x] => (x, None, None),
-            [y, x] => (x, Some(y), None),
-            [images, y, x] if !images.is_padded() && images.taps == 1 => (x, Some(y), Some(images)),
+        let (x, y) = match windows.axes[..] {
+            [x] => (x, None),
+            [y, x] => (x, Some(y)),
             _ => return None,
         };
         let taps = windows.axes.iter().any(|axis| axis.tap.is_some());
@@ -58,14 +85,13 @@ impl Planes {
         let output = windows.outputs.clone().next().map_or((1, 0), |d| (op.dims[d], f.strides[d]));
         let is_long = x_line.taps.saturating_mul(y_line.taps) > MOST_TAPS;
         let is_matrix = y.is_none() && is_matrix(&x_line);
-        if output.0 > MOST_FILTERS || x_line.pixels < LEAST_COLUMNS || is_long || is_matrix {
+        if output.0 > MOST_FILTERS || is_long || is_matrix {
             return None;
         }
         let view = |a: &Access| View::new(a, &op.dims, 0..c.m, windows.pixels(c), c.k..op.dims.len()).batch.offsets();
         let of = PlaneGeometry {
             images: view(a),
             filters: view(f),
-            inner: several.map_or((1, 0), |axis| (axis.outputs, axis.step * axis.stride as isize)),
             outputs: output,
             first: (a.base - x_line.offset * x_line.step - y_line.offset * y_line.step, f.base),
             y: y_line,
@@ -74,21 +100,38 @@ impl Planes {
         };
         let image = InPlace::new(windows.image, a, &op.dims)?;
         let filters = InPlace::new(filters, f, &op.dims)?;
-        Some(Planes { depthwise: Depthwise::new(of, isa)?, image, filters })
+        let epilogue = Epilogue::new::<f32>(op, c, isa).ok()?;
+        Some(Planes { depthwise: Depthwise::new(of, isa)?, bundles: None, epilogue, image, filters })
     }
+}
+
+/// The operation with a dimension of its pixels as one of its batch: nothing is shared by images, and each image's pixels lie one after the other.
+fn separated(op: &Op, images: usize) -> Option<Op> {
+    let Body::Contract(c) = &op.body else { return None };
+    if (0..op.dims.len()).any(|d| c.epilogue.uses_index(d)) {
+        return None;
+    }
+    let order: Vec<usize> = std::iter::once(images).chain((0..op.dims.len()).filter(|&d| d != images)).collect();
+    let n = if images < c.n { c.n } else { c.n + 1 };
+    Some(super::reordered(op, &order, Contract { m: c.m + 1, n, ..(**c).clone() }))
 }
 
 impl Way for Planes {
     fn candidates(&self, _: &Asked<'_>) -> Vec<Candidate> {
         let (pixels, taps) = self.depthwise.sizes();
-        // A vector of pixels in registers; from farther levels an element comes once for all taps.
-        let block = |far: usize, near: usize, k: usize| match self.depthwise.geometry.pixels_are_rows {
-            true => Block { m: near, n: far, k },
-            false => Block { m: far, n: near, k },
+        // An element comes once for all taps and all rows; what is loaded from L1 counts as work.
+        let block = match self.depthwise.geometry.pixels_are_rows {
+            true => Block { m: pixels, n: taps, k: taps },
+            false => Block { m: taps, n: pixels, k: taps },
         };
-        let blocks = [block(1, 1, 1), block(taps, pixels, taps)];
-        let traffic = Traffic { tile: Tile::new(blocks), planes: self.depthwise.planes(), ..Traffic::default() };
-        vec![Candidate::new(Variant::plain(FAMILY), traffic)]
+        let traffic = Traffic { tile: Tile::new([block]), edges: Some((1, 1)), ..Traffic::default() };
+        if let Some(cut) = &self.bundles {
+            let (transposed, computed) = cut.work(&self.depthwise);
+            let traffic = Traffic { transposed, computed: Some(computed), ..traffic };
+            return vec![Candidate::new(Variant::plain(BUNDLES), traffic)];
+        }
+        let (planes, computed) = (self.depthwise.planes(), Some(self.depthwise.computed()));
+        vec![Candidate::new(Variant::plain(FAMILY), Traffic { planes, computed, ..traffic })]
     }
 
     fn workspace(&self) -> usize {
@@ -99,23 +142,28 @@ impl Way for Planes {
         let ((_, Some(image)), (_, Some(filters))) = (self.image.find(bindings)?, self.filters.find(bindings)?) else {
             return Ok(Ran::ODD);
         };
-        parts.epilogue.with_output(bindings, |out| {
+        self.epilogue.with_output(bindings, |out| {
             // SAFETY: every element that guards allow lies in the operands' memory, as was checked; the output is this contraction's.
-            unsafe { self.depthwise.run(&parts.machine.workers, image, filters, out) };
+            unsafe {
+                match &self.bundles {
+                    Some(cut) => self.depthwise.run_bundles(cut, &parts.machine.workers, image, filters, out),
+                    None => self.depthwise.run(&parts.machine.workers, image, filters, out),
+                }
+            }
             Ok(Ran::Done)
         })
     }
 
     fn describe(&self) -> String {
         let (pixels, taps) = self.depthwise.sizes();
-        format!("channel by channel: {pixels} pixels, {taps} taps, input {} is the image\n", self.image.input)
+        let how = if self.bundles.is_some() { "by bundles of channels" } else { "channel by channel" };
+        format!("{how}: {pixels} pixels, {taps} taps, input {} is the image\n", self.image.input)
     }
 }
 
-/// Whether no two pixels see the same element, as in a matrix whose rows or columns are longer than a vector.
+/// Whether no two pixels see the same element, as in a matrix.
 fn is_matrix(x: &PlaneAxis) -> bool {
-    let rows = x.stride >= x.taps.saturating_mul(x.dilation) && x.taps >= VECTOR;
-    rows || x.dilation >= x.pixels.saturating_mul(x.stride)
+    x.stride >= x.taps.saturating_mul(x.dilation) || x.dilation >= x.pixels.saturating_mul(x.stride)
 }
 
 /// An axis as the kernel walks it.

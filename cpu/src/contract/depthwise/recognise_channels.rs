@@ -6,7 +6,7 @@ use millstream_core::backend::Bindings;
 use millstream_core::how::{Block, Candidate, Family, Tile, Traffic, Variant};
 use millstream_core::pack_cache::FormName;
 use millstream_core::what::Windows;
-use millstream_core::{Access, Body, Contract, DType, Guard, Op, Result};
+use millstream_core::{Body, Contract, DType, Guard, Op, Result};
 
 use super::channels::{ChannelGeometry, ChannelKernel, TapOffset};
 use crate::contract::cached::CachedForm;
@@ -96,7 +96,9 @@ impl Channels {
             fill: if a.is_plain() { 0.0 } else { a.fill.get::<f32>()? },
         };
         let order: Vec<usize> = others.into_iter().chain(pixels).chain([channel]).chain(taps.clone()).collect();
-        let transposed = transposed(op, c, &order, order.len() - taps.len());
+        // Its operands depend on n both, so that it is no contraction any more; only its results matter.
+        let k = order.len() - taps.len();
+        let transposed = super::reordered(op, &order, Contract { m: c.m - 1, n: k - 1, k, ..(**c).clone() });
         let Body::Contract(by_channels) = &transposed.body else { return None };
         let epilogue = Epilogue::new::<f32>(&transposed, by_channels, isa).ok()?;
         let image = InPlace::new(image, a, &op.dims)?;
@@ -173,24 +175,4 @@ impl Way for Channels {
             self.image.input
         )
     }
-}
-
-/// The operation over its dimensions in this order, the last before `k` being n and those that are no longer a batch m. It is no
-/// contraction any more, since its operands depend on n both; only its results matter.
-fn transposed(op: &Op, c: &Contract, order: &[usize], k: usize) -> Op {
-    let access = |a: &Access| Access {
-        strides: order.iter().map(|&d| a.strides[d]).collect(),
-        guards: a
-            .guards
-            .iter()
-            .map(|g| Guard { coefficients: order.iter().map(|&d| g.coefficients[d]).collect(), ..g.clone() })
-            .collect(),
-        ..a.clone()
-    };
-    Op::new(
-        order.iter().map(|&d| op.dims[d]).collect(),
-        op.inputs.iter().map(access).collect(),
-        op.outputs.iter().map(access).collect(),
-        Body::Contract(Box::new(Contract { m: c.m - 1, n: k - 1, k, ..c.clone() })),
-    )
 }

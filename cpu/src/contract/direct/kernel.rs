@@ -312,30 +312,39 @@ unsafe fn finish_tile<S: Simd, const P: usize, const V: usize, const LISTED: usi
     }
 }
 
-/// Writes `[pixels][channels]` (rows `wide` apart) as `[channels][pixels]` (rows `stride` apart).
+/// Writes `rows` rows of `columns` elements, `wide` apart, as columns: as many rows of `rows` elements, `stride` apart. The last squares may
+/// begin inside those before them.
 ///
 /// # Safety
-/// `to` is writable for `pixels` elements at each of `channels` multiples of `stride`; `from` has `pixels` rows.
-pub(crate) unsafe fn transpose(from: &[f32], wide: usize, pixels: usize, channels: usize, to: *mut f32, stride: isize) {
-    debug_assert!(from.len() >= pixels * wide && channels <= wide);
-    let (mut whole_pixels, mut whole_channels) = (0, 0);
-    if square::available() {
-        (whole_pixels, whole_channels) = (pixels / SIDE * SIDE, channels / SIDE * SIDE);
-        for c in (0..whole_channels).step_by(SIDE) {
-            for p in (0..whole_pixels).step_by(SIDE) {
-                let out = to.wrapping_offset(c as isize * stride).wrapping_add(p);
-                // SAFETY: a square of pixels and channels of both.
-                unsafe { square::transpose(from.as_ptr().add(p * wide + c), wide as isize, out, stride) };
+/// `from` is readable for `columns` elements at each of `rows` multiples of `wide`, `to` writable for `rows` elements at each of `columns`
+/// multiples of `stride`; they do not overlap.
+pub(crate) unsafe fn transpose(
+    from: *const f32,
+    wide: isize,
+    rows: usize,
+    columns: usize,
+    to: *mut f32,
+    stride: isize,
+) {
+    if square::available() && rows >= SIDE && columns >= SIDE {
+        for c in (0..columns).step_by(SIDE).map(|c| c.min(columns - SIDE)) {
+            for r in (0..rows).step_by(SIDE).map(|r| r.min(rows - SIDE)) {
+                let from = from.wrapping_offset(r as isize * wide).wrapping_add(c);
+                let to = to.wrapping_offset(c as isize * stride).wrapping_add(r);
+                // SAFETY: a square of rows and columns of both.
+                unsafe { square::transpose(from, wide, to, stride) };
             }
         }
+        return;
     }
-    let single = |c: usize, p: usize| {
-        // SAFETY: the caller's.
-        unsafe { to.wrapping_offset(c as isize * stride).wrapping_add(p).write(from[p * wide + c]) };
-    };
-    for c in 0..channels {
-        let first = if c < whole_channels { whole_pixels } else { 0 };
-        (first..pixels).for_each(|p| single(c, p));
+    for c in 0..columns {
+        for r in 0..rows {
+            // SAFETY: the caller's.
+            unsafe {
+                let x = *from.wrapping_offset(r as isize * wide).wrapping_add(c);
+                to.wrapping_offset(c as isize * stride).wrapping_add(r).write(x);
+            }
+        }
     }
 }
 

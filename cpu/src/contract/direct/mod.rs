@@ -20,6 +20,7 @@ mod tiles;
 
 use std::cell::RefCell;
 
+use crate::contract::packed::kernel::BUSY;
 use crate::contract::packed::{Chain, Output, PackSource, PackedLayout, Plain, TileAt};
 use crate::epilogue_chain::LINE;
 use crate::shared::Shared;
@@ -160,7 +161,7 @@ impl Direct {
 
     /// Whether pixels are rows of a matrix that lie one after the other, with contiguous K.
     pub(crate) fn is_matrix(&self) -> bool {
-        self.pixels_are_rows && self.contiguous_k && self.even && self.computed().is_none()
+        self.pixels_are_rows && self.contiguous_k && self.even && self.is_whole()
     }
 
     /// Whether its panels of filters are narrow: few channels are computed for each time that pixels are read.
@@ -267,11 +268,18 @@ impl Direct {
         self.copy.as_ref().map(Copied::elements)
     }
 
-    /// Multiply-adds that are computed in all, if some with elements that do not exist are left out.
-    pub(crate) fn computed(&self) -> Option<u64> {
-        let multiplies = self.tables.multiplies();
-        let some_left_out = multiplies < self.pixels as u64 * self.k_len as u64;
-        some_left_out.then(|| multiplies.saturating_mul(self.channels as u64).saturating_mul(self.batch as u64))
+    /// Multiply-adds that take as long as all that is done: those with elements that do not exist are left out, each tile takes some time beside its
+    /// own, and a single vector of channels has too few accumulators to keep a core busy.
+    pub(crate) fn computed(&self) -> u64 {
+        let single = self.channels % self.kernels.panel;
+        let single = if (1..=self.kernels.lanes).contains(&single) { single } else { 0 };
+        let more = single * BUSY.saturating_sub(MOST_PIXELS) / MOST_PIXELS;
+        self.tables.work(1).saturating_mul((self.channels + more) as u64).saturating_mul(self.batch as u64)
+    }
+
+    /// Whether all elements of all windows exist.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.tables.multiplies() == self.pixels as u64 * self.k_len as u64
     }
 
     /// Channels, pixels and K of what registers, L1 and L2 hold.
@@ -510,7 +518,8 @@ impl Direct {
         }
         // SAFETY: there is room for every channel's row of pixels.
         unsafe {
-            kernel::transpose(acc, self.kernels.panel, pixels, channels, transposed.as_mut_ptr(), pixels as isize)
+            let wide = self.kernels.panel as isize;
+            kernel::transpose(acc.as_ptr(), wide, pixels, channels, transposed.as_mut_ptr(), pixels as isize)
         };
         let tile = &transposed[..channels * pixels];
         let at = TileAt { batch: b, row: channel, col: pixel, rows: channels, cols: pixels, ld: pixels };

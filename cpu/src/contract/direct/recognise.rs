@@ -188,7 +188,7 @@ impl Way for DirectWay {
         let traffic = Traffic {
             tile: Tile::new([registers, near, far].map(block)),
             copied: (direct.copied() + direct.transposed()).saturating_add(filters),
-            computed: direct.computed(),
+            computed: Some(direct.computed()),
             tasks: Some(direct.tasks()),
             edges: Some(edges),
             ..Traffic::default()

@@ -17,6 +17,9 @@ use crate::contract::way::Asked;
 const PACKED: Family = Family::new("packed");
 pub(in crate::contract) const FIXED: Family = Family::new("fixed");
 
+/// Copies that take as long as finding an element that is copied alone; measured.
+const ALONE: u64 = 8;
+
 /// The size for which the fixed choice is cut.
 const FIXED_FOR: ContractSizes = ContractSizes { batch: 1, m: 1024, n: 1024, k: 1024 };
 
@@ -52,9 +55,11 @@ pub(in crate::contract) fn copied<T: AccElement>(asked: &Asked<'_>, kc: usize) -
     // Results that an expression goes over are copied, too.
     let results = if contract.epilogue.is_acc() { 0 } else { asked.bytes::<T>(shape.m, shape.n) };
     if matrices.iter().any(Option::is_none) {
-        // Windows are gathered element by element, for which they count twice. Filters beside an image are few, and mostly in the pack cache.
-        let moves = |axis: &WindowAxis| axis.tap.is_some() || axis.is_padded();
-        let times = |side| 1 + u64::from(asked.windows(side).is_some_and(|w| w.axes.iter().any(moves)));
+        // Windows are gathered element by element, for which they count twice, and pixels with gaps between them one by one. Filters beside an image
+        // are few, and mostly in the pack cache.
+        let moves =
+            |axis: &WindowAxis| u64::from(axis.tap.is_some() || axis.is_padded()) + ALONE * u64::from(axis.stride > 1);
+        let times = |side| 1 + asked.windows(side).map_or(0, |w| w.axes.iter().map(moves).max().unwrap_or(0));
         let gathered = matrices.iter().zip(bytes).zip([ImageSide::Left, ImageSide::Right]);
         let gathered = gathered.filter(|((matrix, _), _)| matrix.is_none());
         return gathered.fold(results, |sum, ((_, bytes), side)| sum.saturating_add(bytes.saturating_mul(times(side))));

@@ -16,7 +16,7 @@ mod transform;
 
 use std::cell::RefCell;
 
-use crate::contract::direct::scatter;
+use crate::contract::direct::{scatter, transpose};
 use crate::contract::packed::{Micro, Output, Rows, TileAt};
 use crate::shared::Shared;
 use crate::simd::{Isa, vectorize};
@@ -451,7 +451,7 @@ impl Winograd {
                 Output::Plain(c) if c.col == 1 => {
                     let to = c.at(b).wrapping_offset(part.output as isize * c.row).wrapping_add(pixel);
                     // SAFETY: these are the elements of this part's channels and pixels.
-                    unsafe { crate::contract::direct::transpose(done, BLOCK, pixels, part.outputs, to, c.row) };
+                    unsafe { transpose(done.as_ptr(), BLOCK as isize, pixels, part.outputs, to, c.row) };
                 }
                 _ => {
                     if transposed.len() < part.outputs * pixels {
@@ -459,14 +459,8 @@ impl Winograd {
                     }
                     // SAFETY: there is room for every channel's row of pixels.
                     unsafe {
-                        crate::contract::direct::transpose(
-                            done,
-                            BLOCK,
-                            pixels,
-                            part.outputs,
-                            transposed.as_mut_ptr(),
-                            pixels as isize,
-                        )
+                        let to = transposed.as_mut_ptr();
+                        transpose(done.as_ptr(), BLOCK as isize, pixels, part.outputs, to, pixels as isize)
                     };
                     let tile = &transposed[..part.outputs * pixels];
                     let at =
