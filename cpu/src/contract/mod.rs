@@ -4,7 +4,7 @@
 //! their traffic. All answer one trait (`way`). The cost model chooses; the way that was chosen is the way that runs.
 //!
 //! - `packed`: both operands are packed through their access maps; every contraction in every dtype.
-//! - `gemv`: a matrix times a vector, read once.
+//! - `gemv`: a matrix times a vector or a few of them, read once.
 //! - `small`: both operands are read in place, since L1 holds them.
 //! - `dot`: narrow types, several numbers at a time.
 //! - `direct`: one operand, a convolution's image or the rows of a matrix, is read in place.
@@ -49,7 +49,7 @@ use direct::DirectWay;
 use dispatch::AccElement;
 use dot::DotWay;
 use epilogue::Epilogue;
-use gemv::GemvWay;
+use gemv::{FewWay, GemvWay};
 use operand::{Operand, SideDims};
 use packed::PackedWay;
 use small::SmallWay;
@@ -88,8 +88,9 @@ pub(crate) fn variants(op: &Op, acc: DType, machine: &Machine) -> Vec<Candidate>
 }
 
 /// All families but those of the packed GEMM.
-static FAMILIES: [Family; 10] = [
+static FAMILIES: [Family; 11] = [
     gemv::FAMILY,
+    gemv::FEW,
     small::FAMILY,
     dot::FAMILY,
     direct::FAMILY,
@@ -108,6 +109,7 @@ fn way<T: AccElement>(family: &Family, asked: &Asked<'_>) -> Option<Box<dyn Way>
     }
     match family {
         f if *f == gemv::FAMILY => boxed(GemvWay::<T>::recognise(asked)),
+        f if *f == gemv::FEW => boxed(FewWay::<T>::recognise(asked)),
         f if *f == small::FAMILY => boxed(SmallWay::<T>::recognise(asked)),
         f if *f == dot::FAMILY => boxed(DotWay::<T>::recognise(asked)),
         f if *f == direct::FAMILY => boxed(DirectWay::recognise(asked)),
