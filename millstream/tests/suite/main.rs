@@ -34,5 +34,6 @@ mod plans;
 mod races;
 mod scattering;
 mod several;
+mod sizes;
 mod sorting;
 mod tensors;

@@ -4,16 +4,18 @@
 //! What is recognised is exactly this: a matmul, perhaps times or divided by a number; perhaps numbers added or elements
 //! replaced by minus infinity under a condition; the softmax along the last axis in its safe form, with the maximum
 //! subtracted; and a second matmul. Nobody else may want anything between. All is f32 or f64: of half types the
-//! scores would be rounded between the matmuls. Whether the operation is taken is decided by the cost model.
+//! scores would be rounded between the matmuls. Whether the operation is taken is decided by the cost model, for each by itself.
 //!
 //! One thing differs: a query that sees no key gives NaN by hand and zeros by the operation. Where there is a mask, a
 //! value that is NaN for such queries and zero for all others is added to the result, so that both give the same.
 
 use millstream_core::{Binary, DType, Layout, Reduce, Result, Unary};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::capture::{Edge, Graph, GraphNode, Number, Source};
-use crate::graph::{Attention, Cast, Contraction, Fill, Kind, Reduction, Role, is_whole, row_layout};
+use super::rewrite::{GraphForm, Rewritten};
+use super::structure::Sizes;
+use crate::graph::{Attention, Cast, Contraction, Fill, Key, Kind, Reduction, Role, is_whole, row_layout};
 
 /// What a matmul that is attention is made of.
 struct Found {
@@ -35,30 +37,93 @@ enum Mask {
     Seen(Edge),
 }
 
-/// The graph with every attention in it as one node, and for each of its nodes the number it had; `None` if there is none.
-pub(super) fn recognise(graph: &Graph) -> Result<Option<(Graph, Vec<usize>)>> {
-    let contractions = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(..))).count();
-    let has_exp = graph.nodes.iter().any(|n| matches!(n.kind, Kind::Unary(Unary::Exp)));
-    if contractions < 2 || !has_exp {
-        return Ok(None);
+/// Says whether attention pays as one node, of the part of the graph that it would replace: its words, and what gives it as it is and
+/// as one node.
+pub(super) type Pays<'a> = dyn FnMut(Key, &dyn Fn() -> Result<[(Rewritten, Graph); 2]>) -> Result<bool> + 'a;
+
+/// The graph with every attention in it that pays as one node, and for each of its nodes the number it had; `None` if there is
+/// none.
+pub(super) fn recognise(graph: &Graph, pays: &mut Pays<'_>) -> Result<Option<(Graph, Vec<usize>)>> {
+    let mut found = Vec::new();
+    for f in find(graph)? {
+        let part = f.part(graph);
+        let mut key = Key::new();
+        part.words(&mut key, Sizes::In);
+        let forms = || {
+            let (attention, origin) = rebuild(&part, find(&part)?)?;
+            let same = (0..part.nodes.len()).collect();
+            Ok([
+                (Rewritten { form: GraphForm::Attention, origin }, attention),
+                (Rewritten { form: GraphForm::Plain, origin: same }, part.clone()),
+            ])
+        };
+        if pays(key, &forms)? {
+            found.push(f);
+        }
     }
-    let mut readers = vec![0usize; graph.nodes.len()];
+    match found.is_empty() {
+        true => Ok(None),
+        false => rebuild(graph, found).map(Some),
+    }
+}
+
+/// Every attention in a graph.
+fn find(graph: &Graph) -> Result<Vec<Found>> {
+    let mut found: Vec<Found> = Vec::new();
+    let contractions = graph.nodes.iter().filter(|n| matches!(n.kind, Kind::Contract(..))).count();
+    if contractions < 2 {
+        return Ok(found);
+    }
+    let mut readers = vec![0; graph.nodes.len()];
     for edge in graph.nodes.iter().flat_map(|n| &n.inputs) {
         if let Source::Node(p) = edge.source {
             readers[p] += 1;
         }
     }
     let look = Look { graph, readers: &readers };
-    let mut found: Vec<Found> = Vec::new();
     for out in 0..graph.nodes.len() {
         // In a chain of matmuls and softmaxes, the second matmul of one may be the first of the next: it is taken once.
         let taken = |n: &usize| found.iter().any(|f| f.out == *n || f.inside.contains(n));
         found.extend(look.attention(out)?.filter(|f| !f.inside.iter().any(taken)));
     }
-    if found.is_empty() {
-        return Ok(None);
+    Ok(found)
+}
+
+impl Found {
+    /// The part of the graph that is attention, as a graph whose only result is the second matmul's.
+    fn part(&self, graph: &Graph) -> Graph {
+        let mut numbers: Vec<usize> = self.inside.iter().copied().chain([self.out]).collect();
+        let reads = |n: &usize| graph.nodes[*n].inputs.iter().map(|e| e.source).collect::<SmallVec<[Source; 3]>>();
+        // Numbers that only stand beside it belong to it.
+        let free = |s: &Source| match s {
+            Source::Node(p) if matches!(graph.nodes[*p].kind, Kind::Fill(_)) => Some(*p),
+            _ => None,
+        };
+        let numbers_beside: Vec<usize> = numbers.iter().flat_map(reads).filter_map(|s| free(&s)).collect();
+        numbers.extend(numbers_beside);
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut outside: SmallVec<[Source; 4]> = SmallVec::new();
+        let mut moved = |edge: &Edge| {
+            let inside = match edge.source {
+                Source::Node(p) => numbers.binary_search(&p).ok(),
+                Source::Leaf(_) => None,
+            };
+            let source = inside.map(Source::Node).unwrap_or_else(|| {
+                let at = outside.iter().position(|s| *s == edge.source).unwrap_or_else(|| {
+                    outside.push(edge.source);
+                    outside.len() - 1
+                });
+                Source::Leaf(at)
+            });
+            Edge { source, edge: None, ..edge.clone() }
+        };
+        let nodes: Vec<GraphNode> = (numbers.iter())
+            .map(|&n| &graph.nodes[n])
+            .map(|node| GraphNode { inputs: node.inputs.iter().map(&mut moved).collect(), ..node.clone() })
+            .collect();
+        Graph { outputs: [nodes.len() - 1].into_iter().collect(), optional: Vec::new(), nodes }
     }
-    rebuild(graph, found).map(Some)
 }
 
 struct Look<'a> {

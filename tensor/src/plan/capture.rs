@@ -538,6 +538,15 @@ pub(crate) enum Number {
 }
 
 impl Number {
+    /// Words that tell it from others.
+    pub fn words(self) -> [u64; 2] {
+        match self {
+            Number::Given(p) => [0, p as u64],
+            Number::Inverse(p) => [1, p as u64],
+            Number::One(dtype) => [2, dtype as u64],
+        }
+    }
+
     /// The number, if the graph has it.
     pub fn of(self, params: &[Scalar]) -> Option<Scalar> {
         match self {

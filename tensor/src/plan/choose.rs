@@ -3,7 +3,9 @@
 //! The cost model decides both. A graph may have other forms: attention as one operation, or the channels of what lies between
 //! convolutions last. Each form was placed; the cheapest is taken.
 
-use millstream_core::{Candidate, Cost, Device, Error, Op, Result};
+use std::sync::Arc;
+
+use millstream_core::{Candidate, Cost, Device, Error, Op, Result, Work};
 use rustc_hash::FxHashMap;
 
 use super::place::{Placed, Task};
@@ -14,11 +16,20 @@ use super::sites::Sites;
 pub(crate) struct Chosen {
     pub placed: Placed,
     pub sites: Sites,
-    /// For each node, its number among the captured ones.
-    pub origin: Vec<usize>,
+    /// What the graph is a form of.
+    pub form: Rewritten,
+    /// For each task, what computes it.
+    pub works: Vec<Priced>,
+}
+
+/// What a task launches, and its cost; `None` for a copy.
+pub(crate) type Priced = Option<(Arc<Work>, Cost)>;
+
+/// A draft, rated.
+struct Rated {
+    draft: Draft,
     /// For each task, the way to compute it; `None` for a copy.
-    pub ways: Vec<Option<(Candidate, Cost)>>,
-    pub channels_last: bool,
+    ways: Vec<Option<(Candidate, Cost)>>,
     /// Predicted seconds, for comparison with other forms.
     seconds: f64,
 }
@@ -28,11 +39,11 @@ pub(crate) type Draft = (Rewritten, Placed, Sites);
 
 /// The ways that were found: layers repeat the same operations, and so do the forms of a graph.
 #[derive(Default)]
-struct Ways(FxHashMap<(u64, Op), (Candidate, Cost, f64)>);
+pub(super) struct Ways(FxHashMap<(u64, Op), (Candidate, Cost, f64)>);
 
 impl Ways {
     /// The way to compute an operation on a device, its cost, and predicted seconds for comparison with other forms.
-    fn of(&mut self, device: &Device, op: &Op) -> Result<(Candidate, Cost, f64)> {
+    pub fn of(&mut self, device: &Device, op: &Op) -> Result<(Candidate, Cost, f64)> {
         let key = (device.id(), op.clone());
         if let Some(way) = self.0.get(&key) {
             return Ok(way.clone());
@@ -43,8 +54,9 @@ impl Ways {
     }
 }
 
-impl Chosen {
-    fn new((form, placed, sites): Draft, ways: &mut Ways) -> Result<Chosen> {
+impl Rated {
+    fn new(draft: Draft, ways: &mut Ways) -> Result<Rated> {
+        let (_, placed, sites) = &draft;
         let mut seconds = 0.0;
         let mut way = |task: &Task| match task {
             Task::Compute(device, l) => {
@@ -55,46 +67,60 @@ impl Chosen {
             Task::Copy { .. } => Ok(None),
         };
         let ways = placed.tasks.iter().map(&mut way).collect::<Result<_>>()?;
-        let mut origin = form.origin;
-        origin.resize(placed.graph.nodes.len(), usize::MAX);
-        let channels_last = form.form == GraphForm::ChannelsLast;
-        let mut chosen = Chosen { placed, sites, origin, ways, channels_last, seconds };
-        let copies = chosen.placed.tasks.iter().filter_map(|task| match task {
-            Task::Copy { from, to } => Some(chosen.copy_seconds(*from, *to)),
+        let copies = placed.tasks.iter().filter_map(|task| match task {
+            Task::Copy { from, to } => Some(placed.copy_seconds(sites, *from, *to)),
             Task::Compute(..) => None,
         });
-        chosen.seconds += copies.sum::<f64>();
-        Ok(chosen)
-    }
-
-    /// Predicted seconds of a copy between two nodes.
-    pub fn copy_seconds(&self, from: usize, to: usize) -> f64 {
-        let graph = &self.placed.graph;
-        let device = |n: usize| -> &Device { &self.sites.devices[graph.nodes[n].device] };
-        device(from).seconds_to(device(to), graph.bytes(from))
+        seconds += copies.sum::<f64>();
+        Ok(Rated { draft, ways, seconds })
     }
 
     /// Whether it can take another form's place: it leaves no more to the host.
-    fn can_replace(&self, other: &Chosen) -> bool {
-        self.placed.refusals.len() <= other.placed.refusals.len()
+    fn can_replace(&self, other: &Rated) -> bool {
+        self.draft.1.refusals.len() <= other.draft.1.refusals.len()
+    }
+
+    fn form(&self) -> GraphForm {
+        self.draft.0.form
+    }
+
+    fn chosen(self) -> Chosen {
+        let (mut form, placed, sites) = self.draft;
+        form.origin.resize(placed.graph.nodes.len(), usize::MAX);
+        let work = |(task, way): (&Task, Option<(Candidate, Cost)>)| match (task, way) {
+            (Task::Compute(_, l), Some((way, cost))) => Some((Work::new(l.op.clone(), way, l.name.clone()), cost)),
+            _ => None,
+        };
+        let works = placed.tasks.iter().zip(self.ways).map(work).collect();
+        Chosen { placed, sites, form, works }
     }
 }
 
-/// Takes the cheapest form. The graph as it is comes last.
-pub(crate) fn choose(drafts: Vec<Draft>) -> Result<Chosen> {
+/// The cheapest of several drafts. The graph as it is comes last.
+fn cheapest(drafts: Vec<Draft>) -> Result<Rated> {
     let mut drafts = drafts.into_iter().rev();
     let plain = drafts.next().ok_or_else(|| Error::internal("a graph without a form"))?;
     let mut ways = Ways::default();
-    let plain = Chosen::new(plain, &mut ways)?;
+    let plain = Rated::new(plain, &mut ways)?;
     // The model is not exact to a hundredth: channels stay where they are if it finds that about as good.
-    let margin = |c: &Chosen| if c.channels_last { 0.99 } else { 1.0 };
-    let mut best = None::<Chosen>;
+    let margin = |r: &Rated| if r.form() == GraphForm::ChannelsLast { 0.99 } else { 1.0 };
+    let mut best = None::<Rated>;
     for draft in drafts {
-        let form = Chosen::new(draft, &mut ways)?;
+        let form = Rated::new(draft, &mut ways)?;
         let least = best.as_ref().map_or(f64::INFINITY, |b| b.seconds);
         if form.seconds < margin(&form) * plain.seconds && form.seconds < least && form.can_replace(&plain) {
             best = Some(form);
         }
     }
     Ok(best.unwrap_or(plain))
+}
+
+/// Takes the cheapest form.
+pub(crate) fn choose(drafts: Vec<Draft>) -> Result<Chosen> {
+    cheapest(drafts).map(Rated::chosen)
+}
+
+/// Which form is the cheapest.
+pub(crate) fn compare(drafts: Vec<Draft>) -> Result<GraphForm> {
+    cheapest(drafts).map(|r| r.form())
 }

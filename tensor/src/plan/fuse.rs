@@ -16,10 +16,13 @@
 //! reader ([`super::inline`]). Padding counts as element-wise; inlined into a contraction or a reduction over windows, it is
 //! nothing but guards on a read.
 
+use std::sync::Arc;
+
 use millstream_core::what::{Dims, elements};
-use millstream_core::{Layout, Result};
+use millstream_core::{Idea, Layout, Result};
 
 use super::capture::{Edge, Graph, Source};
+use super::sites::Sites;
 use crate::graph::{Fusion, Kind, Pad, compose, row_layout, through_padding};
 
 /// The most nodes of one cluster, so that no kernel grows without bound.
@@ -59,14 +62,19 @@ pub(crate) struct Cluster {
 }
 
 /// The clusters of a graph.
+#[derive(Clone)]
 pub(crate) struct Fused {
     pub clusters: Vec<Cluster>,
     /// For each node, its cluster.
     pub of: Vec<usize>,
     /// For each node, its level in its cluster.
     pub level: Vec<Level>,
+    /// For each node, those that read it.
+    pub readers: Arc<Vec<Vec<usize>>>,
     /// Clusters that are computed inside their readers.
     pub inlined: Vec<bool>,
+    /// The same as it was before lowering, or the cost model, had some of them stored.
+    pub inside: Vec<bool>,
     /// Those of them that might be cheaper to store.
     pub doubtful: Vec<bool>,
     /// Clusters in an order in which they can be computed.
@@ -87,7 +95,7 @@ pub(super) struct Fuser<'a> {
     pub of: Vec<usize>,
     level: Vec<Level>,
     /// For each node, those that read it.
-    pub readers: Vec<Vec<usize>>,
+    pub readers: Arc<Vec<Vec<usize>>>,
     pub rules: Rules,
 }
 
@@ -102,6 +110,15 @@ pub(crate) struct Rules {
     pub most_results: usize,
 }
 
+impl Rules {
+    /// What these devices allow; contractions store at most so many values each.
+    pub fn of(sites: &Sites, most_results: usize) -> Rules {
+        // Scratch memory takes a buffer, too.
+        let most_buffers = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
+        Rules { fusing: sites.devices[0].has(Idea::Fuse), most_buffers, most_results }
+    }
+}
+
 /// Gathers the nodes of a graph.
 pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
     let n = graph.nodes.len();
@@ -114,7 +131,7 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
         }
     }
     let (of, level) = ((0..n).collect(), vec![Level::Element; n]);
-    let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers, rules };
+    let mut f = Fuser { graph, clusters: Vec::new(), of, level, readers: Arc::new(readers), rules };
     for v in 0..n {
         let node = &graph.nodes[v];
         let (form, domain) = match node.kind.fusion() {
@@ -165,8 +182,11 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
         }
     }
     let live = |flags: Vec<bool>| (0..flags.len()).filter(|&i| renumbered[i] != usize::MAX).map(|i| flags[i]).collect();
+    let inside: Vec<bool> = live(inlined);
     Ok(Fused {
-        inlined: live(inlined),
+        readers: f.readers,
+        inlined: inside.clone(),
+        inside,
         doubtful: live(doubtful),
         order: order.into_iter().map(|i| renumbered[i]).collect(),
         of: f.of.into_iter().map(|i| renumbered[i]).collect(),
@@ -176,7 +196,28 @@ pub(crate) fn fuse(graph: &Graph, rules: Rules) -> Result<Fused> {
     })
 }
 
-impl Fuser<'_> {
+impl<'a> Fuser<'a> {
+    /// The clusters of a graph as they were for one that differs in sizes.
+    pub fn again(graph: &'a Graph, fused: &Fused, rules: Rules) -> Fuser<'a> {
+        let clusters = fused.clusters.iter().cloned().map(Some).collect();
+        let (of, level, readers) = (fused.of.clone(), fused.level.clone(), fused.readers.clone());
+        Fuser { graph, clusters, of, level, readers, rules }
+    }
+
+    /// Gives a cluster another domain. Says whether it still is one operation.
+    pub fn resize(&mut self, i: usize, domain: Vec<usize>) -> Result<bool> {
+        let c = Cluster { domain, ..self.cluster(i).clone() };
+        let levels: Vec<Level> = c.nodes.iter().map(|&n| self.level[n]).collect();
+        let is_one = match &c.form {
+            Form::Map | Form::Rows(_) | Form::Contract(_) => {
+                self.buffers(&c) <= self.rules.most_buffers && self.is_operation(&c, &levels)?
+            }
+            Form::Host | Form::Concat(_) | Form::Alone(_) => true,
+        };
+        self.clusters[i] = Some(c);
+        Ok(is_one)
+    }
+
     pub fn cluster(&self, i: usize) -> &Cluster {
         self.clusters[i].as_ref().expect("a live cluster") // invariant: `of` names live clusters only
     }
@@ -254,10 +295,6 @@ impl Fuser<'_> {
     fn joined(&self, v: usize, a: usize, b: usize) -> Result<Option<(Cluster, Vec<Level>)>> {
         let (x, y) = (self.cluster(a), self.cluster(b));
         let len = elements;
-        let rows = |c: &Cluster, axes: &[usize]| -> usize {
-            let sizes: Dims = (0..c.domain.len()).filter(|d| !axes.contains(d)).map(|d| c.domain[d]).collect();
-            elements(&sizes)
-        };
         // The level that the nodes of a map get when it joins a row program.
         let joining = |map: &Cluster, rows_cluster: &Cluster, axes: &[usize]| {
             let size = len(&map.domain);
@@ -345,7 +382,7 @@ impl Fuser<'_> {
 
     /// Which optional outputs are stored: all but those that a row program has no need to store, or that would take more
     /// buffers than a kernel can be given.
-    fn keep(&self, inlined: &mut [bool]) -> Vec<usize> {
+    pub fn keep(&self, inlined: &mut [bool]) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         for &n in &self.graph.optional {
             let (at, c) = (self.of[n], self.cluster(self.of[n]));
@@ -377,44 +414,70 @@ impl Fuser<'_> {
             let node = &self.graph.nodes[n];
             let joins =
                 |e: &Edge| matches!(e.source, Source::Node(p) if self.of[p] != self.of[n] && level_of(p).is_some());
-            if self.stays(n, c, level) && !node.inputs.iter().any(joins) {
-                continue;
+            let may_differ = node.inputs.iter().any(joins) || !self.stays(n, c, level);
+            if may_differ && !self.fits(c, levels, n, level)? {
+                return Ok(false);
             }
-            let seen = match &node.kind {
-                // The operands of the contraction have index spaces of their own.
-                Kind::Contract(..) => {
-                    if node.inputs.iter().any(|e| matches!(e.source, Source::Node(p) if level_of(p).is_some())) {
-                        return Ok(false);
-                    }
-                    continue;
-                }
-                // What is padded is read from memory, under guards.
-                Kind::Pad(Pad { before, .. }) => {
-                    let edge = &node.inputs[0];
-                    let inside = matches!(edge.source, Source::Node(p) if level_of(p).is_some());
-                    let seen = self.canonical(c, level)?;
-                    if inside || through_padding(&edge.layout, before, &node.shape, &seen).is_none() {
-                        return Ok(false);
-                    }
-                    continue;
-                }
-                Kind::Reduce(..) if level != Level::Row => return Ok(false),
-                _ => self.canonical(c, level)?,
+        }
+        Ok(true)
+    }
+
+    /// Whether a cluster is one operation, whatever is known of its parts: each node has as many elements as its level says, and
+    /// every edge reads as it has to.
+    fn is_operation(&self, c: &Cluster, levels: &[Level]) -> Result<bool> {
+        for (&n, &level) in c.nodes.iter().zip(levels) {
+            let node = &self.graph.nodes[n];
+            let len = elements(&node.shape);
+            let has_all = match (&c.form, level) {
+                (Form::Rows(axes), Level::Row) => len == rows(c, axes),
+                (_, level) => level == Level::Element && len == elements(&c.domain),
             };
-            for edge in &node.inputs {
-                let through = match node.kind {
-                    Kind::Reduce(..) => Some(edge.layout.clone()),
-                    _ => compose(&edge.layout, &node.shape, &seen)?,
-                };
-                let Some(through) = through else { return Ok(false) };
-                if let Source::Node(p) = edge.source
-                    && let Some(inner) = level_of(p)
-                {
-                    let own = self.canonical(c, inner)?;
-                    if !same_walk(&through, &own) {
-                        return Ok(false);
-                    }
+            let reduces = match (&c.form, &node.kind) {
+                (Form::Rows(axes), Kind::Reduce(r)) => {
+                    r.axes[..] == axes[..] && node.inputs[0].layout.shape() == &c.domain[..]
                 }
+                (_, Kind::Reduce(_)) => false,
+                _ => true,
+            };
+            if !has_all || !reduces || !self.fits(c, levels, n, level)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether every edge of a node of a cluster that comes from inside reads its own element or row, and every other can be
+    /// expressed.
+    fn fits(&self, c: &Cluster, levels: &[Level], n: usize, level: Level) -> Result<bool> {
+        let level_of = |p: usize| c.nodes.binary_search(&p).ok().map(|i| levels[i]);
+        let node = &self.graph.nodes[n];
+        let seen = match &node.kind {
+            // The operands of the contraction have index spaces of their own.
+            Kind::Contract(..) => {
+                let from_inside = |e: &Edge| matches!(e.source, Source::Node(p) if level_of(p).is_some());
+                return Ok(!node.inputs.iter().any(from_inside));
+            }
+            // What is padded is read from memory, under guards.
+            Kind::Pad(Pad { before, .. }) => {
+                let edge = &node.inputs[0];
+                let inside = matches!(edge.source, Source::Node(p) if level_of(p).is_some());
+                let seen = self.canonical(c, level)?;
+                return Ok(!inside && through_padding(&edge.layout, before, &node.shape, &seen).is_some());
+            }
+            Kind::Reduce(..) if level != Level::Row => return Ok(false),
+            _ => self.canonical(c, level)?,
+        };
+        for edge in &node.inputs {
+            let through = match node.kind {
+                Kind::Reduce(..) => Some(edge.layout.clone()),
+                _ => compose(&edge.layout, &node.shape, &seen)?,
+            };
+            let Some(through) = through else { return Ok(false) };
+            if let Source::Node(p) = edge.source
+                && let Some(inner) = level_of(p)
+                && !same_walk(&through, &self.canonical(c, inner)?)
+            {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -496,6 +559,12 @@ impl Fuser<'_> {
         }
         order
     }
+}
+
+/// How many rows a cluster has whose reductions are over these axes.
+fn rows(c: &Cluster, axes: &[usize]) -> usize {
+    let sizes: Dims = (0..c.domain.len()).filter(|d| !axes.contains(d)).map(|d| c.domain[d]).collect();
+    elements(&sizes)
 }
 
 /// Whether two layouts of one shape walk the same positions; strides of dimensions of size 1 say nothing.

@@ -7,15 +7,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use millstream_core::{Candidate, Cost, Device, Error, Result, Work};
+use millstream_core::{Cost, Device, Error, Result, Work};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::arena::{Donor, Span, borrow, lay_out};
 use super::capture::{Capture, Number, Source};
-use super::choose::Chosen;
+use super::choose::{Chosen, Priced};
 use super::lower::{Lowered, Read};
 use super::place::{Refusal, Task};
+use super::rewrite::GraphForm;
 use super::sites::Site;
 use crate::graph::Key;
 
@@ -146,18 +147,19 @@ struct Layer<'a> {
     slots: Vec<Slot>,
 }
 
-/// Compiles what was chosen and gives it memory.
+/// Gives what was chosen, and compiled, memory.
 pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
-    let works = compile(chosen)?;
     let mut layer = Layer::new(chosen);
     let graph = &chosen.placed.graph;
     let outputs: Vec<Output> = graph.outputs.iter().map(|&n| layer.output(n)).collect();
-    layer.live(&works)?;
+    layer.live()?;
     let mut arenas = layer.lay_out(&outputs);
-    let mut steps: Vec<Step> = Vec::with_capacity(works.len());
-    for (s, (task, work)) in chosen.placed.tasks.iter().zip(works).enumerate() {
+    let mut steps: Vec<Step> = Vec::with_capacity(chosen.works.len());
+    for (s, (task, work)) in chosen.placed.tasks.iter().zip(&chosen.works).enumerate() {
         steps.push(match (task, work) {
-            (Task::Compute(device, l), Some((work, cost))) => Step::Launch(layer.launch(s, *device, l, work, cost)),
+            (Task::Compute(device, l), Some((work, cost))) => {
+                Step::Launch(layer.launch(s, *device, l, work.clone(), cost.clone()))
+            }
             (Task::Copy { from, to }, _) => Step::Copy(layer.copy(*from, *to)),
             _ => return Err(Error::internal("an operation without a way to compute it")),
         });
@@ -191,34 +193,24 @@ pub(crate) fn lay(chosen: &Chosen, capture: &Capture) -> Result<Plan> {
         arenas,
         refusals: chosen.placed.refusals.clone(),
         nodes: capture.nodes.len(),
-        channels_last: chosen.channels_last,
+        channels_last: chosen.form.form == GraphForm::ChannelsLast,
     })
 }
 
-/// What a task launches, and its cost; `None` for a copy.
-type Priced = Option<(Arc<Work>, Cost)>;
-
-/// The work of each task, compiled.
-fn compile(chosen: &Chosen) -> Result<Vec<Priced>> {
-    let tasks = || chosen.placed.tasks.iter().zip(&chosen.ways);
-    let work = |(task, way): (&Task, &Option<(Candidate, Cost)>)| match (task, way) {
-        (Task::Compute(_, l), Some((way, cost))) => {
-            Some((Work::new(l.op.clone(), way.clone(), l.name.clone()), cost.clone()))
-        }
-        _ => None,
-    };
-    let works: Vec<_> = tasks().map(work).collect();
+/// Compiles works that were chosen.
+pub(crate) fn compile(chosen: &Chosen, is_new: impl Fn(usize) -> bool) -> Result<()> {
     for (d, device) in chosen.sites.devices.iter().enumerate() {
-        let own = |(task, work): (&Task, &Priced)| match (task, work) {
-            (Task::Compute(at, _), Some((work, _))) if *at == d => Some(work.clone()),
+        let own = |(s, (task, work)): (usize, (&Task, &Priced))| match (task, work) {
+            (Task::Compute(at, _), Some((work, _))) if *at == d && is_new(s) => Some(work.clone()),
             _ => None,
         };
-        let own: Vec<Arc<Work>> = chosen.placed.tasks.iter().zip(&works).filter_map(own).collect();
+        let tasks = chosen.placed.tasks.iter().zip(&chosen.works).enumerate();
+        let own: Vec<Arc<Work>> = tasks.filter_map(own).collect();
         if !own.is_empty() {
             device.compile(&own)?;
         }
     }
-    Ok(works)
+    Ok(())
 }
 
 /// Cuts steps into runs of launches on one device, and copies.
@@ -281,7 +273,7 @@ impl<'a> Layer<'a> {
     fn output(&self, n: usize) -> Output {
         let graph = &self.chosen.placed.graph;
         Output {
-            node: self.chosen.origin[n],
+            node: self.chosen.form.origin[n],
             bytes: graph.bytes(n),
             device: graph.nodes[n].device,
             over: self.taken[n],
@@ -295,7 +287,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Finds out when each value lives: from the step that writes it to the last that reads it. Scratch lives for one step.
-    fn live(&mut self, works: &[Priced]) -> Result<()> {
+    fn live(&mut self) -> Result<()> {
         let chosen = self.chosen;
         for (s, task) in chosen.placed.tasks.iter().enumerate() {
             match task {
@@ -310,7 +302,7 @@ impl<'a> Layer<'a> {
                             self.read(n, s);
                         }
                     }
-                    let Some((work, _)) = &works[s] else { continue };
+                    let Some((work, _)) = &chosen.works[s] else { continue };
                     let need = chosen.sites.devices[*device].prepare(work)?.workspace();
                     if need > 0 {
                         self.scratch[s] = self.span(need, s, *device, false);
@@ -412,7 +404,7 @@ impl<'a> Layer<'a> {
         let workspace =
             scratch.and_then(|slot| if let Slot::Arena(at, bytes) = *slot { Some((at, bytes)) } else { None });
         let outputs = l.writes.iter().map(output).collect();
-        let node = l.writes.first().and_then(|&n| self.chosen.origin.get(n)).copied().unwrap_or(usize::MAX);
+        let node = l.writes.first().and_then(|&n| self.chosen.form.origin.get(n)).copied().unwrap_or(usize::MAX);
         Launch {
             device,
             node,
@@ -429,7 +421,7 @@ impl<'a> Layer<'a> {
     fn copy(&self, from: usize, to: usize) -> Copy {
         let graph = &self.chosen.placed.graph;
         let end = |n: usize| (graph.nodes[n].device, self.slot(n));
-        let seconds = self.chosen.copy_seconds(from, to);
+        let seconds = self.chosen.placed.copy_seconds(&self.chosen.sites, from, to);
         Copy { from: end(from), to: end(to), bytes: graph.bytes(from), seconds }
     }
 }

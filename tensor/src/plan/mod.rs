@@ -13,6 +13,7 @@ mod attention;
 mod images;
 mod layouts;
 mod rewrite;
+mod structure;
 // Fuse: `Graph` → `Fused`, the groups that are computed together, or inside one another.
 mod fuse;
 mod inline;
@@ -24,6 +25,8 @@ mod price;
 mod sites;
 // Choose: all `Placed` → `Chosen`, the cheapest form and the way to compute each operation.
 mod choose;
+// Resize: `Chosen` for one graph → that for one which differs in sizes, in place of the passes before.
+mod resize;
 // Memory: `Chosen` → `Plan`, steps that know where their operands lie.
 mod arena;
 mod memory;
@@ -51,12 +54,16 @@ use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::{SmallVec, smallvec};
 
 use crate::Tensor;
+use crate::graph::Key;
 use bind::{Calls, Given, On};
-use capture::{Capture, Planned, Unplanned};
+use capture::{Capture, Graph, Planned, Unplanned};
+use choose::Draft;
 pub(crate) use explain::{explain, ways};
 use instance::Runnable;
 use memory::Plan;
 pub(crate) use ready::Ready;
+use resize::{Pattern, Resized};
+use rewrite::{GraphForm, Rewritten};
 use sites::{Site, Sites};
 
 /// Why a graph was computed.
@@ -85,17 +92,28 @@ pub(crate) enum Trigger {
 /// How many structures a runtime keeps plans for.
 const MOST_PLANS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
+/// How many of them a runtime can plan in other sizes without planning from nothing; and of how many attentions it knows whether they pay.
+const MOST_PATTERNS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
+
 /// Plans whose structures share a hash.
 type Bucket = SmallVec<[Arc<Runnable>; 1]>;
 
 /// The plans of a runtime, by the hash of their structure and devices. Those that were used last stay.
 struct Plans {
     lru: Mutex<LruCache<u64, Bucket, FxBuildHasher>>,
+    /// What was planned last for each structure whatever its sizes, by its hash.
+    patterns: Mutex<LruCache<u64, Arc<Pattern>, FxBuildHasher>>,
+    /// Whether attention pays as one operation, by the words of the part of a graph that is attention, and the device.
+    attention: Mutex<LruCache<Key, bool, FxBuildHasher>>,
 }
 
 impl Default for Plans {
     fn default() -> Plans {
-        Plans { lru: Mutex::new(LruCache::with_hasher(MOST_PLANS, FxBuildHasher)) }
+        Plans {
+            lru: Mutex::new(LruCache::with_hasher(MOST_PLANS, FxBuildHasher)),
+            patterns: Mutex::new(LruCache::with_hasher(MOST_PATTERNS, FxBuildHasher)),
+            attention: Mutex::new(LruCache::with_hasher(MOST_PATTERNS, FxBuildHasher)),
+        }
     }
 }
 
@@ -104,6 +122,8 @@ impl Attachment for Plans {
         let gone = std::mem::replace(&mut *self.lru.lock(), LruCache::with_hasher(MOST_PLANS, FxBuildHasher));
         // Captured instances give memory back: not under the lock.
         drop(gone);
+        self.patterns.lock().clear();
+        self.attention.lock().clear();
     }
 }
 
@@ -126,8 +146,17 @@ impl Plans {
         drop(gone);
     }
 
+    /// Keeps what graphs of other sizes can be planned by.
+    fn keep(&self, hash: u64, pattern: Option<Pattern>) {
+        if let Some(pattern) = pattern {
+            let gone = self.patterns.lock().push(hash, Arc::new(pattern));
+            drop(gone);
+        }
+    }
+
     /// Forgets the plans that use a device which is lost.
     fn forget(&self, device: u64) {
+        self.patterns.lock().clear();
         let mut lru = self.lru.lock();
         let uses = |b: &Bucket| b.iter().any(|p| p.devices.contains(&device));
         let hashes: Vec<u64> = lru.iter().filter(|(_, b)| uses(b)).map(|(h, _)| *h).collect();
@@ -141,6 +170,8 @@ impl Plans {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Cached,
+    /// Made from that of a graph that differs in sizes.
+    Resized,
     Made,
 }
 
@@ -180,36 +211,83 @@ fn note_computed(capture: &Capture, device: &Device, trigger: Trigger) {
     capture.note_computed();
 }
 
+fn hash(words: impl Iterator<Item = u64>) -> u64 {
+    let mut hasher = FxHasher::default();
+    words.for_each(|word| hasher.write_u64(word));
+    hasher.finish()
+}
+
 /// The plan for a captured graph, evaluated for a device.
 fn plan_for(capture: &mut Capture, device: &Device) -> Planned<(Arc<Runnable>, Found)> {
     capture.key.push(ideas(device) | device.id() << 8);
-    let mut hasher = FxHasher::default();
-    for &word in &capture.key {
-        hasher.write_u64(word);
-    }
-    let hash = hasher.finish();
+    let hash = hash(capture.key.iter().copied());
     let plans = device.attachment::<Plans>()?;
     if let Some(plan) = plans.get(hash, &capture.key) {
         capture.key.pop();
         return Ok((plan, Found::Cached));
     }
-    let made = make(capture, device);
+    let made = make(capture, device, plans);
     // The same capture may be planned for another device.
     capture.key.pop();
-    let plan = Arc::new(Runnable::new(made?));
+    let (plan, found) = made?;
+    let plan = Arc::new(Runnable::new(plan));
     plans.put(hash, plan.clone());
-    Ok((plan, Found::Made))
+    Ok((plan, found))
 }
 
 /// Makes a plan: the captured graph through all passes.
-fn make(capture: &Capture, device: &Device) -> Planned<Plan> {
+fn make(capture: &Capture, device: &Device, plans: &Plans) -> Planned<(Plan, Found)> {
     let mut graph = capture.graph()?;
     let sites = Sites::new(device, &capture.others);
     for node in graph.nodes.iter_mut().filter(|n| n.device > 0) {
         node.device = sites.find(&capture.others[node.device - 1]);
     }
+    let own = [ideas(device), device.id()];
+    let mut pays = |mut part: Key, forms: &dyn Fn() -> Result<[(Rewritten, Graph); 2]>| {
+        part.extend(own);
+        if let Some(pays) = plans.attention.lock().get(&part) {
+            return Ok(*pays);
+        }
+        let pays = choose::compare(drafts(forms()?, &sites)?)? == GraphForm::Attention;
+        plans.attention.lock().put(part, pays);
+        Ok(pays)
+    };
+    let mut forms = rewrite::rewrite(graph, &sites.devices, &mut pays)?;
+    // A graph with one form on one device may be another one's in other sizes.
+    let structure = match &forms[..] {
+        [(_, graph)] if sites.devices.len() == 1 => resize::structure(graph),
+        _ => None,
+    };
+    let place = structure.as_ref().map(|s| hash(s.iter().copied().chain(own)));
+    let pattern = place.and_then(|place| plans.patterns.lock().get(&place).cloned());
+    if let (Some(structure), Some(place), Some(pattern)) = (&structure, place, pattern)
+        && let Some((form, graph)) = forms.pop()
+    {
+        match pattern.resized(structure, form, graph, &sites)? {
+            Resized::Chosen(chosen, is_new) => {
+                memory::compile(&chosen, |task| is_new[task])?;
+                let plan = memory::lay(&chosen, capture)?;
+                plans.keep(place, Pattern::of(structure.clone(), chosen));
+                return Ok((plan, Found::Resized));
+            }
+            Resized::Not(form, graph) => forms.push((form, graph)),
+        }
+    }
+    let drafts = drafts(forms, &sites)?;
+    let single = drafts.len() == 1;
+    let chosen = choose::choose(drafts)?;
+    memory::compile(&chosen, |_| true)?;
+    let plan = memory::lay(&chosen, capture)?;
+    if let (Some(structure), Some(place), true) = (structure, place, single) {
+        plans.keep(place, Pattern::of(structure, chosen));
+    }
+    Ok((plan, Found::Made))
+}
+
+/// Places the forms of a graph.
+fn drafts(forms: impl IntoIterator<Item = (Rewritten, Graph)>, sites: &Sites) -> Result<Vec<Draft>> {
     let mut drafts = Vec::new();
-    for (form, graph) in rewrite::rewrite(graph, &sites.devices)? {
+    for (form, graph) in forms {
         // A contraction that stores several values saves a pass over one of them; not all ways to compute one can.
         let mut own = sites.clone();
         let placed = place::place(graph.clone(), &mut own, usize::MAX)?;
@@ -219,7 +297,7 @@ fn make(capture: &Capture, device: &Device) -> Planned<Plan> {
         }
         drafts.push((form, placed, own));
     }
-    Ok(memory::lay(&choose::choose(drafts)?, capture)?)
+    Ok(drafts)
 }
 
 /// Runs a plan on its devices: the one for which the graph is evaluated, the others that its tensors name, and the host.

@@ -5,20 +5,21 @@
 //! the graph is fused and lowered again. A value that is read on another device than it is made on is copied there: by one
 //! copy, or by two through the host.
 
-use millstream_core::{Body, Error, Idea, Layout, Result, Support};
+use std::sync::Arc;
+
+use millstream_core::{Body, Device, Error, Layout, Result, Support};
 use rustc_hash::FxHashMap;
 
 use super::capture::{Edge, Graph, GraphNode, Source};
 use super::fuse::{Form, Fused, Rules, fuse};
-use super::lower::{Lowered, lower_all};
-use super::price::store_cheaper;
+use super::lower::Lowered;
+use super::price::lower_cheapest;
 use super::sites::Sites;
 
 /// An operation or a copy, with its device.
-#[allow(clippy::large_enum_variant)] // nearly all are operations
 pub(crate) enum Task {
     /// The device of this number computes an operation.
-    Compute(usize, Lowered),
+    Compute(usize, Arc<Lowered>),
     /// A value goes to another device, where it is a node of its own.
     Copy { from: usize, to: usize },
 }
@@ -36,6 +37,7 @@ pub(crate) struct Refusal {
 /// A graph as operations, each on a device that computes it.
 pub(crate) struct Placed {
     pub graph: Graph,
+    pub fused: Fused,
     pub tasks: Vec<Task>,
     pub refusals: Vec<Refusal>,
 }
@@ -45,6 +47,12 @@ impl Placed {
     pub fn stores_several(&self) -> bool {
         let several = |l: &Lowered| l.writes.len() > 1 && matches!(l.op.body, Body::Contract(_));
         self.tasks.iter().any(|t| matches!(t, Task::Compute(_, l) if several(l)))
+    }
+
+    /// Predicted seconds of a copy between two nodes.
+    pub fn copy_seconds(&self, sites: &Sites, from: usize, to: usize) -> f64 {
+        let device = |n: usize| -> &Device { &sites.devices[self.graph.nodes[n].device] };
+        device(from).seconds_to(device(to), self.graph.bytes(from))
     }
 }
 
@@ -63,9 +71,7 @@ enum Splits {
 
 /// Fuses, lowers and places; contractions store at most so many values each.
 pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) -> Result<Placed> {
-    // Scratch memory takes a buffer, too.
-    let most_buffers = sites.devices.iter().map(|d| d.profile().max_bindings.saturating_sub(1)).min().unwrap_or(0);
-    let rules = Rules { fusing: sites.devices[0].has(Idea::Fuse), most_buffers, most_results };
+    let rules = Rules::of(sites, most_results);
     let wanted = graph.outputs.len();
     let mut splits = vec![Splits::None; graph.nodes.len()];
     let mut refusals: Vec<Refusal> = Vec::new();
@@ -73,10 +79,7 @@ pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) ->
         graph.outputs.truncate(wanted);
         let mut fused = fuse(&graph, rules)?;
         graph.outputs.extend(fused.kept.iter().copied());
-        let mut lowered = lower_all(&graph, &mut fused)?;
-        if store_cheaper(&graph, &mut fused, &lowered, sites)? {
-            lowered = lower_all(&graph, &mut fused)?;
-        }
+        let lowered = lower_cheapest(&graph, &mut fused, sites, |_| true)?;
         // An operation without a single element to write has nothing to do.
         let lowered: Vec<_> = lowered.into_iter().filter(|l| l.writes.iter().any(|&n| graph.bytes(n) > 0)).collect();
         let shown: Vec<usize> = (0..splits.len()).filter(|&n| splits[n] == Splits::First).collect();
@@ -109,7 +112,7 @@ pub(crate) fn place(mut graph: Graph, sites: &mut Sites, most_results: usize) ->
             }
         }
         if settled {
-            return route(graph, lowered, refusals, sites);
+            return route(graph, fused, lowered, refusals, sites);
         }
         // What was alone only so that the refused one showed itself may be together again when that one is gone.
         if moved {
@@ -141,11 +144,17 @@ fn members(graph: &Graph, fused: &Fused, cluster: usize) -> Vec<usize> {
 }
 
 /// Copies values to where they are read.
-fn route(mut graph: Graph, lowered: Vec<Lowered>, refusals: Vec<Refusal>, sites: &mut Sites) -> Result<Placed> {
+fn route(
+    mut graph: Graph,
+    fused: Fused,
+    lowered: Vec<Lowered>,
+    refusals: Vec<Refusal>,
+    sites: &mut Sites,
+) -> Result<Placed> {
     let mut tasks = Vec::with_capacity(lowered.len());
     if sites.devices.len() == 1 {
-        tasks.extend(lowered.into_iter().map(|l| Task::Compute(0, l)));
-        return Ok(Placed { graph, tasks, refusals });
+        tasks.extend(lowered.into_iter().map(|l| Task::Compute(0, Arc::new(l))));
+        return Ok(Placed { graph, fused, tasks, refusals });
     }
     // Operations that write part of a value come one after the other; what reads it comes after the last.
     let mut copies: FxHashMap<(usize, usize), usize> = FxHashMap::default();
@@ -176,9 +185,9 @@ fn route(mut graph: Graph, lowered: Vec<Lowered>, refusals: Vec<Refusal>, sites:
             };
             read.source = Source::Node(there);
         }
-        tasks.push(Task::Compute(at, l));
+        tasks.push(Task::Compute(at, Arc::new(l)));
     }
-    Ok(Placed { graph, tasks, refusals })
+    Ok(Placed { graph, fused, tasks, refusals })
 }
 
 /// A node for a value on another device, and the copy that makes it.

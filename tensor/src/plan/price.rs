@@ -4,12 +4,34 @@ use millstream_core::{Error, Result, Support};
 
 use super::capture::{Graph, Source};
 use super::fuse::Fused;
-use super::lower::{Failure, Lowered, lower, stored};
+use super::lower::{Failure, Lowered, lower, lower_all, stored};
 use super::sites::Sites;
 
-/// Stores the doubtful clusters that the cost model finds cheaper in memory. Says whether there are any.
-pub(super) fn store_cheaper(graph: &Graph, fused: &mut Fused, lowered: &[Lowered], sites: &Sites) -> Result<bool> {
-    let doubtful: Vec<usize> = (0..fused.clusters.len()).filter(|&i| fused.doubtful[i] && fused.inlined[i]).collect();
+/// Lowers these clusters; stores what is cheaper in memory than inside its reader. What is computed inside one of them is meant,
+/// too.
+pub(super) fn lower_cheapest(
+    graph: &Graph,
+    fused: &mut Fused,
+    sites: &Sites,
+    is_meant: impl Fn(usize) -> bool,
+) -> Result<Vec<Lowered>> {
+    let lowered = lower_all(graph, fused, &is_meant)?;
+    match store_cheaper(graph, fused, &lowered, sites, &is_meant)? {
+        true => lower_all(graph, fused, &is_meant),
+        false => Ok(lowered),
+    }
+}
+
+/// Stores those of these clusters that are doubtful and that the cost model finds cheaper in memory. Says whether there are any.
+fn store_cheaper(
+    graph: &Graph,
+    fused: &mut Fused,
+    lowered: &[Lowered],
+    sites: &Sites,
+    is_meant: impl Fn(usize) -> bool,
+) -> Result<bool> {
+    let is_doubtful = |&i: &usize| fused.doubtful[i] && fused.inlined[i] && is_meant(i);
+    let doubtful: Vec<usize> = (0..fused.clusters.len()).filter(is_doubtful).collect();
     if doubtful.is_empty() {
         return Ok(false);
     }

@@ -2,15 +2,15 @@
 
 use millstream_core::{Device, Idea, Result};
 
-use super::attention::recognise;
+use super::attention::{Pays, recognise};
 use super::capture::Graph;
 use super::images;
 use super::layouts::channels_last;
 
-/// What was rewritten.
+/// What was rewritten, apart from attention that pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GraphForm {
-    /// Attention is one operation.
+    /// Attention is one operation: a form of the part of a graph that is attention.
     Attention,
     /// The channels of what lies between convolutions are last.
     ChannelsLast,
@@ -26,25 +26,26 @@ pub(crate) struct Rewritten {
     pub origin: Vec<usize>,
 }
 
-/// All forms of a graph whose nodes name these devices; the graph as it is comes last.
-pub(crate) fn rewrite(mut graph: Graph, devices: &[Device]) -> Result<Vec<(Rewritten, Graph)>> {
+/// All forms of a graph whose nodes name these devices; the graph as it is comes last. Attention is one operation in all of
+/// them, where that pays: whether it does is asked for each by itself, of the part that is attention.
+pub(crate) fn rewrite(mut graph: Graph, devices: &[Device], pays: &mut Pays<'_>) -> Result<Vec<(Rewritten, Graph)>> {
     images::separate(&mut graph, devices)?;
-    let same: Vec<usize> = (0..graph.nodes.len()).collect();
+    let mut origin: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut forms = Vec::new();
     // Other forms are looked for where one device computes all.
     if let [main] = devices
         && main.has(Idea::Fuse)
     {
+        if let Some(attention) = recognise(&graph, pays)? {
+            (graph, origin) = attention;
+        }
         if main.has(Idea::Layout)
             && main.profile().channels_last
             && let Some(last) = channels_last(&graph)?
         {
-            forms.push((Rewritten { form: GraphForm::ChannelsLast, origin: same.clone() }, last));
-        }
-        if let Some((attention, origin)) = recognise(&graph)? {
-            forms.push((Rewritten { form: GraphForm::Attention, origin }, attention));
+            forms.push((Rewritten { form: GraphForm::ChannelsLast, origin: origin.clone() }, last));
         }
     }
-    forms.push((Rewritten { form: GraphForm::Plain, origin: same }, graph));
+    forms.push((Rewritten { form: GraphForm::Plain, origin }, graph));
     Ok(forms)
 }

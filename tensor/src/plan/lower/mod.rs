@@ -240,13 +240,13 @@ fn name(graph: &Graph, form: &Form, nodes: &[usize]) -> String {
     format!("{form} {}{more}", names.join(" "))
 }
 
-/// For the planner: lowers, and on the way stores what turned out not to be expressible inside its reader.
-pub(crate) fn lower_all(graph: &Graph, fused: &mut Fused) -> Result<Vec<Lowered>> {
+/// For the planner: lowers these clusters, and on the way stores what turned out not to be expressible inside its reader.
+pub(crate) fn lower_all(graph: &Graph, fused: &mut Fused, is_meant: impl Fn(usize) -> bool) -> Result<Vec<Lowered>> {
     let stored = stored(graph, fused);
     'again: loop {
         let mut out = Vec::new();
         for &c in &fused.order {
-            if fused.inlined[c] {
+            if fused.inlined[c] || !is_meant(c) {
                 continue;
             }
             match lower(graph, fused, c, &stored) {
