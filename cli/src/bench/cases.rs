@@ -11,6 +11,7 @@ use super::moves;
 use super::networks::{self, Pass};
 use super::pipelines::{self, Stream};
 use super::pool;
+use super::programs;
 use crate::failure::{Failure, Outcome};
 
 /// A case to time.
@@ -29,6 +30,8 @@ pub enum Kind {
     Compute(Compute),
     /// A forward pass of a network.
     Network(Pass),
+    /// So many tokens, one after the other.
+    Decode(usize),
     /// A copy from or to the host.
     Transfer(Transfer),
     /// A stream of items through a pipeline.
@@ -132,6 +135,25 @@ const FORMS: &[Form] = &[
     form("uniform", SINGLE, ELEMENTS, "random numbers from 0 to 1", moves::uniform),
     form("normal", SINGLE, ELEMENTS, "random normal numbers", moves::normal),
     form("integers", &["i64"], ELEMENTS, "random integers below 1000", moves::integers),
+    form(
+        "heatslices",
+        SINGLE,
+        ROWS,
+        "a step of the heat equation inside a plate of RxC, by slices",
+        programs::heat_slices,
+    ),
+    form("heatroll", SINGLE, ROWS, "the same on a plate without edges, by rolling it", programs::heat_roll),
+    form("heatpad", SINGLE, ROWS, "the same with zeros around the plate, by padding it", programs::heat_pad),
+    form("heatconv", SINGLE, ROWS, "the same by a convolution", programs::heat_conv),
+    form("life", &["u8"], ROWS, "a generation of Game of Life on a field of RxC, by rolling it", programs::life),
+    form("kmeans", SINGLE, &["N", "D", "K"], "a round of k-means: N points of D numbers, K centres", programs::kmeans),
+    form(
+        "train",
+        SINGLE,
+        &["B", "I", "H"],
+        "ten steps of training of two layers on B rows, losses read",
+        programs::train,
+    ),
 ];
 
 const NAMED: &[(&str, &str, Kind)] = &[
@@ -189,6 +211,7 @@ impl Case {
             None if transfer(name).is_some() => transfer(name).map_or(Kind::Floor, Kind::Transfer),
             None if pipelines::parse(name).is_some() => pipelines::parse(name).map_or(Kind::Floor, Kind::Pipeline),
             None if networks::parse(name).is_some() => networks::parse(name).map_or(Kind::Floor, Kind::Network),
+            None if programs::parse(name).is_some() => programs::parse(name).map_or(Kind::Floor, Kind::Decode),
             None if conv::parse(name).is_some() => conv::parse(name).map_or(Kind::Floor, Kind::Compute),
             None if pool::parse(name).is_some() => pool::parse(name).map_or(Kind::Floor, Kind::Compute),
             None => {
@@ -255,7 +278,8 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}{}", f.op, f.sizes.join("x"), f.ending), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(networks::FORMS).chain(pipelines::FORMS);
+    let forms = networks::FORMS.into_iter().chain(pipelines::FORMS).chain([programs::FORM]);
+    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(forms);
     let convolutions = convolutions.map(|(form, about)| (form.to_string(), about));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms
@@ -283,6 +307,7 @@ mod tests {
             "mobilenet_f32_1",
             "mobilenet_f32_4096",
             "take_f32_16777216x1x16777216",
+            "gpt2_f32_200",
         ]) {
             assert!(Case::parse(name).is_ok(), "{name}");
         }

@@ -17,6 +17,7 @@ mod moves;
 mod networks;
 mod pipelines;
 mod pool;
+mod programs;
 mod random;
 mod regret;
 mod row;
@@ -234,6 +235,7 @@ fn measure(bench: &Bench<'_>, case: &Case) -> Outcome<Row> {
     match &case.kind {
         Kind::Compute(compute) => measure_compute(bench, &case.name, compute),
         Kind::Network(pass) => measure_network(bench, &case.name, *pass),
+        Kind::Decode(tokens) => programs::decode(&case.name, *tokens, device, bench.seconds),
         Kind::Transfer(transfer) => measure_transfer(bench, &case.name, *transfer),
         Kind::Pipeline(stream) => pipelines::measure(&case.name, device, bench.seconds, *stream, &|| ()),
         Kind::Floor => match device.launch_floor()? {
@@ -539,6 +541,13 @@ mod tests {
             "integers_i64_20001",
             "maxpool_f32_2x3x9x8_k3s2p1",
             "avgpool_f32_2x3x9x8_k3s1p1",
+            "heatslices_f32_13x77",
+            "heatroll_f32_13x77",
+            "heatpad_f32_13x77",
+            "heatconv_f32_13x77",
+            "life_u8_13x77",
+            "kmeans_f32_300x5x4",
+            "train_f32_40x6x9",
         ] {
             let error = error_of(name, |t| t);
             assert!(error <= case(name).bound, "{name}: {error:e}");
@@ -556,6 +565,12 @@ mod tests {
             ["cumsum_f32_13x13", "colcumsum_f32_13x13", "argsort_f32_13x13", "gather_f32_13x13", "topk_f32_9x13x5"]
         {
             assert!(error_of(name, |t| t.flip(1)) > case(name).bound, "{name}");
+        }
+        for name in ["heatroll_f32_13x13", "heatpad_f32_13x13", "life_u8_13x13"] {
+            assert!(error_of(name, |t| t.flip(1)) > case(name).bound, "{name}");
+        }
+        for name in ["kmeans_f32_300x5x4", "train_f32_40x6x9"] {
+            assert!(error_of(name, |t| t * 1.1) > case(name).bound, "{name}");
         }
         for name in ["uniform_f32_20001", "normal_f32_20001", "integers_i64_20001", "scatteradd_f32_1001"] {
             assert!(error_of(name, |t| t + 1) > case(name).bound, "{name}");

@@ -12,7 +12,7 @@ const SEED: u64 = 3;
 const RANGE: i64 = 1000;
 
 /// The largest difference, over the largest value of `right`; infinite if the counts differ or something is no number.
-fn difference(values: &[f64], right: &[f64]) -> f64 {
+pub(super) fn difference(values: &[f64], right: &[f64]) -> f64 {
     if values.len() != right.len() {
         return f64::INFINITY;
     }

@@ -8,8 +8,10 @@ use millstream::{DType, Tensor};
 pub enum Source {
     /// Normal numbers.
     Normal(Normal),
-    /// Indices from 0 up to but without a number, all equally likely (i64).
+    /// Indices from 0 up to but without a number, all equally likely.
     Indices {
+        /// Their dtype: u8 or i64.
+        dtype: DType,
         /// Which of many such rows.
         seed: u64,
         /// The number.
@@ -18,10 +20,13 @@ pub enum Source {
 }
 
 impl Source {
-    /// The row of this seed: indices below a number, or else normal numbers of a dtype.
+    /// The row of this seed: indices below a number (i64, but among bytes bytes), or else normal numbers of a dtype.
     pub fn new(seed: u64, dtype: DType, below: Option<usize>) -> Source {
         match below {
-            Some(below) => Source::Indices { seed: mix(seed), below: below.max(1) },
+            Some(below) => {
+                let dtype = if dtype == DType::U8 { dtype } else { DType::I64 };
+                Source::Indices { dtype, seed: mix(seed), below: below.max(1) }
+            }
             None => Source::Normal(Normal::new(seed, dtype)),
         }
     }
@@ -38,7 +43,7 @@ impl Source {
     pub fn index(&self, at: usize) -> usize {
         match self {
             Source::Normal(_) => 0,
-            Source::Indices { seed, below } => (mix(seed ^ at as u64) % *below as u64) as usize,
+            Source::Indices { seed, below, .. } => (mix(seed ^ at as u64) % *below as u64) as usize,
         }
     }
 
@@ -54,6 +59,10 @@ impl Source {
     pub fn tensor(&self, shape: &[usize]) -> Tensor {
         match self {
             Source::Normal(normal) => normal.tensor(shape),
+            Source::Indices { dtype: DType::U8, .. } => {
+                let bytes = (0..shape.iter().product()).map(|i| self.index(i) as u8);
+                Tensor::from_shape(shape, &bytes.collect::<Vec<_>>())
+            }
             Source::Indices { .. } => {
                 let indices = (0..shape.iter().product()).map(|i| self.index(i) as i64);
                 Tensor::from_shape(shape, &indices.collect::<Vec<_>>())
