@@ -102,7 +102,7 @@ fn ideas_can_be_switched_off() {
 fn every_way_to_compute_a_case_is_timed_beside_the_choice() {
     let folder = Folder::new();
     let run = folder.run(&["bench", "matmul_f32_20x30x40", "add_f32_1000", "--seconds", "0", "--regret", "--json"]);
-    let objects = objects(run.exits(0));
+    let objects = objects(&run.exits(0));
     assert_eq!(objects.len(), 2);
     let ways = |o: &Value| o["ways"].as_array().unwrap().clone();
     // A small matmul is packed or read in place; a sum has one way.

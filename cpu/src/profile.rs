@@ -34,7 +34,7 @@ pub(crate) const WALKS: Walks = Walks {
     pack: [0.1, 0.3, 0.7],
     pack_run: 8.0,
     pack_transposed: 0.2,
-    transposed: 0.5,
+    image_transposed: 0.5,
     matrix: 2e3,
     border: 0.2,
     plane: 6.0,

@@ -278,8 +278,8 @@ pub fn list() -> String {
         (format!("{}_{dtypes}_{}{}", f.op, f.sizes.join("x"), f.ending), f.about)
     });
     let copies = ["upload", "download"].map(|way| (format!("{way}_f32_N"), "a copy from or to ordinary host memory"));
-    let forms = networks::FORMS.into_iter().chain(pipelines::FORMS).chain([programs::FORM]);
-    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(forms);
+    let programs = networks::FORMS.into_iter().chain(pipelines::FORMS).chain([programs::FORM]);
+    let convolutions = [conv::FORM].into_iter().chain(pool::FORMS).chain(programs);
     let convolutions = convolutions.map(|(form, about)| (form.to_string(), about));
     let named = NAMED.iter().map(|(name, about, _)| (name.to_string(), *about));
     forms

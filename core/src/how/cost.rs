@@ -145,7 +145,7 @@ pub fn cost(op: &Op, traffic: Option<&Traffic>, profile: &DeviceProfile) -> Cost
     let copied = traffic.map_or(0, |v| v.copied);
     let copying = profile.level_for(copied).filter(|_| copied > 0).map_or(0.0, |l| 2.0 * copied as f64 / l.bandwidth);
     let starts = |w: &Walks, t: &Traffic| {
-        1e-9 * (t.matrices as f64 * w.matrix + t.planes as f64 * w.plane + t.transposed as f64 * w.transposed)
+        1e-9 * (t.matrices as f64 * w.matrix + t.planes as f64 * w.plane + t.transposed as f64 * w.image_transposed)
     };
     let starting = profile.walks.as_ref().zip(traffic).map_or(0.0, |(walks, traffic)| starts(walks, traffic));
     let seconds = longest.0 + profile.unhidden * rest + copying + starting + further + profile.launch;

@@ -45,7 +45,7 @@ pub struct Walks {
     pub pack_transposed: f64,
     /// An element of an image or of a result that is transposed by squares, and copied.
     #[serde(default)] // A fact of this version.
-    pub transposed: f64,
+    pub image_transposed: f64,
     /// The start of a matmul of few numbers, one of a batch.
     pub matrix: f64,
     /// An element of an image that is copied with its border.
@@ -150,7 +150,7 @@ mod tests {
         pack: [0.1, 0.3, 0.7],
         pack_run: 8.0,
         pack_transposed: 0.2,
-        transposed: 0.5,
+        image_transposed: 0.5,
         matrix: 2e3,
         border: 0.2,
         plane: 6.0,
