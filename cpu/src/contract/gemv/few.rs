@@ -23,7 +23,7 @@ use crate::workers::Workers;
 /// The family of this kernel.
 pub(in crate::contract) const FAMILY: Family = Family::new("few");
 /// Vectors, at most: more fill the lanes of other kernels.
-const MOST: usize = 12;
+const MOST: usize = 8;
 /// Elements of the matrix that a task reads, and rows that it has at least.
 const TASK: usize = 1 << 16;
 const LEAST_ROWS: usize = 8;
