@@ -8,14 +8,17 @@ use crate::vectors::enter;
 pub(crate) const LANES: usize = 16;
 
 /// Words of a row up to which this is quicker than sorting one row by vectors.
-const MOST: usize = 48;
+pub(crate) const MOST_SORTED: usize = 14;
+
+/// Words of a row up to which this is quicker than bounding the largest of one row and picking them.
+pub(crate) const MOST_PICKED: usize = 32;
 
 /// Words of a row up to which comparing them one by one is quicker still.
-const FEW: usize = 8;
+const FEW: usize = 4;
 
-/// Whether rows of so many words are sorted so: words of which a vector has as many as lanes.
-pub(crate) fn fits<W: Word>(n: usize) -> bool {
-    (1..=u32::BITS).contains(&W::BITS) && n <= MOST
+/// Whether rows of so many words, of `most` at most, are sorted so: words of which a vector has as many as lanes.
+pub(crate) fn fits<W: Word>(n: usize, most: usize) -> bool {
+    (1..=u32::BITS).contains(&W::BITS) && n <= most
 }
 
 /// The comparisons that sort `n` words: of each pair the lesser goes to the first place.

@@ -121,7 +121,7 @@ impl Sort {
             let keys = unsafe { keys.slice(range) };
             enter(move || keys.iter_mut().for_each(|key| *key = T::bits(key.flipped(flipped))));
         };
-        if beside::fits::<T::Key>(n) {
+        if beside::fits::<T::Key>(n, beside::MOST_SORTED) {
             let network = Network::new(n);
             for_ranges(fork, self.rows, n, &|rows| {
                 spare.with(network.room(), |room| {

@@ -51,7 +51,7 @@ pub(crate) unsafe fn first<T: Keyed>(
         }
     };
     let rows = x.len() / n.max(1);
-    if let (Some(values), None, true) = (values, indices, T::BARE && beside::fits::<T::Key>(n)) {
+    if let (Some(values), None, true) = (values, indices, T::BARE && beside::fits::<T::Key>(n, beside::MOST_PICKED)) {
         // SAFETY: the caller's promise; keys are as wide as elements.
         unsafe { first_beside(x, n, keep, flipped, values, fork) };
         return;
