@@ -9,7 +9,7 @@
 //!   ever gets a core. There is therefore no way to deadlock, whatever calls whatever.
 //! - A nested call, and a call that finds the pool busy, runs its tasks on the calling thread (and hands the rest over if
 //!   the pool becomes free).
-//! - A panic in a task continues on the caller, as does the wish to end its work ([`interruptible`]), and tasks not yet taken may be left out; the pool remains usable.
+//! - A panic in a task continues on the caller, as does the wish to end its work (`interruptible`), and tasks not yet taken may be left out; the pool remains usable.
 //! - The order and the thread of a task are unspecified: a result may depend on the task index only.
 //!
 //! Threads start at the first parallel run. An idle worker spins about 100 us, if cores are free, then sleeps: that is longer than most
