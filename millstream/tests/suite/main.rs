@@ -30,6 +30,7 @@ mod moving;
 mod neural;
 mod numbers;
 mod pack_cache;
+mod pieces;
 mod plans;
 mod races;
 mod scattering;

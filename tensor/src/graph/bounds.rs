@@ -17,7 +17,7 @@ use crate::Tensor;
 use crate::plan::{Trigger, trigger};
 
 /// How many operations may wait one upon the other.
-const DEEPEST: u32 = 512;
+const DEEPEST: u32 = 1024;
 /// How many operations may wait in all.
 const MOST_NODES: u64 = 4096;
 /// How many bytes may be kept only because operations wait: 256 MiB.

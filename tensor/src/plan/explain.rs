@@ -23,6 +23,10 @@ pub(crate) fn explain(tensors: &[&Tensor]) -> Result<String> {
     for refusal in &plan.refusals {
         let _ = writeln!(text, "{} goes to the host: {}", refusal.name, refusal.reason);
     }
+    let before = super::pieces::pieces(tensors)?.len();
+    if before > 0 && device.candidates().is_empty() {
+        let _ = writeln!(text, "computed in {} pieces, one after the other; as a whole it would be:", before + 1);
+    }
     let profile = device.profile();
     let limits = if profile.measured { "measured" } else { "estimated; `millstream devices --measure` measures them" };
     let _ = writeln!(

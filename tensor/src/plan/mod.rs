@@ -5,6 +5,8 @@
 //! knows a later one. The plan then runs: everything is allocated first, so that running out of memory leaves nothing half
 //! done, and each step goes through its device's dispatcher.
 
+// Pieces: what of a large graph is computed first, by plans of its own.
+mod pieces;
 // Capture: tensors → `Capture`, the structure and what it leaves out; and `Graph`, for planning.
 mod capture;
 // Rewrite: `Graph` → its forms: as it is, with attention as one operation, with channels last; in all of them, which images are matmuls
@@ -396,6 +398,18 @@ fn main_device<'a>(tensors: &[&'a Tensor]) -> Option<&'a Device> {
 }
 
 fn evaluate_on(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
+    // The device `auto` places what it sees at once.
+    if device.candidates().is_empty() {
+        for piece in pieces::pieces(tensors)? {
+            let tensors: SmallVec<[&Tensor; 4]> = piece.iter().collect();
+            evaluate_whole(&tensors, device, trigger, stream)?;
+        }
+    }
+    evaluate_whole(tensors, device, trigger, stream)
+}
+
+/// The same by one plan.
+fn evaluate_whole(tensors: &[&Tensor], device: &Device, trigger: Trigger, stream: Option<&Stream>) -> Result<()> {
     let mut capture = Capture::new();
     match attempt(&mut capture, tensors, device, trigger, stream) {
         // What the program holds has no room beside what it wants: it is computed when it is read.
