@@ -361,7 +361,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Brings a piece of queries, or of keys, to shared memory, those of one place in the vectors side by side; zeros where there are none.
+    /// Brings a piece of queries, or of keys, to shared memory, transposed, so that elements of one index are contiguous; zeros where there are none.
     fn fill_turned(
         &mut self,
         text: &mut Text,

@@ -54,7 +54,7 @@ fn matmuls_with_cached_operands_are_the_same_bit_by_bit() {
             let forms = right.buffer().unwrap().packed_forms().0;
             let all = [&right, &right_transposed, &left].map(|t| t.buffer().unwrap().packed_forms().0);
             singles += if dtype == DType::F32 { all.iter().sum() } else { 0 };
-            // One of f32, or of a small matmul, may be read where it lies.
+            // One of f32, or of a small matmul, may be read in place.
             let least = usize::from(dtype != DType::F32 && m * k * n > 40 * 40 * 40);
             assert!(
                 (least..=1).map(|forms| forms * usize::from(m > 1 && n > 1)).any(|n| n == forms),
