@@ -579,7 +579,7 @@ impl Looser {
 /// A share of attention that a device may have rounded to a half type, as it was before it was divided by the sum of all.
 fn rounded_to_half(share: Value, dtype: DType) -> Value {
     // Half a step of a normal number relative to it, half a step of a subnormal one.
-    let (relative, least) = if dtype == DType::F16 { (11, 25) } else { (9, 134) };
+    let (relative, least) = if dtype == DType::F16 { (11, 25) } else { (8, 134) };
     match share {
         Value::Real(r) if r.v.is_finite() => {
             Value::Real(value::Real { e: r.e + (r.v.abs() + r.e) * 0.5f64.powi(relative) + 0.5f64.powi(least), ..r })
